@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Generates everything that is made from pkg/apis: deepcopy and register functions, clientset,
+# informers, listers, apply configurations and the CustomResourceDefinition.
+# The generators' versions are those in go.mod and hack/tools/go.mod. Runs from any directory.
+# With an argument, a directory, it works on that copy of the repository (verify-codegen.sh does).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "${1:-$root}"
+
+module=$(go list -m)
+group=samplecontroller
+version=v1alpha1
+api=$module/pkg/apis/$group/$version
+out=pkg/generated
+header=hack/boilerplate.go.txt
+
+gen() { # gen TOOL FLAGS...: one generator, with the flags that all of them take
+  echo "$1"
+  go tool "$1" --go-header-file "$header" "${@:2}"
+}
+
+# What a generator no longer makes must not stay behind. It goes last minute: a generator reads the
+# packages that import what it makes, and must find them whole or absent.
+rm -rf "$out" "pkg/apis/$group/$version"/zz_generated.*.go
+
+gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"
+gen register-gen --output-file zz_generated.register.go "$api"
+gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
+  --output-pkg "$module/$out/applyconfiguration" "$api"
+gen client-gen --output-dir "$out/clientset" --output-pkg "$module/$out/clientset" \
+  --clientset-name versioned --input-base "$module/pkg/apis" --input "$group/$version" \
+  --apply-configuration-package "$module/$out/applyconfiguration"
+gen lister-gen --output-dir "$out/listers" --output-pkg "$module/$out/listers" "$api"
+gen informer-gen --output-dir "$out/informers" --output-pkg "$module/$out/informers" \
+  --versioned-clientset-package "$module/$out/clientset/versioned" \
+  --listers-package "$module/$out/listers" "$api"
+
+echo controller-gen
+go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
+crds=$(mktemp -d)
+trap 'rm -rf "$crds"' EXIT
+"$root/.local/bin/controller-gen" crd paths="./pkg/apis/..." output:crd:dir="$crds"
+mkdir -p artifacts/examples
+cat "$crds"/*.yaml >artifacts/examples/crd.yaml
