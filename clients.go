@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+const (
+	// preflightTimeout bounds the requests that find out whether there is a cluster to work on.
+	preflightTimeout = 10 * time.Second
+
+	clusterHint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
+		"or set --kubeconfig or KUBECONFIG"
+	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
+)
+
+// clients talk to the API server.
+type clients struct {
+	host string
+	kube kubernetes.Interface
+	foo  clientset.Interface
+	// leases has a rate limit of its own: a busy controller must not lose its Lease.
+	leases    coordinationclient.LeasesGetter
+	namespace string // of the Lease
+}
+
+// newClients returns clients for the cluster that kubectl would talk to.
+func newClients(o *options) (*clients, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("no cluster is configured; %s", clusterHint)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	c := &clients{host: config.Host, namespace: o.leaderElection.namespace}
+	if c.namespace == "" {
+		if c.namespace, _, err = loader.Namespace(); err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		}
+	}
+	rest.AddUserAgent(config, controllerName)
+	if c.leases, err = coordinationclient.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("creating the client for Leases: %w", err)
+	}
+	config.QPS, config.Burst = float32(o.qps), o.burst
+	if c.foo, err = clientset.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("creating the client for Foos: %w", err)
+	}
+	// Cheaper than JSON on both sides, but not to be had for custom resources.
+	config.ContentType = runtime.ContentTypeProtobuf
+	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
+	}
+	return c, nil
+}
+
+// preflight finds out whether the API server answers and serves Foos, and whether it lets this
+// controller see the Lease, if it needs one: what would otherwise be retried without an end.
+func (c *clients) preflight(ctx context.Context, needLease bool) error {
+	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
+	defer cancel()
+	_, err := c.foo.Discovery().ServerResourcesForGroupVersionWithContext(
+		ctx, v1alpha1.SchemeGroupVersion.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the API server at %s does not serve %s; %s",
+			c.host, v1alpha1.Resource("foos"), installHint)
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return fmt.Errorf("the API server at %s refuses the credentials: %w", c.host, err)
+	case err != nil:
+		return fmt.Errorf("the API server at %s does not answer: %w; %s", c.host, err, clusterHint)
+	}
+	if !needLease {
+		return nil
+	}
+	_, err = c.leases.Leases(c.namespace).Get(ctx, controllerName, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; grant it, or choose a namespace with --leader-elect-resource-namespace", err)
+	}
+	return nil
+}

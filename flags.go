@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // adds --logging-format=json
+)
+
+// options is what the command line decides.
+type options struct {
+	kubeconfig       string
+	namespace        string
+	workers          int
+	qps              float64
+	burst            int
+	resync           time.Duration
+	cacheSyncTimeout time.Duration
+	metricsAddress   string
+	healthAddress    string
+	leaderElection   leaderElectionOptions
+	logging          *logsapi.LoggingConfiguration
+	version          bool
+}
+
+type leaderElectionOptions struct {
+	enabled       bool
+	leaseDuration time.Duration
+	renewDeadline time.Duration
+	retryPeriod   time.Duration
+	namespace     string
+}
+
+// parseFlags returns the options that args ask for. With --help it prints the flags to usage and
+// returns flag.ErrHelp.
+func parseFlags(args []string, usage io.Writer) (*options, error) {
+	o := &options{logging: logsapi.NewLoggingConfiguration()}
+	fs := flag.NewFlagSet(controllerName, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // an error is one line, printed by main
+	o.addFlags(fs)
+	logsapi.AddGoFlags(o.logging, fs)
+
+	err := fs.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(usage, "%s keeps a Deployment running for every Foo.\n\nFlags:\n", controllerName)
+		fs.SetOutput(usage)
+		fs.PrintDefaults()
+		return nil, err
+	}
+	if err == nil {
+		err = o.validate(fs.Args())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; --help lists all flags", err)
+	}
+	return o, nil
+}
+
+func (o *options) addFlags(fs *flag.FlagSet) {
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig `file`. "+
+		"(default: $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount)")
+	fs.StringVar(&o.namespace, "namespace", "", "The only `namespace` to work in. (default: all)")
+	fs.IntVar(&o.workers, "workers", 16, "Foos to sync at a time.")
+	fs.Float64Var(&o.qps, "kube-api-qps", -1, "Requests per second to the API server, on average; "+
+		"-1 is no limit on this side: API Priority and Fairness limits on the server's.")
+	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests that may exceed --kube-api-qps at once.")
+	fs.DurationVar(&o.resync, "resync", 0, "How often to sync every Foo although nothing changed; "+
+		"0 is never. It re-reads the cache, not the API server.")
+	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute,
+		"How long to wait for the first lists of Foos and Deployments.")
+	fs.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
+		"`Address` to serve /metrics on, unencrypted and to everybody who reaches it; 0 is none.")
+	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
+		"`Address` to serve /healthz and /readyz on; 0 is none.")
+	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+
+	le := &o.leaderElection
+	fs.BoolVar(&le.enabled, "leader-elect", false,
+		"Work only while holding a Lease. Needed when more than one replica runs.")
+	fs.DurationVar(&le.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"How long the others wait for a leader that is silent.")
+	fs.DurationVar(&le.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"How long a leader tries to renew before it gives up.")
+	fs.DurationVar(&le.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"How long to wait between two tries.")
+	fs.StringVar(&le.namespace, "leader-elect-resource-namespace", "",
+		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
+}
+
+// validate refuses what no flag's type refuses. args are the arguments that are no flags.
+func (o *options) validate(args []string) error {
+	switch {
+	case len(args) > 0:
+		return fmt.Errorf("unexpected argument %q", args[0])
+	case o.workers < 1:
+		return fmt.Errorf("--workers must be at least 1, not %d", o.workers)
+	case o.qps == 0:
+		return errors.New("--kube-api-qps must be positive, or -1 for no limit")
+	case o.burst < 1:
+		return fmt.Errorf("--kube-api-burst must be at least 1, not %d", o.burst)
+	case o.resync < 0:
+		return fmt.Errorf("--resync must not be negative, but is %v", o.resync)
+	case o.cacheSyncTimeout <= 0:
+		return fmt.Errorf("--cache-sync-timeout must be positive, not %v", o.cacheSyncTimeout)
+	}
+	return nil
+}
