@@ -1,0 +1,228 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+func TestNewFooGetsItsDeployment(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+
+		deployment := h.getDeployment("web")
+		if got := *deployment.Spec.Replicas; got != 2 {
+			t.Errorf("replicas: got %d, want 2", got)
+		}
+		owner := metav1.GetControllerOf(deployment)
+		if owner == nil || owner.Kind != "Foo" || owner.UID != "uid-of-example-foo" {
+			t.Errorf("controller owner: got %v, want the Foo", owner)
+		}
+		if got := h.events()["DeploymentCreated"]; got != 1 {
+			t.Errorf("DeploymentCreated events: got %d, want 1", got)
+		}
+	})
+}
+
+func TestFoosFromBeforeTheStartGetTheirDeployments(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.start()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment was not created")
+		}
+	})
+}
+
+func TestStatusFollowsTheDeployment(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+		if got := h.ready("example-foo"); got != "False Progressing" {
+			t.Errorf("Ready before the rollout: got %q", got)
+		}
+
+		h.rollOut("web")
+
+		if got := h.ready("example-foo"); got != "True Available" {
+			t.Errorf("Ready after the rollout: got %q", got)
+		}
+		status := h.getFoo("example-foo").Status
+		if status.Replicas != 2 || status.AvailableReplicas != 2 || status.ObservedGeneration != 1 {
+			t.Errorf("status: got %+v, want 2 replicas, 2 available, generation 1", status)
+		}
+		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; status.Selector != want {
+			t.Errorf("selector: got %q, want %q", status.Selector, want)
+		}
+	})
+}
+
+func TestScaledFooScalesItsDeployment(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
+
+		if got := *h.getDeployment("web").Spec.Replicas; got != 5 {
+			t.Errorf("replicas: got %d, want 5", got)
+		}
+		if got := h.getFoo("example-foo").Status.ObservedGeneration; got != 2 {
+			t.Errorf("observedGeneration: got %d, want 2", got)
+		}
+	})
+}
+
+func TestAbsentReplicasLeaveTheCountAlone(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
+
+		if got := *h.getDeployment("web").Spec.Replicas; got != 7 {
+			t.Errorf("replicas: got %d, want the autoscaler's 7", got)
+		}
+	})
+}
+
+func TestChangedDeploymentIsRepaired(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.Spec.Replicas = new(int32(9))
+			d.Spec.Template.Spec.Containers[0].Image = "evil:1"
+		})
+
+		deployment := h.getDeployment("web")
+		if got := *deployment.Spec.Replicas; got != 1 {
+			t.Errorf("replicas: got %d, want 1", got)
+		}
+		want := "nginxinc/nginx-unprivileged:1.27-alpine"
+		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("image: got %q, want %q", got, want)
+		}
+		if got := h.events()["DeploymentUpdated"]; got != 1 {
+			t.Errorf("DeploymentUpdated events: got %d, want 1", got)
+		}
+	})
+}
+
+func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.Labels["team"] = "a"
+			d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
+			d.Spec.Template.Spec.Containers = append(
+				[]corev1.Container{{Name: "sidecar", Image: "proxy:1"}}, d.Spec.Template.Spec.Containers...)
+		})
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+
+		deployment := h.getDeployment("web")
+		if got := deployment.Labels["team"]; got != "a" {
+			t.Errorf("label of others: got %q, want a", got)
+		}
+		if len(deployment.Spec.Template.Annotations) != 1 {
+			t.Error("the annotation of `kubectl rollout restart` is gone")
+		}
+		containers := deployment.Spec.Template.Spec.Containers
+		if len(containers) != 2 || containers[0].Image != "proxy:1" {
+			t.Errorf("containers: got %v, want the sidecar untouched and first", containers)
+		}
+		if got := *deployment.Spec.Replicas; got != 2 {
+			t.Errorf("replicas: got %d, want 2", got)
+		}
+	})
+}
+
+func TestDeletedDeploymentComesBack(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.deleteDeployment("web")
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment did not come back")
+		}
+	})
+}
+
+func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) {
+			foo.Finalizers = []string{"foregroundDeletion"}
+			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})
+		h.clearRequests()
+		h.deleteDeployment("web") // as the garbage collector does
+
+		if got := h.writes("create", "deployments") + h.writes("patch", "foos"); got != 0 {
+			t.Errorf("requests for a Foo that is being deleted: got %d, want 0", got)
+		}
+	})
+}
+
+func TestRenamedFooMovesItsDeployment(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "old", new(int32(1))))
+		h.rollOut("old")
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		if !h.deploymentExists("new") || !h.deploymentExists("old") {
+			t.Fatal("before the new Deployment is available, both must exist")
+		}
+
+		h.rollOut("new")
+
+		if h.deploymentExists("old") {
+			t.Error("the old Deployment is still there")
+		}
+		if got := h.events()["DeploymentDeleted"]; got != 1 {
+			t.Errorf("DeploymentDeleted events: got %d, want 1", got)
+		}
+		if got := h.ready("example-foo"); got != "True Available" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
+func TestSteadyStateWritesNothing(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.rollOut("web")
+		h.clearRequests()
+
+		time.Sleep(time.Hour) // virtual
+
+		if got := h.writes("*", "*"); got != 0 {
+			t.Errorf("writes in an idle hour: got %d, want 0", got)
+		}
+	})
+}
+
+func TestRestartWritesNothing(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.rollOut("web")
+		h.stop()
+		h.clearRequests()
+
+		h.start()
+
+		if got := h.writes("*", "*"); got != 0 {
+			t.Errorf("writes after a restart: got %d, want 0", got)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func TestReadyCondition(t *testing.T) {
+	rolledOut := appsv1.DeploymentStatus{
+		ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3,
+	}
+	for name, test := range map[string]struct {
+		change  func(*appsv1.Deployment)
+		want    string
+		message string
+	}{
+		"rolled out": {
+			change:  func(*appsv1.Deployment) {},
+			want:    "True Available",
+			message: `Deployment "web" has 3 of 3 replicas available`,
+		},
+		"scaled to zero": {
+			change: func(d *appsv1.Deployment) {
+				d.Spec.Replicas = new(int32(0))
+				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
+			},
+			want:    "True Available",
+			message: `Deployment "web" has 0 of 0 replicas available`,
+		},
+		"the count is the API server's default": {
+			change: func(d *appsv1.Deployment) {
+				d.Spec.Replicas = nil
+				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
+			},
+			want:    "False Progressing",
+			message: `Deployment "web" has 0 of 1 replicas available`,
+		},
+		"the newest spec is not seen yet": {
+			change:  func(d *appsv1.Deployment) { d.Generation = 3 },
+			want:    "False Progressing",
+			message: `Deployment "web" has 3 of 3 replicas available`,
+		},
+		"old replicas still run": {
+			change:  func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
+			want:    "False Progressing",
+			message: `Deployment "web" has 3 of 3 replicas available`,
+		},
+		"not all replicas are updated": {
+			change:  func(d *appsv1.Deployment) { d.Status.UpdatedReplicas, d.Status.Replicas = 2, 2 },
+			want:    "False Progressing",
+			message: `Deployment "web" has 3 of 3 replicas available`,
+		},
+		"not all replicas are available": {
+			change:  func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 },
+			want:    "False Progressing",
+			message: `Deployment "web" has 1 of 3 replicas available`,
+		},
+		"paused in the middle": {
+			change: func(d *appsv1.Deployment) {
+				d.Spec.Paused = true
+				d.Status.UpdatedReplicas = 1
+			},
+			want:    "False DeploymentPaused",
+			message: `Deployment "web" has 3 of 3 replicas available; its rollout is paused`,
+		},
+		"paused when rolled out": {
+			change:  func(d *appsv1.Deployment) { d.Spec.Paused = true },
+			want:    "True Available",
+			message: `Deployment "web" has 3 of 3 replicas available`,
+		},
+		"being deleted": {
+			change:  func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{} },
+			want:    "False DeploymentTerminating",
+			message: `Deployment "web" is being deleted`,
+		},
+		"Pods cannot be created": {
+			change: func(d *appsv1.Deployment) {
+				d.Status.AvailableReplicas = 0
+				d.Status.Conditions = []appsv1.DeploymentCondition{{
+					Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+					Reason: "FailedCreate", Message: "exceeded quota",
+				}}
+			},
+			want:    "False FailedCreate",
+			message: `Deployment "web" has 0 of 3 replicas available: exceeded quota`,
+		},
+		"no progress within the deadline": {
+			change: func(d *appsv1.Deployment) {
+				d.Status.AvailableReplicas = 0
+				d.Status.Conditions = []appsv1.DeploymentCondition{{
+					Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+					Reason: "ProgressDeadlineExceeded", Message: "timed out",
+				}}
+			},
+			want:    "False ProgressDeadlineExceeded",
+			message: `Deployment "web" has 0 of 3 replicas available: timed out`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+				Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3))},
+				Status:     rolledOut,
+			}
+			test.change(deployment)
+			ready := readyCondition(deployment)
+			if got := string(ready.Status) + " " + ready.Reason; got != test.want {
+				t.Errorf("condition: got %q, want %q", got, test.want)
+			}
+			if ready.Message != test.message {
+				t.Errorf("message: got %q, want %q", ready.Message, test.message)
+			}
+		})
+	}
+}
+
+func TestSelectorIsValidForTheLongestFooName(t *testing.T) {
+	foo := newFoo(strings.Repeat("a", 253), "web", nil)
+	foo.UID = "9515be63-9f39-4707-8389-0be65389c9cd"
+	selector := newDeployment(foo).Spec.Selector.MatchLabels
+	if len(selector) == 0 {
+		t.Fatal("the selector is empty")
+	}
+	for key, value := range selector {
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			t.Errorf("label %s=%s: %v", key, value, problems)
+		}
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			t.Errorf("label key %s: %v", key, problems)
+		}
+	}
+}
+
+func TestSelectorsOfTwoFoosDiffer(t *testing.T) {
+	first := newDeployment(newFoo("first", "web", nil)).Spec.Selector.MatchLabels
+	second := newDeployment(newFoo("second", "web", nil)).Spec.Selector.MatchLabels
+	for key, value := range first {
+		if second[key] == value {
+			t.Errorf("both select %s=%s", key, value)
+		}
+	}
+}
+
+func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
+	foo := newFoo("example-foo", "web", nil)
+	long := metav1.Unix(1000, 0)
+	foo.Status.Conditions = []metav1.Condition{{
+		Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing", LastTransitionTime: long,
+	}}
+	still := desiredStatus(foo, nil, metav1.Condition{Type: "Ready", Status: "False", Reason: "Other"})
+	if got := still.Conditions[0]; !got.LastTransitionTime.Equal(&long) || got.Reason != "Other" {
+		t.Errorf("still False: got %+v, want the new reason and the old time", got)
+	}
+	now := desiredStatus(foo, nil, metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
+	if got := now.Conditions[0]; got.LastTransitionTime.Equal(&long) {
+		t.Errorf("now True: got %+v, want a new time", got)
+	}
+}

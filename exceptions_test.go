@@ -1,0 +1,296 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+var deploymentsResource = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+func foreignDeployment(labels map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: namespace, Labels: labels},
+	}
+}
+
+func TestForeignDeploymentIsNotTouched(t *testing.T) {
+	for name, labels := range map[string]map[string]string{
+		"that the informer does not see": nil,
+		"that the informer sees":         {"app.kubernetes.io/managed-by": "sample-controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(h *harness) {
+				h.createDeployment(foreignDeployment(labels))
+				h.start()
+				h.createFoo(newFoo("example-foo", "web", new(int32(3))))
+				time.Sleep(time.Hour)
+
+				if deployment := h.getDeployment("web"); deployment.Spec.Replicas != nil {
+					t.Errorf("the Deployment was changed: %v", deployment.Spec)
+				}
+				if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
+					t.Errorf("Ready: got %q", got)
+				}
+				if got := h.events()["DeploymentNameTaken"]; got != 1 {
+					t.Errorf("DeploymentNameTaken events in an hour: got %d, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+func TestFooProceedsWhenTheForeignDeploymentGoes(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.createDeployment(foreignDeployment(nil))
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(3))))
+		h.deleteDeployment("web")
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Fatal("the Deployment was not created within the slow retry")
+		}
+		if got := h.ready("example-foo"); got != "False Progressing" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
+func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("first", "web", nil))
+		h.createFoo(newFoo("second", "web", nil))
+		if got := h.ready("second"); got != "False DeploymentNameTaken" {
+			t.Errorf("Ready of the second: got %q", got)
+		}
+		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "first" {
+			t.Errorf("controller: got %q, want the first", got)
+		}
+
+		h.deleteFoo("first")
+		h.deleteDeployment("web") // as the garbage collector does
+
+		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "second" {
+			t.Errorf("controller: got %q, want the second", got)
+		}
+	})
+}
+
+func TestRemovedLabelIsPutBack(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels = nil })
+
+		want := "sample-controller"
+		if got := h.getDeployment("web").Labels["app.kubernetes.io/managed-by"]; got != want {
+			t.Errorf("managed-by label: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestReleasedDeploymentIsForeign(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(4)) })
+
+		if got := *h.getDeployment("web").Spec.Replicas; got != 4 {
+			t.Errorf("replicas: got %d, want 4 as its new owner wrote", got)
+		}
+		if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
+func TestTransientErrorsAreRetried(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.answer("create", "deployments", 5, apierrors.NewInternalError(errors.New("injected")))
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(155 * time.Millisecond) // 5 + 10 + 20 + 40 + 80
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment was not created by the sixth try")
+		}
+		if got := h.errors.Load(); got != 5 {
+			t.Errorf("errors reported: got %d, want each of the 5 once", got)
+		}
+	})
+}
+
+func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
+	bubble(t, func(h *harness) {
+		refused := apierrors.NewForbidden(deploymentsResource, "web", errors.New("not on Fridays"))
+		h.answer("create", "deployments", 3, refused)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		if got := h.ready("example-foo"); got != "False DeploymentRejected" {
+			t.Errorf("Ready: got %q", got)
+		}
+		message := h.getFoo("example-foo").Status.Conditions[0].Message
+		if !strings.Contains(message, "not on Fridays") {
+			t.Errorf("message: got %q, want the API server's reason in it", message)
+		}
+		time.Sleep(time.Minute)
+
+		if got := h.events()["DeploymentRejected"]; got != 1 {
+			t.Errorf("DeploymentRejected events: got %d, want 1", got)
+		}
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment was not created when it was no longer refused")
+		}
+	})
+}
+
+func TestConflictIsRetriedQuietly(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.answer("update", "deployments", 2,
+			apierrors.NewConflict(deploymentsResource, "web", errors.New("injected")))
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+		time.Sleep(time.Second)
+		synctest.Wait()
+
+		if got := *h.getDeployment("web").Spec.Replicas; got != 2 {
+			t.Errorf("replicas: got %d, want 2", got)
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+	})
+}
+
+func TestTerminatingNamespaceIsNoError(t *testing.T) {
+	bubble(t, func(h *harness) {
+		terminating := apierrors.NewForbidden(deploymentsResource, "web", errors.New("going"))
+		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		h.answer("create", "deployments", 100, terminating)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(time.Hour)
+
+		if got := h.writes("create", "deployments"); got != 1 {
+			t.Errorf("creates: got %d, want 1", got)
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+	})
+}
+
+// lag makes the watches of Deployments deliver each event that much later.
+func (h *harness) lag(delay time.Duration) {
+	react := h.kube.WatchReactionChain[0]
+	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		_, source, err := react.React(action)
+		if err != nil {
+			return true, nil, err
+		}
+		delayed := watch.NewRaceFreeFake()
+		go func() {
+			for event := range source.ResultChan() {
+				time.AfterFunc(delay, func() { delayed.Action(event.Type, event.Object) })
+			}
+		}()
+		h.t.Cleanup(source.Stop)
+		return true, delayed, nil
+	})
+}
+
+func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.lag(5 * time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if got := h.writes("create", "deployments"); got != 1 {
+			t.Errorf("creates before the informer shows the Deployment: got %d, want 1", got)
+		}
+
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		if got := h.ready("example-foo"); got != "False Progressing" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
+// loseWatch drops the events of Deployments from now on, until the returned function breaks the
+// watch, so that the informer lists again.
+func (h *harness) loseWatch() (relist func()) {
+	broken, lost := make(chan struct{}), false
+	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if lost {
+			return false, nil, nil
+		}
+		lost = true
+		source := watch.NewFake()
+		go func() {
+			<-broken
+			source.Error(&apierrors.NewResourceExpired("injected").ErrStatus)
+		}()
+		return true, source, nil
+	})
+	return func() { close(broken) }
+}
+
+func TestMissedDeletionIsNoticed(t *testing.T) {
+	bubble(t, func(h *harness) {
+		h.createFoo(newFoo("example-foo", "web", nil))
+		foo := h.getFoo("example-foo")
+		h.createDeployment(newDeployment(foo))
+		relist := h.loseWatch()
+		h.start()
+		h.deleteDeployment("web")
+		if h.deploymentExists("web") {
+			t.Fatal("the watch is not lost")
+		}
+
+		relist()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment did not come back")
+		}
+	})
+}
+
+func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
+	bubble(t, func(h *harness) {
+		relist := h.loseWatch()
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.deleteDeployment("web")
+		relist()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment did not come back")
+		}
+	})
+}
