@@ -140,13 +140,11 @@ func (c *Controller) addEventHandlers(
 	}
 	deploymentHandler, err := deployments.TypedInformer().AddTypedEventHandler(
 		appsinformers.DeploymentHandlerFuncs{
-			AddFunc: func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
-			UpdateFunc: func(old, deployment *appsv1.Deployment) {
-				c.handleObject(old) // its owner may have been taken off
-				c.handleObject(deployment)
-			},
+			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
+			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
-				// Old or nil if the watch missed the deletion; an old one names its owner, too.
+				// Of a deletion that the watch missed, only an older state is known; its owner and
+				// its name are the same.
 				if deleted.OptionalObj != nil {
 					c.handleObject(deleted.OptionalObj)
 				}
@@ -166,10 +164,11 @@ func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
 	c.queue.Add(cache.MetaObjectToName(foo))
 }
 
-// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that wait for its
-// name to become free.
+// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: one
+// of them may wait for the name to become free, or may have lost the Deployment.
 func (c *Controller) handleObject(object metav1.Object) {
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && isFoo(owner) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner != nil && isFoo(owner) {
 		c.queue.Add(cache.NewObjectName(object.GetNamespace(), owner.Name))
 	}
 	name := cache.MetaObjectToName(object).String()
@@ -178,7 +177,9 @@ func (c *Controller) handleObject(object metav1.Object) {
 		utilruntime.HandleError(fmt.Errorf("finding the Foos of Deployment %s: %w", name, err))
 	}
 	for _, foo := range foos {
-		c.enqueueFoo(foo)
+		if owner == nil || foo.UID != owner.UID {
+			c.enqueueFoo(foo)
+		}
 	}
 }
 

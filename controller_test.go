@@ -12,7 +12,7 @@ import (
 )
 
 func TestNewFooGetsItsDeployment(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 
@@ -31,7 +31,7 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 }
 
 func TestFoosFromBeforeTheStartGetTheirDeployments(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.start()
 
@@ -41,8 +41,20 @@ func TestFoosFromBeforeTheStartGetTheirDeployments(t *testing.T) {
 	})
 }
 
+func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.options.namespace = "elsewhere"
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+
+		if h.deploymentExists("web") {
+			t.Error("a Foo of another namespace got a Deployment")
+		}
+	})
+}
+
 func TestStatusFollowsTheDeployment(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 		if got := h.ready("example-foo"); got != "False Progressing" {
@@ -65,7 +77,7 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
@@ -80,7 +92,7 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 }
 
 func TestAbsentReplicasLeaveTheCountAlone(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
@@ -92,7 +104,7 @@ func TestAbsentReplicasLeaveTheCountAlone(t *testing.T) {
 }
 
 func TestChangedDeploymentIsRepaired(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeDeployment("web", func(d *appsv1.Deployment) {
@@ -115,7 +127,7 @@ func TestChangedDeploymentIsRepaired(t *testing.T) {
 }
 
 func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeDeployment("web", func(d *appsv1.Deployment) {
@@ -144,7 +156,7 @@ func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
 }
 
 func TestDeletedDeploymentComesBack(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.deleteDeployment("web")
@@ -156,7 +168,7 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 }
 
 func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) {
@@ -173,7 +185,7 @@ func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
 }
 
 func TestRenamedFooMovesItsDeployment(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "old", new(int32(1))))
 		h.rollOut("old")
@@ -197,7 +209,7 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 }
 
 func TestSteadyStateWritesNothing(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
@@ -212,7 +224,7 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 }
 
 func TestRestartWritesNothing(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")

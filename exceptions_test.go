@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -32,11 +30,12 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 		"that the informer sees":         {"app.kubernetes.io/managed-by": "sample-controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(h *harness) {
+			bubble(t, func(t *testing.T, h *harness) {
 				h.createDeployment(foreignDeployment(labels))
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", new(int32(3))))
 				time.Sleep(time.Hour)
+				h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
 				if deployment := h.getDeployment("web"); deployment.Spec.Replicas != nil {
 					t.Errorf("the Deployment was changed: %v", deployment.Spec)
@@ -53,7 +52,7 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 }
 
 func TestFooProceedsWhenTheForeignDeploymentGoes(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.createDeployment(foreignDeployment(nil))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(3))))
@@ -71,7 +70,7 @@ func TestFooProceedsWhenTheForeignDeploymentGoes(t *testing.T) {
 }
 
 func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("first", "web", nil))
 		h.createFoo(newFoo("second", "web", nil))
@@ -92,7 +91,7 @@ func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
 }
 
 func TestRemovedLabelIsPutBack(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels = nil })
@@ -105,7 +104,7 @@ func TestRemovedLabelIsPutBack(t *testing.T) {
 }
 
 func TestReleasedDeploymentIsForeign(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
@@ -121,7 +120,7 @@ func TestReleasedDeploymentIsForeign(t *testing.T) {
 }
 
 func TestTransientErrorsAreRetried(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.answer("create", "deployments", 5, apierrors.NewInternalError(errors.New("injected")))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
@@ -137,8 +136,29 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	})
 }
 
+func TestBackoffStartsAgainAfterASuccess(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		injected := apierrors.NewInternalError(errors.New("injected"))
+		h.answer("create", "deployments", 10, injected)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(time.Minute)
+		h.answer("create", "deployments", 1, injected)
+		h.deleteDeployment("web")
+		if h.deploymentExists("web") {
+			t.Fatal("the create was to fail once")
+		}
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the first retry after a success did not come after 5ms")
+		}
+	})
+}
+
 func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		refused := apierrors.NewForbidden(deploymentsResource, "web", errors.New("not on Fridays"))
 		h.answer("create", "deployments", 3, refused)
 		h.start()
@@ -162,7 +182,7 @@ func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 }
 
 func TestConflictIsRetriedQuietly(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.answer("update", "deployments", 2,
@@ -181,7 +201,7 @@ func TestConflictIsRetriedQuietly(t *testing.T) {
 }
 
 func TestTerminatingNamespaceIsNoError(t *testing.T) {
-	bubble(t, func(h *harness) {
+	bubble(t, func(t *testing.T, h *harness) {
 		terminating := apierrors.NewForbidden(deploymentsResource, "web", errors.New("going"))
 		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 		h.answer("create", "deployments", 100, terminating)
@@ -194,103 +214,6 @@ func TestTerminatingNamespaceIsNoError(t *testing.T) {
 		}
 		if got := h.errors.Load(); got != 0 {
 			t.Errorf("errors reported: got %d, want 0", got)
-		}
-	})
-}
-
-// lag makes the watches of Deployments deliver each event that much later.
-func (h *harness) lag(delay time.Duration) {
-	react := h.kube.WatchReactionChain[0]
-	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		_, source, err := react.React(action)
-		if err != nil {
-			return true, nil, err
-		}
-		delayed := watch.NewRaceFreeFake()
-		go func() {
-			for event := range source.ResultChan() {
-				time.AfterFunc(delay, func() { delayed.Action(event.Type, event.Object) })
-			}
-		}()
-		h.t.Cleanup(source.Stop)
-		return true, delayed, nil
-	})
-}
-
-func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
-	bubble(t, func(h *harness) {
-		h.lag(5 * time.Second)
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
-		if got := h.writes("create", "deployments"); got != 1 {
-			t.Errorf("creates before the informer shows the Deployment: got %d, want 1", got)
-		}
-
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-
-		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf("Ready: got %q", got)
-		}
-	})
-}
-
-// loseWatch drops the events of Deployments from now on, until the returned function breaks the
-// watch, so that the informer lists again.
-func (h *harness) loseWatch() (relist func()) {
-	broken, lost := make(chan struct{}), false
-	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		if lost {
-			return false, nil, nil
-		}
-		lost = true
-		source := watch.NewFake()
-		go func() {
-			<-broken
-			source.Error(&apierrors.NewResourceExpired("injected").ErrStatus)
-		}()
-		return true, source, nil
-	})
-	return func() { close(broken) }
-}
-
-func TestMissedDeletionIsNoticed(t *testing.T) {
-	bubble(t, func(h *harness) {
-		h.createFoo(newFoo("example-foo", "web", nil))
-		foo := h.getFoo("example-foo")
-		h.createDeployment(newDeployment(foo))
-		relist := h.loseWatch()
-		h.start()
-		h.deleteDeployment("web")
-		if h.deploymentExists("web") {
-			t.Fatal("the watch is not lost")
-		}
-
-		relist()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment did not come back")
-		}
-	})
-}
-
-func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
-	bubble(t, func(h *harness) {
-		relist := h.loseWatch()
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.deleteDeployment("web")
-		relist()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment did not come back")
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -21,7 +22,7 @@ import (
 )
 
 // newFakes returns clients like those of NewClientset of the two fake packages, whose objects have
-// resourceVersions, too. The Foos' own NewClientset would refuse to apply a status:
+// resourceVersions, too, and whose watches select by label. The Foos' own NewClientset would refuse to apply a status:
 // https://github.com/kubernetes/kubernetes/issues/126850
 func newFakes() (*kubefake.Clientset, *foofake.Clientset) {
 	kube, foo := &kubefake.Clientset{}, &foofake.Clientset{}
@@ -39,10 +40,31 @@ func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) {
 	}
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
 	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		w, err := tracker.Watch(action.GetResource(), action.GetNamespace(),
-			action.(clienttesting.WatchActionImpl).ListOptions)
-		return true, w, err
+		options := action.(clienttesting.WatchActionImpl).ListOptions
+		w, err := tracker.Watch(action.GetResource(), action.GetNamespace(), options)
+		if err != nil {
+			return true, nil, err
+		}
+		return true, watch.Filter(w, matching(options.LabelSelector)), nil
 	})
+}
+
+// matching does what the tracker leaves out: an object that the selector does not match is not
+// shown, and one that ceases to match looks deleted.
+func matching(labelSelector string) watch.FilterFunc {
+	selector, err := labels.Parse(labelSelector)
+	if err != nil {
+		panic(err)
+	}
+	return func(event watch.Event) (watch.Event, bool) {
+		accessor, err := meta.Accessor(event.Object)
+		if err != nil || selector.Matches(labels.Set(accessor.GetLabels())) {
+			return event, true
+		}
+		shown := event.Type == watch.Modified
+		event.Type = watch.Deleted
+		return event, shown
+	}
 }
 
 // versionedTracker gives each written object the next resourceVersion of its resource, and refuses
@@ -128,16 +150,6 @@ func (t *versionedTracker) Apply(
 		return err
 	}
 	return t.touch(gvr, ns, accessor.GetName())
-}
-
-// Delete gives the object a last version, as a deletion has one.
-func (t *versionedTracker) Delete(
-	gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions,
-) error {
-	if err := t.touch(gvr, ns, name); err != nil {
-		return err
-	}
-	return t.ObjectTracker.Delete(gvr, ns, name, opts...)
 }
 
 // touch writes the object as it is, with a new version.

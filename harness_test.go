@@ -28,23 +28,23 @@ const namespace = "default"
 // clients. A fake does not validate, default or collect garbage, and no Deployment controller
 // runs: claims about those are tested on the real control plane, in test/.
 type harness struct {
-	t      *testing.T
-	kube   *kubefake.Clientset
-	foo    *foofake.Clientset
-	client kubernetes.Interface // the controller's; kube unless a test says otherwise
-	stop   func()               // stops the controller, and returns when it has stopped
-
-	errors atomic.Int32 // reported so far
+	t       *testing.T
+	kube    *kubefake.Clientset
+	foo     *foofake.Clientset
+	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
+	options options
+	errors  atomic.Int32 // reported so far
+	stop    func()       // stops the controller, and returns when it has stopped
 }
 
 // bubble runs test in a synctest bubble, where time stands still while a goroutine can run.
-func bubble(t *testing.T, test func(*harness)) {
+func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		kube, foo := newFakes()
 		h := &harness{t: t, kube: kube, foo: foo, client: kube}
 		h.countErrors()
-		test(h)
+		test(t, h)
 	})
 }
 
@@ -67,7 +67,7 @@ func (h *harness) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	kubeFactory, fooFactory := newInformerFactories(clients, &options{})
+	kubeFactory, fooFactory := newInformerFactories(clients, &h.options)
 	controller, err := NewController(h.client, h.foo,
 		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(), recorder)
 	if err != nil {

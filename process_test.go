@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"io"
@@ -13,15 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	"k8s.io/client-go/tools/leaderelection"
 )
 
 func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
@@ -158,145 +150,4 @@ func TestForbiddenWatchEndsTheProcess(t *testing.T) {
 	if failure == nil || !strings.Contains(failure.Error(), "grant it") {
 		t.Errorf("got %v, want it to say what to do", failure)
 	}
-}
-
-// slowClient takes three seconds to create a Deployment.
-type slowClient struct{ kubernetes.Interface }
-
-func (c slowClient) AppsV1() appsclient.AppsV1Interface { return slowApps{c.Interface.AppsV1()} }
-
-type slowApps struct{ appsclient.AppsV1Interface }
-
-func (c slowApps) Deployments(namespace string) appsclient.DeploymentInterface {
-	return slowDeployments{c.AppsV1Interface.Deployments(namespace)}
-}
-
-type slowDeployments struct{ appsclient.DeploymentInterface }
-
-func (c slowDeployments) Create(
-	ctx context.Context, deployment *appsv1.Deployment, options metav1.CreateOptions,
-) (*appsv1.Deployment, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(3 * time.Second):
-		return c.DeploymentInterface.Create(ctx, deployment, options)
-	}
-}
-
-func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
-	bubble(t, func(h *harness) {
-		h.client = slowClient{h.kube}
-		h.start()
-		for _, name := range []string{"a", "b", "c"} { // one more than there are workers
-			h.createFoo(newFoo(name, name, nil))
-		}
-		begin := time.Now()
-		h.stop()
-
-		if got := time.Since(begin).Round(time.Second); got != 3*time.Second {
-			t.Errorf("stopping took %v, want the 3s of the requests under way", got)
-		}
-		if !h.deploymentExists("a") || !h.deploymentExists("b") || h.deploymentExists("c") {
-			t.Error("want the two Deployments that had begun, and not the third")
-		}
-		if got := h.events()["DeploymentCreated"]; got != 2 {
-			t.Errorf("events written before the end: got %d, want 2", got)
-		}
-	})
-}
-
-// leaderClients returns clients for lead, and the options with their defaults.
-func leaderClients(t *testing.T, h *harness) (*clients, leaderElectionOptions) {
-	t.Helper()
-	o, err := parseFlags([]string{"--leader-elect"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &clients{leases: h.kube.CoordinationV1(), namespace: namespace}, o.leaderElection
-}
-
-func (h *harness) leaseHolder() string {
-	h.t.Helper()
-	lease, err := h.kube.CoordinationV1().Leases(namespace).Get(
-		context.Background(), "sample-controller", metav1.GetOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return *lease.Spec.HolderIdentity
-}
-
-func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
-	bubble(t, func(h *harness) {
-		clients, o := leaderClients(t, h)
-		ctx, cancel := context.WithCancel(h.t.Context())
-		done := make(chan error)
-		go func() {
-			done <- lead(ctx, clients, o, leaderelection.NewLeaderHealthzAdaptor(0), func(ctx context.Context) {
-				<-ctx.Done()
-				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
-				if h.leaseHolder() == "" {
-					t.Error("the Lease was released before the work was done")
-				}
-			})
-		}()
-		synctest.Wait()
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("got %v, want no error", err)
-		}
-		if got := h.leaseHolder(); got != "" {
-			t.Errorf("holder afterwards: got %q, want none", got)
-		}
-	})
-}
-
-func TestStandbyWaitsAndStops(t *testing.T) {
-	bubble(t, func(h *harness) {
-		clients, o := leaderClients(t, h)
-		leaderCtx, stopLeader := context.WithCancel(h.t.Context())
-		standbyCtx, stopStandby := context.WithCancel(h.t.Context())
-		var working atomic.Int32
-		work := func(ctx context.Context) {
-			working.Add(1)
-			<-ctx.Done()
-			working.Add(-1)
-		}
-		stopped := make(chan error, 2)
-		for _, ctx := range []context.Context{leaderCtx, standbyCtx} {
-			go func() {
-				stopped <- lead(ctx, clients, o, leaderelection.NewLeaderHealthzAdaptor(0), work)
-			}()
-			synctest.Wait()
-		}
-		time.Sleep(time.Minute)
-		if got := working.Load(); got != 1 {
-			t.Errorf("at work: got %d of 2, want 1", got)
-		}
-		stopStandby()
-		if err := <-stopped; err != nil {
-			t.Errorf("standby: got %v, want no error", err)
-		}
-		if got := working.Load(); got != 1 {
-			t.Errorf("at work without the standby: got %d, want 1", got)
-		}
-		stopLeader()
-		<-stopped
-	})
-}
-
-func TestLostLeaseIsAnError(t *testing.T) {
-	bubble(t, func(h *harness) {
-		clients, o := leaderClients(t, h)
-		lost := make(chan error)
-		go func() {
-			lost <- lead(h.t.Context(), clients, o, leaderelection.NewLeaderHealthzAdaptor(0),
-				func(ctx context.Context) { <-ctx.Done() })
-		}()
-		synctest.Wait()
-		h.answer("update", "leases", 1000, apierrors.NewInternalError(errors.New("injected")))
-		if err := <-lost; err == nil {
-			t.Error("got no error, want one")
-		}
-	})
 }

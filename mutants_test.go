@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var runMutants = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
+
+// mutants are small changes that break the controller, each with the test that must notice. In
+// file, the one place that reads old is made to read new.
+var mutants = []struct{ name, file, old, new, test string }{
+	{"another image", "deployment.go", "container.Image = containerImage", `container.Image = "other"`,
+		"TestChangedDeploymentIsRepaired"},
+	{"another count", "deployment.go", "new(*foo.Spec.Replicas)", "new(*foo.Spec.Replicas + 1)",
+		"TestNewFooGetsItsDeployment"},
+	{"an absent count is managed", "deployment.go", "if foo.Spec.Replicas != nil {",
+		"deployment.Spec.Replicas = new(int32(1))\n\tif foo.Spec.Replicas != nil {",
+		"TestAbsentReplicasLeaveTheCountAlone"},
+	{"the owner is not named", "deployment.go",
+		"OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},", "",
+		"TestNewFooGetsItsDeployment"},
+	{"the Foo's name is the selector", "deployment.go", "string(foo.UID)", "foo.Name",
+		"TestSelectorIsValidForTheLongestFooName"},
+	{"all containers are replaced", "deployment.go", "container := containerNamed",
+		"template.Spec.Containers = nil\n\tcontainer := containerNamed",
+		"TestWhatOthersWroteSurvivesAScale"},
+	{"all labels are replaced", "deployment.go", "metav1.SetMetaDataLabel(&deployment.ObjectMeta, ",
+		"deployment.Labels = nil\n\tmetav1.SetMetaDataLabel(&deployment.ObjectMeta, ",
+		"TestWhatOthersWroteSurvivesAScale"},
+	{"an old status counts", "deployment.go", "status.ObservedGeneration >= deployment.Generation", "true",
+		"TestReadyCondition"},
+	{"each status is a transition", "deployment.go", "meta.SetStatusCondition(&status.Conditions, ready)",
+		"meta.RemoveStatusCondition(&status.Conditions, ready.Type)\n" +
+			"\tmeta.SetStatusCondition(&status.Conditions, ready)",
+		"TestTransitionTimeChangesWithTheStatusOnly"},
+
+	{"new Foos are not noticed", "controller.go", "AddFunc:    c.enqueueFoo,", "",
+		"TestNewFooGetsItsDeployment"},
+	{"changed Foos are not noticed", "controller.go",
+		"UpdateFunc: func(_, foo *v1alpha1.Foo) { c.enqueueFoo(foo) },", "",
+		"TestScaledFooScalesItsDeployment"},
+	{"changed Deployments are not noticed", "controller.go",
+		"UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },", "",
+		"TestStatusFollowsTheDeployment"},
+	{"deleted Deployments are not noticed", "controller.go", "c.handleObject(deleted.OptionalObj)",
+		"_ = deleted.OptionalObj", "TestDeletedDeploymentComesBack"},
+	{"tombstones are not noticed", "controller.go", "if deleted.OptionalObj != nil {",
+		"if deleted.FinalStateUnknown == nil {", "TestMissedDeletionIsNoticed"},
+	{"waiting Foos are not noticed", "controller.go", "range foos {", "range foos[:0] {",
+		"TestSecondFooTakesOverWhenTheFirstGoes"},
+	{"workers are not awaited", "controller.go", "\t\twg.Wait()\n", "",
+		"TestShutdownFinishesWhatHasBegunAndNoMore"},
+	{"a shutdown empties the queue first", "controller.go", "for ctx.Err() == nil && c.process",
+		"for c.process", "TestShutdownFinishesWhatHasBegunAndNoMore"},
+	{"a shutdown cancels what has begun", "controller.go", "context.WithoutCancel(ctx), syncTimeout",
+		"ctx, syncTimeout", "TestShutdownFinishesWhatHasBegunAndNoMore"},
+	{"errors are not retried", "controller.go",
+		"\"retries\", c.queue.NumRequeues(key))\n\t\tc.queue.AddRateLimited(key)",
+		"\"retries\", c.queue.NumRequeues(key))", "TestTransientErrorsAreRetried"},
+	{"the backoff is never reset", "controller.go", "c.queue.Forget(key)", "",
+		"TestBackoffStartsAgainAfterASuccess"},
+	{"conflicts are reported", "controller.go", "case apierrors.IsConflict(err):", "case false:",
+		"TestConflictIsRetriedQuietly"},
+	{"the cache is trusted at once", "controller.go",
+		"!c.fooWrites.seen(key) || !c.deploymentWrites.seen(key)", "false",
+		"TestLaggingInformerCausesNoWriteOfItsOwn"},
+	{"a stale key is dropped", "controller.go", "c.queue.AddAfter(key, writeCheck)\n\t\treturn nil",
+		"return nil", "TestDeploymentThatNoWatchEverShowedComesBack"},
+	{"Foos that are being deleted are synced", "controller.go",
+		"|| err == nil && foo.DeletionTimestamp != nil", "", "TestNothingIsMadeForAFooThatIsBeingDeleted"},
+	{"visible foreign Deployments are taken over", "controller.go",
+		"!metav1.IsControlledBy(observed, foo)", "false", "TestForeignDeploymentIsNotTouched"},
+	{"Deployments are always updated", "controller.go",
+		"equality.Semantic.DeepEqual(observed, desired)", "equality.Semantic.DeepEqual(observed, nil)",
+		"TestSteadyStateWritesNothing"},
+	{"the old Deployment stays", "controller.go", "err := c.deleteOtherDeployments(ctx, foo)",
+		"err := error(nil)", "TestRenamedFooMovesItsDeployment"},
+	{"the old Deployment goes at once", "controller.go", "if rolledOut(observed) {", "if true {",
+		"TestRenamedFooMovesItsDeployment"},
+
+	{"a write without an event is forgotten", "writes.go",
+		"c.deploymentWrites.record(key, written.ResourceVersion)\n\tc.queue.AddAfter(key, writeCheck)",
+		"c.deploymentWrites.record(key, written.ResourceVersion)",
+		"TestDeploymentThatNoWatchEverShowedComesBack"},
+	{"unseen foreign Deployments are taken over", "writes.go",
+		"!metav1.IsControlledBy(observed, foo)", "false", "TestForeignDeploymentIsNotTouched"},
+	{"a taken name is not tried again", "writes.go",
+		"c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)\n\t\treturn c.reportNameTaken", "return c.reportNameTaken",
+		"TestFooProceedsWhenTheForeignDeploymentGoes"},
+	{"a refused Deployment is not tried again", "writes.go",
+		"c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)\n\t\tready", "ready",
+		"TestRefusedDeploymentIsReportedOnce"},
+	{"a refusal is retried like an error", "writes.go",
+		"case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):",
+		"case false:", "TestRefusedDeploymentIsReportedOnce"},
+	{"a terminating namespace is an error", "writes.go",
+		", apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)", "",
+		"TestTerminatingNamespaceIsNoError"},
+	{"a lost label stays lost", "writes.go", "desired := observed.DeepCopy()\n\tsetOwnedFields(desired, foo)",
+		"desired := observed.DeepCopy()", "TestRemovedLabelIsPutBack"},
+	{"the status is always written", "writes.go", "equality.Semantic.DeepEqual(foo.Status, desired)",
+		"equality.Semantic.DeepEqual(foo.Status, nil)", "TestSteadyStateWritesNothing"},
+	{"each status makes an event", "writes.go", "before != nil && before.Reason == ready.Reason",
+		"before == nil", "TestForeignDeploymentIsNotTouched"},
+
+	{"a write is seen at once", "consistency.go", "order < 0", "order < -1",
+		"TestWriteIsSeenWhenTheStoreHasItsVersion"},
+	{"a lost write blocks for ever", "consistency.go", "&& time.Since(write.at) < maxStaleness", "",
+		"TestStoreThatNeverCatchesUpDoesNotBlockForEver"},
+	{"events are not flushed", "events.go", "\t\tr.pending.Wait()\n", "",
+		"TestFlushWaitsForTheEventsUnderWay"},
+	{"flushing has no end", "events.go", "case <-time.After(timeout):", "case <-time.After(time.Hour):",
+		"TestFlushDoesNotWaitForEver"},
+	{"the Lease is released too early", "leader.go", "context.WithCancel(context.WithoutCancel(ctx))",
+		"context.WithCancel(ctx)", "TestLeaseIsHeldUntilTheWorkIsDone"},
+	{"a lost Lease is ignored", "leader.go", "if ctx.Err() == nil {", "if false {",
+		"TestLostLeaseIsAnError"},
+	{"a standby does not stop", "leader.go", "if !elector.IsLeader() {", "if false {",
+		"TestStandbyWaitsAndStops"},
+	{"--namespace is ignored", "main.go", "fooinformers.WithNamespace(o.namespace),", "",
+		"TestNamespaceFlagNarrowsTheWatch"},
+	{"a missing permission is retried for ever", "main.go", "case apierrors.IsForbidden(err):",
+		"case false:", "TestForbiddenWatchEndsTheProcess"},
+	{"a missing CRD is an error like others", "clients.go", "case apierrors.IsNotFound(err):",
+		"case false:", "TestStartFailsWithWhatToDo"},
+	{"not ready looks ready", "serve.go", "http.StatusServiceUnavailable", "http.StatusOK",
+		"TestReadyzFollowsItsCheck"},
+	{"any port in use is a riddle", "serve.go", "syscall.EADDRINUSE", "syscall.ENOENT",
+		"TestPortInUseSaysWhatToDo"},
+	{"bad flags are accepted", "flags.go", "case o.workers < 1:", "case false:",
+		"TestBadFlagsAreRefusedWithOneLine"},
+}
+
+// TestMutants checks that each mutant can still be made, and with -mutants, that the test that it
+// names fails on it.
+func TestMutants(t *testing.T) {
+	for _, mutant := range mutants {
+		t.Run(mutant.name, func(t *testing.T) {
+			source, err := os.ReadFile(mutant.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), mutant.old); n != 1 {
+				t.Fatalf("%s has %d places that read %q, want 1", mutant.file, n, mutant.old)
+			}
+			if *runMutants {
+				t.Parallel()
+				changed := strings.Replace(string(source), mutant.old, mutant.new, 1)
+				killMutant(t, mutant.file, changed, mutant.test)
+			}
+		})
+	}
+}
+
+// killMutant runs one test with file replaced by changed, and expects it to fail.
+func killMutant(t *testing.T, file, changed, test string) {
+	t.Helper()
+	dir := t.TempDir()
+	mutated := filepath.Join(dir, file)
+	original, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(dir, "overlay.json")
+	err = errors.Join(
+		os.WriteFile(mutated, []byte(changed), 0o600), os.WriteFile(overlayFile, overlay, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
+		"-timeout", "20s", ".").CombinedOutput()
+	switch {
+	case err == nil:
+		t.Errorf("survived %s", test)
+	case strings.Contains(string(output), "[build failed]"):
+		t.Errorf("does not compile:\n%s", output)
+	}
+}

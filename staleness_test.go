@@ -1,0 +1,111 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// lag makes the watches of Deployments deliver each event that much later.
+func (h *harness) lag(delay time.Duration) {
+	react := h.kube.WatchReactionChain[0]
+	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		_, source, err := react.React(action)
+		if err != nil {
+			return true, nil, err
+		}
+		delayed := watch.NewRaceFreeFake()
+		go func() {
+			for event := range source.ResultChan() {
+				time.AfterFunc(delay, func() { delayed.Action(event.Type, event.Object) })
+			}
+		}()
+		h.t.Cleanup(source.Stop)
+		return true, delayed, nil
+	})
+}
+
+func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.lag(5 * time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if got := h.writes("create", "deployments"); got != 1 {
+			t.Errorf("creates before the informer shows the Deployment: got %d, want 1", got)
+		}
+
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+
+		if got := h.ready("example-foo"); got != "False Progressing" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
+// loseWatch drops the events of Deployments from now on, until the returned function breaks the
+// watch, so that the informer lists again.
+func (h *harness) loseWatch() (relist func()) {
+	broken, lost := make(chan struct{}), false
+	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if lost {
+			return false, nil, nil
+		}
+		lost = true
+		source := watch.NewFake()
+		go func() {
+			<-broken
+			source.Error(&apierrors.NewResourceExpired("injected").ErrStatus)
+		}()
+		return true, source, nil
+	})
+	return func() { close(broken) }
+}
+
+func TestMissedDeletionIsNoticed(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.createFoo(newFoo("example-foo", "web", nil))
+		foo := h.getFoo("example-foo")
+		h.createDeployment(newDeployment(foo))
+		relist := h.loseWatch()
+		h.start()
+		h.deleteDeployment("web")
+		if h.deploymentExists("web") {
+			t.Fatal("the watch is not lost")
+		}
+
+		relist()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment did not come back")
+		}
+	})
+}
+
+func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		relist := h.loseWatch()
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.deleteDeployment("web")
+		time.Sleep(10 * time.Second)
+		relist()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment did not come back")
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+// fooYAML returns a Foo as a user writes it, with that spec.
+func fooYAML(spec string) string {
+	return "apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\n" +
+		"metadata: {name: example-foo}\n" + spec
+}
+
+// Behaviour 12.
+func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
+	n := parallelNamespace(t)
+	const validName = `must be a valid Deployment name: lower-case letters, digits, '-' and '.', ` +
+		`starting and ending with a letter or a digit, for example "example-foo"`
+	tests := []struct{ name, spec, message string }{
+		{"no spec", "", "spec: Required value"},
+		{"no name", "spec: {replicas: 1}", "spec.deploymentName: Required value"},
+		{"empty name", `spec: {deploymentName: ""}`, "should be at least 1 chars long"},
+		{"null name", "spec: {deploymentName: null}", "spec.deploymentName: Required value"},
+		{"name is a number", "spec: {deploymentName: 5}",
+			`spec.deploymentName in body must be of type string: "integer"`},
+		{"upper case", "spec: {deploymentName: Web}", validName},
+		{"underscore", "spec: {deploymentName: my_web}", validName},
+		{"leading dash", "spec: {deploymentName: -web}", validName},
+		{"trailing dot", "spec: {deploymentName: web.}", validName},
+		{"too long", "spec: {deploymentName: " + strings.Repeat("a", 243) + "}",
+			"may not be more than 242"},
+		{"negative replicas", "spec: {deploymentName: web, replicas: -1}",
+			"spec.replicas in body should be greater than or equal to 0"},
+		{"string replicas", `spec: {deploymentName: web, replicas: "2"}`,
+			`spec.replicas in body must be of type integer: "string"`},
+		{"fractional replicas", "spec: {deploymentName: web, replicas: 1.5}",
+			"spec.replicas in body must be of type int32"},
+		{"replicas beyond int32", "spec: {deploymentName: web, replicas: 3000000000}",
+			"spec.replicas"},
+		{"unknown field", "spec: {deploymentName: web, replicsa: 2}",
+			`unknown field "spec.replicsa"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			output, err := kubectl(t, n.name, fooYAML(test.spec), "create", "-f", "-")
+			if err == nil {
+				t.Fatalf("it was accepted: %s", output)
+			}
+			if !strings.Contains(output, test.message) {
+				t.Errorf("got %q, want it to contain %q", output, test.message)
+			}
+		})
+	}
+}
+
+// Behaviour 12.
+func TestUnknownKindIsRefused(t *testing.T) {
+	n := parallelNamespace(t)
+	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Fooo", 1)
+
+	output, err := kubectl(t, n.name, yaml, "create", "-f", "-")
+
+	const message = `no matches for kind "Fooo" in version "samplecontroller.k8s.io/v1alpha1"`
+	if err == nil || !strings.Contains(output, message) {
+		t.Errorf("got %q, want it to contain %q", output, message)
+	}
+}
+
+// Behaviour 12.
+func TestExampleFooWorks(t *testing.T) {
+	n := parallelNamespace(t)
+
+	n.kubectl("apply", "-f", "../../artifacts/examples/example-foo.yaml")
+
+	n.fooWhen("example-foo", "is Ready", isReady)
+	n.deploymentWhen("example-foo", "has 1 replica", hasReplicas(1))
+}

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"reflect"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// hasReplicas returns a check for a Deployment that asks for that many Pods.
+func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
+	return func(deployment *appsv1.Deployment) bool { return *deployment.Spec.Replicas == replicas }
+}
+
+// Behaviour 1.
+func TestNewFooGetsItsDeployment(t *testing.T) {
+	n := parallelNamespace(t)
+	foo := n.createFoo(newFoo("example", "example-web", 3))
+
+	deployment := n.deploymentWhen("example-web", "exists", exists)
+
+	if *deployment.Spec.Replicas != 3 {
+		t.Errorf("got %d replicas, want 3", *deployment.Spec.Replicas)
+	}
+	owners := []metav1.OwnerReference{{
+		APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
+		t.Errorf("got owners %+v, want %+v", deployment.OwnerReferences, owners)
+	}
+}
+
+// Behaviour 3.
+func TestScaledFooScalesItsDeployment(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createFoo(newFoo("web", "web", 1))
+	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+
+	n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) })
+	n.deploymentWhen("web", "has 3 replicas", hasReplicas(3))
+
+	n.kubectl("scale", "foo/web", "--replicas=5")
+	n.deploymentWhen("web", "has 5 replicas", hasReplicas(5))
+
+	n.kubectl("scale", "foo/web", "--replicas=0")
+	n.deploymentWhen("web", "has no replicas", hasReplicas(0))
+}
+
+// Behaviour 4.
+func TestCountIsLeftToOthersWhenReplicasAreAbsent(t *testing.T) {
+	n := parallelNamespace(t)
+	foo := newFoo("web", "web", 0)
+	foo.Spec.Replicas = nil
+	n.createReadyFoo(foo)
+	n.deploymentWhen("web", "has the API server's 1 replica", hasReplicas(1))
+
+	n.kubectl("scale", "deployment/web", "--replicas=4")
+	n.fooWhen("web", "has 4 Pods and is Ready", func(foo *v1alpha1.Foo) bool {
+		return isReady(foo) && foo.Status.AvailableReplicas == 4
+	})
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.Containers[0].Image = "example.com/other" // to be repaired
+	})
+	deployment := n.deploymentWhen("web", "is repaired", func(deployment *appsv1.Deployment) bool {
+		return deployment.Spec.Template.Spec.Containers[0].Image != "example.com/other"
+	})
+
+	if *deployment.Spec.Replicas != 4 {
+		t.Errorf("got %d replicas, want the 4 that somebody else set", *deployment.Spec.Replicas)
+	}
+}
+
+// Behaviour 5.
+func TestChangedImageAndCountAreRepaired(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 2))
+	image := n.deploymentWhen("web", "exists", exists).Spec.Template.Spec.Containers[0].Image
+
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.Containers[0].Image = "example.com/other"
+	})
+	n.deploymentWhen("web", "has the image "+image, func(deployment *appsv1.Deployment) bool {
+		return deployment.Spec.Template.Spec.Containers[0].Image == image
+	})
+
+	n.kubectl("scale", "deployment/web", "--replicas=7")
+	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
+}
+
+// Behaviour 5.
+func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
+	const restartedAt = "kubectl.kubernetes.io/restartedAt"
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+
+	n.kubectl("label", "deployment/web", "team=blue")
+	n.kubectl("annotate", "deployment/web", "example.com/note=keep")
+	n.kubectl("rollout", "restart", "deployment/web")
+	restarted := n.deploymentWhen("web", "exists", exists).Spec.Template.Annotations[restartedAt]
+	n.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+	n.kubectl("scale", "foo/web", "--replicas=3")
+	n.fooWhen("web", "is Ready again", isReady)
+
+	deployment := n.deploymentWhen("web", "has 3 replicas", hasReplicas(3))
+	if got := deployment.Labels["team"]; got != "blue" {
+		t.Errorf("got label team=%q, want blue", got)
+	}
+	if got := deployment.Annotations["example.com/note"]; got != "keep" {
+		t.Errorf("got annotation example.com/note=%q, want keep", got)
+	}
+	if got := deployment.Spec.Template.Annotations[restartedAt]; got == "" || got != restarted {
+		t.Errorf("got annotation %s=%q on the Pods, want %q", restartedAt, got, restarted)
+	}
+}
+
+// Behaviour 6.
+func TestDeletedDeploymentComesBack(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 2))
+	deleted := n.deploymentWhen("web", "exists", exists)
+
+	n.kubectl("delete", "deployment/web", "--wait=false")
+
+	n.deploymentWhen("web", "is a new one with 2 replicas", func(deployment *appsv1.Deployment) bool {
+		return deployment.UID != deleted.UID && *deployment.Spec.Replicas == 2
+	})
+	n.fooWhen("web", "is Ready again", isReady)
+}

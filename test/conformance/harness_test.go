@@ -1,0 +1,251 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/util/retry"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+)
+
+const (
+	// patience is how long a test waits for what has to happen, on a machine that is busy.
+	patience = 30 * time.Second
+	interval = 30 * time.Millisecond
+)
+
+// eventually waits until check returns true. When that takes too long, it says what was expected
+// and what was seen last.
+func eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
+	t.Helper()
+	within(t, patience, what, check)
+}
+
+// within is eventually for what has to happen before a time limit of its own.
+func within(t *testing.T, limit time.Duration, what string, check func() (bool, string)) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(interval) {
+		ok, seen := check()
+		if ok {
+			return
+		}
+		if err := checkShared(); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(begin) > limit {
+			t.Fatalf("expected within %v: %s\nlast seen: %s", limit, what, seen)
+		}
+	}
+}
+
+// namespace is where one test works.
+type namespace struct {
+	t           *testing.T
+	name        string
+	foos        fooclient.FooInterface
+	deployments appsclient.DeploymentInterface
+}
+
+// parallelNamespace lets t run in parallel with other tests, in a namespace of its own, with the
+// controller that all of them share.
+func parallelNamespace(t *testing.T) *namespace {
+	t.Helper()
+	t.Parallel()
+	if err := startShared(); err != nil {
+		t.Fatal(err)
+	}
+	return newNamespace(t)
+}
+
+// newNamespace returns a namespace that is deleted when t ends.
+func newNamespace(t *testing.T) *namespace {
+	t.Helper()
+	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
+	name = regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(name, "-")
+	namespaces := kubeClient.CoreV1().Namespaces()
+	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 50)] + "-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+	})
+	return &namespace{
+		t: t, name: created.Name,
+		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
+		deployments: kubeClient.AppsV1().Deployments(created.Name),
+	}
+}
+
+// kubectl runs kubectl in the namespace. It must succeed.
+func (n *namespace) kubectl(args ...string) string {
+	n.t.Helper()
+	output, err := kubectl(n.t, n.name, "", args...)
+	if err != nil {
+		n.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
+	}
+	return output
+}
+
+// newFoo returns a Foo that asks for that many replicas.
+func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
+	return &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName, Replicas: &replicas},
+	}
+}
+
+func (n *namespace) createFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
+	n.t.Helper()
+	created, err := n.foos.Create(n.t.Context(), foo, metav1.CreateOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return created
+}
+
+// createReadyFoo creates foo and waits until it is Ready.
+func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
+	n.t.Helper()
+	n.createFoo(foo)
+	return n.fooWhen(foo.Name, "is Ready", isReady)
+}
+
+// changeFoo changes a Foo as a user would: again if somebody else wrote in between.
+func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
+	n.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		foo, err := n.foos.Get(n.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(foo)
+		_, err = n.foos.Update(n.t.Context(), foo, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// changeDeployment changes a Deployment like changeFoo a Foo.
+func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment)) {
+	n.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		deployment, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(deployment)
+		_, err = n.deployments.Update(n.t.Context(), deployment, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// fooWhen waits until the Foo is as expected, and returns it.
+func (n *namespace) fooWhen(
+	name, expected string, check func(*v1alpha1.Foo) bool,
+) (foo *v1alpha1.Foo) {
+	n.t.Helper()
+	eventually(n.t, fmt.Sprintf("Foo %q %s", name, expected), func() (bool, string) {
+		var err error
+		if foo, err = n.foos.Get(n.t.Context(), name, metav1.GetOptions{}); err != nil {
+			return false, err.Error()
+		}
+		return check(foo), describeFoo(foo)
+	})
+	return foo
+}
+
+// deploymentWhen waits until the Deployment is as expected, and returns it.
+func (n *namespace) deploymentWhen(
+	name, expected string, check func(*appsv1.Deployment) bool,
+) (deployment *appsv1.Deployment) {
+	n.t.Helper()
+	eventually(n.t, fmt.Sprintf("Deployment %q %s", name, expected), func() (bool, string) {
+		var err error
+		deployment, err = n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return check(deployment), describeDeployment(deployment)
+	})
+	return deployment
+}
+
+// deploymentGone waits until there is no Deployment of that name.
+func (n *namespace) deploymentGone(name string) {
+	n.t.Helper()
+	eventually(n.t, fmt.Sprintf("Deployment %q is gone", name), func() (bool, string) {
+		deployment, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), describeDeployment(deployment)
+	})
+}
+
+// catchUp waits until the controller has made a new Foo Ready. By then it has seen everything
+// that happened before, and has had the time to react. It returns the name of the Foo's
+// Deployment.
+func (n *namespace) catchUp() string {
+	n.t.Helper()
+	foo := newFoo("", "", 0) // without Pods, it does not depend on room for them
+	foo.Name = fmt.Sprintf("catch-up-%d", time.Now().UnixNano())
+	foo.Spec.DeploymentName = foo.Name
+	n.createReadyFoo(foo)
+	return foo.Name
+}
+
+func exists(*appsv1.Deployment) bool { return true }
+
+// isReady reports whether the status speaks of the newest spec and says Ready.
+func isReady(foo *v1alpha1.Foo) bool {
+	ready := readyCondition(foo)
+	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
+		foo.Status.ObservedGeneration == foo.Generation
+}
+
+// notReadyBecause returns a check for Ready=False with that reason, about the newest spec.
+func notReadyBecause(reason string) func(*v1alpha1.Foo) bool {
+	return func(foo *v1alpha1.Foo) bool {
+		ready := readyCondition(foo)
+		return ready.Status == metav1.ConditionFalse && ready.Reason == reason &&
+			ready.ObservedGeneration == foo.Generation
+	}
+}
+
+// readyCondition returns the Ready condition of foo, an empty one if there is none.
+func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
+	if ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready"); ready != nil {
+		return *ready
+	}
+	return metav1.Condition{}
+}
+
+func describeFoo(foo *v1alpha1.Foo) string {
+	return fmt.Sprintf("generation %d, status %+v", foo.Generation, foo.Status)
+}
+
+func describeDeployment(deployment *appsv1.Deployment) string {
+	return fmt.Sprintf("UID %s, owners %+v, labels %v, annotations %v, spec %+v, status %+v",
+		deployment.UID, deployment.OwnerReferences, deployment.Labels, deployment.Annotations,
+		deployment.Spec, deployment.Status)
+}

@@ -1,0 +1,154 @@
+package conformance
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+const (
+	binaries     = "../../.local/bin/"
+	crd          = "../../artifacts/examples/crd.yaml"
+	startCluster = "type 'make test', or start a cluster with 'hack/cluster up test' and " +
+		"set KUBECONFIG to what it prints"
+)
+
+var (
+	controllerCommand = flag.String("controller", binaries+
+		"sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",
+		"`command` that runs the controller under test, relative to this package")
+	leaderFlags = flag.String("leader-flags", "--leader-elect --leader-elect-lease-duration=3s "+
+		"--leader-elect-renew-deadline=2s --leader-elect-retry-period=500ms",
+		"`flags` that make the controller elect a leader, with a Lease that lasts 3s")
+	auditLogPath = flag.String("audit-log", "",
+		"audit log of the API server (default: logs/audit.log beside the kubeconfig)")
+	kubectlPath = flag.String("kubectl", binaries+"kubectl", "`path` of kubectl")
+	idleFoos    = flag.Int("idle-foos", 100, "how many Foos there are while nothing may happen")
+	idleTime    = flag.Duration("idle-time", 3*time.Second, "how long nothing may happen")
+)
+
+// The clients of the tests themselves, and a folder that is deleted in the end.
+var (
+	kubeClient kubernetes.Interface
+	fooClient  clientset.Interface
+	tempDir    string
+)
+
+func TestMain(m *testing.M) {
+	// More than there are processors: the tests mostly wait.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	flag.Parse()
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runTests runs the tests between the preparation of the cluster and the end of the controller
+// that the parallel ones share.
+func runTests(m *testing.M) (code int, err error) {
+	if tempDir, err = os.MkdirTemp("", "conformance"); err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(tempDir)
+	if err := connect(); err != nil {
+		return 1, err
+	}
+	if err := installCRD(); err != nil {
+		return 1, err
+	}
+	code = m.Run()
+	if shared == nil {
+		return code, nil
+	}
+	err = shared.stop()
+	if code != 0 || err != nil {
+		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.output)
+	}
+	return code, err
+}
+
+// connect makes the clients and finds out whether the API server answers.
+func connect() error {
+	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if kubeconfig == "" {
+		return fmt.Errorf("KUBECONFIG is not set; %s", startCluster)
+	}
+	if *auditLogPath == "" {
+		*auditLogPath = filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w; %s", err, startCluster)
+	}
+	config.QPS = -1 // no limit on this side
+	if kubeClient, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if fooClient, err = clientset.NewForConfig(config); err != nil {
+		return err
+	}
+	return ping(config)
+}
+
+func ping(config *rest.Config) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		return fmt.Errorf("no answer from the API server at %s: %w; %s", config.Host, err, startCluster)
+	}
+	return nil
+}
+
+// installCRD installs the CustomResourceDefinition and waits until Foos are served.
+func installCRD() error {
+	if _, err := os.Stat(*kubectlPath); err != nil {
+		return fmt.Errorf("no kubectl: %w; build it with 'hack/cluster build' or set -kubectl", err)
+	}
+	apply := []string{"apply", "--server-side", "--force-conflicts", "-f", crd}
+	if output, err := kubectlCommand(apply...).CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the CRD: %w: %s", err, output)
+	}
+	var err error
+	for range 100 {
+		foos := fooClient.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+		if _, err = foos.List(context.Background(), metav1.ListOptions{}); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("foos are not served: %w", err)
+}
+
+// kubectlCommand returns a kubectl that leaves the user's own configuration alone.
+func kubectlCommand(args ...string) *exec.Cmd {
+	command := exec.Command(*kubectlPath, args...)
+	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(tempDir, "cache"))
+	return command
+}
+
+// kubectl runs kubectl in namespace with stdin and returns what it printed.
+func kubectl(t *testing.T, namespace, stdin string, args ...string) (output string, err error) {
+	t.Helper()
+	command := kubectlCommand(append([]string{"--namespace", namespace}, args...)...)
+	command.Stdin = strings.NewReader(stdin)
+	out, err := command.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}

@@ -1,0 +1,101 @@
+package conformance
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Behaviour 2.
+func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createFoo(newFoo("web", "web", 2))
+
+	foo := n.fooWhen("web", "is Ready", isReady)
+
+	if foo.Status.Replicas != 2 || foo.Status.AvailableReplicas != 2 {
+		t.Errorf("got %d replicas, %d available, want 2 of each",
+			foo.Status.Replicas, foo.Status.AvailableReplicas)
+	}
+	if ready := readyCondition(foo); ready.Reason == "" || ready.Message == "" {
+		t.Errorf("got reason %q and message %q, want both to be set", ready.Reason, ready.Message)
+	}
+	selector := metav1.ListOptions{LabelSelector: foo.Status.Selector}
+	pods, err := kubeClient.CoreV1().Pods(n.name).List(t.Context(), selector)
+	if err != nil || len(pods.Items) != 2 {
+		t.Errorf("got %d Pods (error %v) by status.selector, want 2", len(pods.Items), err)
+	}
+}
+
+// Behaviour 2.
+func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createFoo(newFoo("web", "web", 1))
+
+	for replicas, scale := range map[int32]string{2: "2", 5: "5", 1: "1"} {
+		n.kubectl("scale", "foo/web", "--replicas="+scale)
+		n.kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout=30s")
+
+		foo, err := n.foos.Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if foo.Status.AvailableReplicas != replicas {
+			t.Errorf("scaled to %d and waited, got %s", replicas, describeFoo(foo))
+		}
+	}
+}
+
+// Behaviour 2.
+func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.NodeSelector = map[string]string{"no-such": "node"}
+	})
+	foo := n.fooWhen("web", "is not Ready", func(foo *v1alpha1.Foo) bool {
+		return readyCondition(foo).Status == metav1.ConditionFalse
+	})
+	if ready := readyCondition(foo); ready.Reason == "" || ready.Message == "" {
+		t.Errorf("got reason %q and message %q, want both to be set", ready.Reason, ready.Message)
+	}
+
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.NodeSelector = nil
+	})
+	n.fooWhen("web", "is Ready again", isReady)
+}
+
+// Behaviour 2.
+func TestAvailableReplicasFollowThePods(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createQuota("1")
+	n.createFoo(newFoo("web", "web", 2))
+	n.fooWhen("web", "has 1 of 2 Pods, says so, and is not Ready", func(foo *v1alpha1.Foo) bool {
+		return foo.Status.Replicas == 1 && foo.Status.AvailableReplicas == 1 &&
+			readyCondition(foo).Status == metav1.ConditionFalse
+	})
+
+	n.kubectl("scale", "foo/web", "--replicas=1")
+	n.fooWhen("web", "is Ready", isReady)
+}
+
+// createQuota lets no more than that many Pods be created, and waits until that is in force.
+func (n *namespace) createQuota(pods string) {
+	n.t.Helper()
+	n.kubectl("create", "quota", "pods", "--hard=pods="+pods)
+	eventually(n.t, "the quota is in force", func() (bool, string) {
+		quota, err := kubeClient.CoreV1().ResourceQuotas(n.name).Get(
+			n.t.Context(), "pods", metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		_, counted := quota.Status.Used[corev1.ResourcePods]
+		return counted, "it has not been counted yet"
+	})
+}

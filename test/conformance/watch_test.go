@@ -1,0 +1,63 @@
+package conformance
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// deploymentWatch sees everything that happens to the Deployments of a namespace.
+type deploymentWatch struct {
+	n      *namespace
+	events <-chan watch.Event
+}
+
+// watchDeployments begins to watch. It does not see what was there before.
+func (n *namespace) watchDeployments() *deploymentWatch {
+	n.t.Helper()
+	list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	watcher, err := n.deployments.Watch(n.t.Context(), metav1.ListOptions{
+		ResourceVersion: list.ResourceVersion,
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(watcher.Stop)
+	return &deploymentWatch{n: n, events: watcher.ResultChan()}
+}
+
+// each calls see for each event, in the order in which the API server wrote, until see returns
+// false.
+func (w *deploymentWatch) each(see func(watch.EventType, *appsv1.Deployment) bool) {
+	w.n.t.Helper()
+	for event := range w.events {
+		deployment, ok := event.Object.(*appsv1.Deployment)
+		if !ok {
+			w.n.t.Fatalf("watching Deployments: %+v", event.Object)
+		}
+		if !see(event.Type, deployment) {
+			return
+		}
+	}
+	w.n.t.Fatal("the watch of Deployments ended early")
+}
+
+// nothingCreated fails the test if a Deployment was created since the watch began and before the
+// controller had caught up.
+func (w *deploymentWatch) nothingCreated() {
+	w.n.t.Helper()
+	end := w.n.catchUp()
+	w.each(func(event watch.EventType, deployment *appsv1.Deployment) bool {
+		if deployment.Name == end {
+			return false
+		}
+		if event == watch.Added {
+			w.n.t.Errorf("expected that nothing is created, but Deployment %q was: %s",
+				deployment.Name, describeDeployment(deployment))
+		}
+		return true
+	})
+}
