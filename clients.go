@@ -36,11 +36,22 @@ type clients struct {
 	namespace string // of the Lease
 }
 
-// newClients returns clients for the cluster that kubectl would talk to.
+// connect returns clients for the cluster that kubectl would talk to, having made sure that there
+// is one that this controller can work on.
+func connect(ctx context.Context, o *options) (*clients, error) {
+	c, err := newClients(o)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.preflight(ctx, o.leaderElection.enabled)
+}
+
+// newClients returns clients for that cluster, without a request.
 func newClients(o *options) (*clients, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	overrides := &clientcmd.ConfigOverrides{}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, fmt.Errorf("no cluster is configured; %s", clusterHint)
@@ -76,7 +87,7 @@ func (c *clients) preflight(ctx context.Context, needLease bool) error {
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()
 	_, err := c.foo.Discovery().ServerResourcesForGroupVersionWithContext(
-		ctx, v1alpha1.SchemeGroupVersion.String())
+		ctx, v1alpha1.GroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("the API server at %s does not serve %s; %s",
@@ -91,7 +102,8 @@ func (c *clients) preflight(ctx context.Context, needLease bool) error {
 	}
 	_, err = c.leases.Leases(c.namespace).Get(ctx, controllerName, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w; grant it, or choose a namespace with --leader-elect-resource-namespace", err)
+		return fmt.Errorf("%w; grant it, or choose a namespace with "+
+			"--leader-elect-resource-namespace", err)
 	}
 	return nil
 }

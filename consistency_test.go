@@ -8,6 +8,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+func storeAt(version string) cache.Store {
+	return &cache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return version }}
+}
+
 func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 	key := cache.NewObjectName("default", "example-foo")
 	for name, test := range map[string]struct {
@@ -21,8 +25,7 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 		"the server's version is no number": {"9", "x", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &cache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return test.store }}
-			writes := newLastWrites(store)
+			writes := newLastWrites(storeAt(test.store))
 			writes.record(key, test.written)
 			if got := writes.seen(key); got != test.want {
 				t.Errorf("seen: got %v, want %v", got, test.want)
@@ -37,8 +40,7 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 func TestStoreThatNeverCatchesUpDoesNotBlockForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key := cache.NewObjectName("default", "example-foo")
-		store := &cache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return "1" }}
-		writes := newLastWrites(store)
+		writes := newLastWrites(storeAt("1"))
 		writes.record(key, "10")
 		time.Sleep(59 * time.Second)
 		if writes.seen(key) {

@@ -49,7 +49,9 @@ const (
 	deploymentNameIndex = "deploymentName"
 )
 
-var fooKind = v1alpha1.SchemeGroupVersion.WithKind("Foo")
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
 
 // Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
 type Controller struct {
@@ -90,7 +92,8 @@ func NewController(
 		fooWrites:        newLastWrites(foos.Informer().GetStore()),
 		deploymentWrites: newLastWrites(deployments.Informer().GetStore()),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+				minRetryDelay, maxRetryDelay),
 			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
 		),
 	}

@@ -121,7 +121,8 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
 		deployment.Status.AvailableReplicas, desiredReplicas(deployment))
 	if deployment.DeletionTimestamp != nil {
-		return notReady(reasonTerminating, fmt.Sprintf("Deployment %q is being deleted", deployment.Name))
+		return notReady(reasonTerminating,
+			fmt.Sprintf("Deployment %q is being deleted", deployment.Name))
 	}
 	if rolledOut(deployment) {
 		return metav1.Condition{
@@ -133,8 +134,10 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 		return notReady(reasonPaused, message+"; its rollout is paused")
 	}
 	for _, condition := range deployment.Status.Conditions {
-		failed := condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue
-		stuck := condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse
+		failed := condition.Type == appsv1.DeploymentReplicaFailure &&
+			condition.Status == corev1.ConditionTrue
+		stuck := condition.Type == appsv1.DeploymentProgressing &&
+			condition.Status == corev1.ConditionFalse
 		if failed || stuck {
 			return notReady(condition.Reason, message+": "+condition.Message)
 		}

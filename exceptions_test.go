@@ -203,7 +203,9 @@ func TestConflictIsRetriedQuietly(t *testing.T) {
 func TestTerminatingNamespaceIsNoError(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		terminating := apierrors.NewForbidden(deploymentsResource, "web", errors.New("going"))
-		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{
+			{Type: corev1.NamespaceTerminatingCause},
+		}
 		h.answer("create", "deployments", 100, terminating)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))

@@ -35,7 +35,8 @@ func newFakes() (*kubefake.Clientset, *foofake.Clientset) {
 func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) {
 	tracker := &versionedTracker{
 		ObjectTracker: clienttesting.NewFieldManagedObjectTracker(scheme,
-			serializer.NewCodecFactory(scheme).UniversalDecoder(), managedfields.NewDeducedTypeConverter()),
+			serializer.NewCodecFactory(scheme).UniversalDecoder(),
+			managedfields.NewDeducedTypeConverter()),
 		versions: map[schema.GroupVersionResource]int{},
 	}
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
@@ -122,7 +123,9 @@ func (t *versionedTracker) Update(
 	})
 }
 
-func (t *versionedTracker) liveVersion(gvr schema.GroupVersionResource, ns, name string) (string, error) {
+func (t *versionedTracker) liveVersion(
+	gvr schema.GroupVersionResource, ns, name string,
+) (string, error) {
 	object, err := t.Get(gvr, ns, name)
 	if err != nil {
 		return "", err

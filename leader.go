@@ -23,21 +23,17 @@ func lead(
 	ctx context.Context, c *clients, o leaderElectionOptions,
 	health *leaderelection.HealthzAdaptor, work func(context.Context),
 ) error {
-	hostname, err := os.Hostname()
+	lock, err := newLeaseLock(c)
 	if err != nil {
-		return fmt.Errorf("naming this leader: %w", err)
+		return err
 	}
 	// The election is not bound to ctx, because its end releases the Lease, and the Lease must be
 	// held until the work that ctx stops is finished.
 	electionCtx, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: controllerName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: c.namespace, Name: controllerName},
-			Client:     c.leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + string(uuid.NewUUID())},
-		},
+		Name:            controllerName,
+		Lock:            lock,
 		LeaseDuration:   o.leaseDuration,
 		RenewDeadline:   o.renewDeadline,
 		RetryPeriod:     o.retryPeriod,
@@ -68,4 +64,19 @@ func lead(
 		return errors.New("the Lease was lost to another replica or could not be renewed in time")
 	}
 	return nil
+}
+
+// newLeaseLock returns the Lease as this process contends for it. The host's name is for the people
+// who read it; the UUID makes two processes on one host differ.
+func newLeaseLock(c *clients) (*resourcelock.LeaseLock, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this process in the Lease: %w", err)
+	}
+	identity := hostname + "_" + string(uuid.NewUUID())
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.namespace, Name: controllerName},
+		Client:     c.leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}, nil
 }

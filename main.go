@@ -86,11 +86,8 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 	if err := serveAll(background, o, leaderHealth.Check, &synced); err != nil {
 		return err
 	}
-	clients, err := newClients(o)
+	clients, err := connect(ctx, o)
 	if err != nil {
-		return err
-	}
-	if err := clients.preflight(ctx, o.leaderElection.enabled); err != nil {
 		return err
 	}
 	recorder, err := newEventRecorder(ctx, clients.kube)
@@ -98,7 +95,8 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 		return err
 	}
 	kubeFactory, fooFactory := newInformerFactories(clients, o)
-	foos, deployments := fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments()
+	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
+	deployments := kubeFactory.Apps().V1().Deployments()
 	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
 	if err != nil {
 		return err
@@ -108,7 +106,8 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 			return err
 		}
 	}
-	if err := startInformers(ctx, background, o.cacheSyncTimeout, kubeFactory, fooFactory); err != nil {
+	err = startInformers(ctx, background, o.cacheSyncTimeout, kubeFactory, fooFactory)
+	if err != nil {
 		return err
 	}
 	synced.Store(true)

@@ -49,7 +49,8 @@ func serve(ctx context.Context, flagName, address string, handler http.Handler) 
 	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use: choose another address with --%s, or 0 for none", address, flagName)
+		return fmt.Errorf("%s is in use: choose another address with --%s, or 0 for none",
+			address, flagName)
 	}
 	if err != nil {
 		return fmt.Errorf("listening for --%s: %w", flagName, err)

@@ -150,7 +150,8 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- lead(ctx, clients, o, leaderelection.NewLeaderHealthzAdaptor(0), func(ctx context.Context) {
+			health := leaderelection.NewLeaderHealthzAdaptor(0)
+			done <- lead(ctx, clients, o, health, func(ctx context.Context) {
 				<-ctx.Done()
 				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
 				if h.leaseHolder() == "" {

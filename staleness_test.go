@@ -15,7 +15,7 @@ import (
 // lag makes the watches of Deployments deliver each event that much later.
 func (h *harness) lag(delay time.Duration) {
 	react := h.kube.WatchReactionChain[0]
-	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+	slow := func(action clienttesting.Action) (bool, watch.Interface, error) {
 		_, source, err := react.React(action)
 		if err != nil {
 			return true, nil, err
@@ -28,7 +28,8 @@ func (h *harness) lag(delay time.Duration) {
 		}()
 		h.t.Cleanup(source.Stop)
 		return true, delayed, nil
-	})
+	}
+	h.kube.PrependWatchReactor("deployments", slow)
 }
 
 func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
@@ -56,7 +57,7 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 // watch, so that the informer lists again.
 func (h *harness) loseWatch() (relist func()) {
 	broken, lost := make(chan struct{}), false
-	h.kube.PrependWatchReactor("deployments", func(action clienttesting.Action) (bool, watch.Interface, error) {
+	once := func(clienttesting.Action) (bool, watch.Interface, error) {
 		if lost {
 			return false, nil, nil
 		}
@@ -67,7 +68,8 @@ func (h *harness) loseWatch() (relist func()) {
 			source.Error(&apierrors.NewResourceExpired("injected").ErrStatus)
 		}()
 		return true, source, nil
-	})
+	}
+	h.kube.PrependWatchReactor("deployments", once)
 	return func() { close(broken) }
 }
 
