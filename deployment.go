@@ -153,14 +153,15 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// rolledOut reports whether the Deployment controller has seen the newest spec, and every replica
-// runs it and is available: what `kubectl rollout status` waits for.
+// rolledOut reports whether the Deployment controller has seen the newest spec, and there are just
+// the desired replicas, which all run it and are available. `kubectl rollout status` is content
+// with more of them; but a Foo that was scaled down is ready when the others are gone.
 func rolledOut(deployment *appsv1.Deployment) bool {
-	status := deployment.Status
+	status, desired := deployment.Status, desiredReplicas(deployment)
 	return status.ObservedGeneration >= deployment.Generation &&
-		status.UpdatedReplicas >= desiredReplicas(deployment) &&
-		status.Replicas <= status.UpdatedReplicas &&
-		status.AvailableReplicas >= status.UpdatedReplicas
+		status.Replicas == desired &&
+		status.UpdatedReplicas == desired &&
+		status.AvailableReplicas == desired
 }
 
 // desiredReplicas returns the number of Pods that deployment asks for.

@@ -45,6 +45,11 @@ func TestReadyCondition(t *testing.T) {
 			want:    "False Progressing",
 			message: `Deployment "web" has 3 of 3 replicas available`,
 		},
+		"scaled down, and the others are not gone yet": {
+			change:  func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) },
+			want:    "False Progressing",
+			message: `Deployment "web" has 3 of 1 replicas available`,
+		},
 		"old replicas still run": {
 			change:  func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
 			want:    "False Progressing",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 
@@ -24,15 +25,19 @@ import (
 // newFakes returns clients like those of NewClientset of the two fake packages, whose objects have
 // resourceVersions, too, and whose watches select by label. The Foos' own NewClientset would refuse to apply a status:
 // https://github.com/kubernetes/kubernetes/issues/126850
-func newFakes() (*kubefake.Clientset, *foofake.Clientset) {
-	kube, foo := &kubefake.Clientset{}, &foofake.Clientset{}
-	useTracker(&kube.Fake, kubescheme.Scheme)
-	useTracker(&foo.Fake, fooscheme.Scheme)
-	return kube, foo
+//
+// Who writes to the trackers behind them is somebody else: such writes are not among the clients'
+// Actions, and no reactor changes them.
+func newFakes() (
+	kube *kubefake.Clientset, kubeTracker *versionedTracker,
+	foo *foofake.Clientset, fooTracker *versionedTracker,
+) {
+	kube, foo = &kubefake.Clientset{}, &foofake.Clientset{}
+	return kube, useTracker(&kube.Fake, kubescheme.Scheme), foo, useTracker(&foo.Fake, fooscheme.Scheme)
 }
 
-// useTracker makes client keep its objects in a versionedTracker.
-func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) {
+// useTracker makes client keep its objects in a new versionedTracker.
+func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) *versionedTracker {
 	tracker := &versionedTracker{
 		ObjectTracker: clienttesting.NewFieldManagedObjectTracker(scheme,
 			serializer.NewCodecFactory(scheme).UniversalDecoder(),
@@ -48,6 +53,7 @@ func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) {
 		}
 		return true, watch.Filter(w, matching(options.LabelSelector)), nil
 	})
+	return tracker
 }
 
 // matching does what the tracker leaves out: an object that the selector does not match is not
@@ -76,12 +82,10 @@ type versionedTracker struct {
 	versions map[schema.GroupVersionResource]int
 }
 
-// write makes one write of object with the version after the present one.
+// write makes one write of object with the version after the present one. t.mu must be held.
 func (t *versionedTracker) write(
 	gvr schema.GroupVersionResource, object runtime.Object, write func(runtime.Object) error,
 ) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	version := max(t.versions[gvr], 1) + 1
 	object = object.DeepCopyObject()
 	accessor, err := meta.Accessor(object)
@@ -96,9 +100,23 @@ func (t *versionedTracker) write(
 	return nil
 }
 
+// live returns the object as it is now, with its metadata.
+func (t *versionedTracker) live(
+	gvr schema.GroupVersionResource, ns, name string,
+) (runtime.Object, metav1.Object, error) {
+	object, err := t.Get(gvr, ns, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	accessor, err := meta.Accessor(object)
+	return object, accessor, err
+}
+
 func (t *versionedTracker) Create(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.CreateOptions,
 ) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.write(gvr, object, func(object runtime.Object) error {
 		return t.ObjectTracker.Create(gvr, object, ns, opts...)
 	})
@@ -107,44 +125,42 @@ func (t *versionedTracker) Create(
 func (t *versionedTracker) Update(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.UpdateOptions,
 ) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
-	live, err := t.liveVersion(gvr, ns, accessor.GetName())
+	_, live, err := t.live(gvr, ns, accessor.GetName())
 	if err != nil {
 		return err
 	}
-	if version := accessor.GetResourceVersion(); version != "" && version != live {
-		return apierrors.NewConflict(gvr.GroupResource(), accessor.GetName(), nil)
+	if version := accessor.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
+		return apierrors.NewConflict(gvr.GroupResource(), live.GetName(), errors.New("old version"))
 	}
 	return t.write(gvr, object, func(object runtime.Object) error {
 		return t.ObjectTracker.Update(gvr, object, ns, opts...)
 	})
 }
 
-func (t *versionedTracker) liveVersion(
-	gvr schema.GroupVersionResource, ns, name string,
-) (string, error) {
-	object, err := t.Get(gvr, ns, name)
-	if err != nil {
-		return "", err
-	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return "", err
-	}
-	return accessor.GetResourceVersion(), nil
-}
-
-// Apply merges first and gives the result its version in a second write, which watches see as one
-// more modification.
+// Apply refuses to create, as it is with a subresource, and to change another version than the one
+// that is asked for. It merges first and gives the result its version in a second write, which
+// watches see as one more modification.
 func (t *versionedTracker) Apply(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions,
 ) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return err
+	}
+	_, live, err := t.live(gvr, ns, accessor.GetName())
+	if err != nil {
+		return err
+	}
+	if version := accessor.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
+		return apierrors.NewConflict(gvr.GroupResource(), live.GetName(), errors.New("old version"))
 	}
 	err = t.write(gvr, object, func(runtime.Object) error {
 		return t.ObjectTracker.Apply(gvr, object, ns, opts...)
@@ -152,16 +168,31 @@ func (t *versionedTracker) Apply(
 	if err != nil {
 		return err
 	}
-	return t.touch(gvr, ns, accessor.GetName())
-}
-
-// touch writes the object as it is, with a new version.
-func (t *versionedTracker) touch(gvr schema.GroupVersionResource, ns, name string) error {
-	object, err := t.Get(gvr, ns, name)
+	merged, _, err := t.live(gvr, ns, accessor.GetName())
 	if err != nil {
 		return err
 	}
-	return t.write(gvr, object, func(object runtime.Object) error {
+	return t.write(gvr, merged, func(object runtime.Object) error {
 		return t.ObjectTracker.Update(gvr, object, ns)
 	})
+}
+
+// Delete honours the preconditions, which the wrapped tracker does not.
+func (t *versionedTracker) Delete(
+	gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions,
+) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, live, err := t.live(gvr, ns, name)
+	if err != nil {
+		return err
+	}
+	for _, options := range opts {
+		wanted := options.Preconditions
+		if wanted != nil && wanted.ResourceVersion != nil &&
+			*wanted.ResourceVersion != live.GetResourceVersion() {
+			return apierrors.NewConflict(gvr.GroupResource(), name, errors.New("old version"))
+		}
+	}
+	return t.ObjectTracker.Delete(gvr, ns, name, opts...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -28,21 +29,30 @@ const namespace = "default"
 // clients. A fake does not validate, default or collect garbage, and no Deployment controller
 // runs: claims about those are tested on the real control plane, in test/.
 type harness struct {
-	t       *testing.T
-	kube    *kubefake.Clientset
-	foo     *foofake.Clientset
+	t    *testing.T
+	kube *kubefake.Clientset
+	foo  *foofake.Clientset
+
+	kubeTracker, fooTracker *versionedTracker
+
 	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
 	options options
 	errors  atomic.Int32 // reported so far
 	stop    func()       // stops the controller, and returns when it has stopped
+
+	answersMu sync.Mutex
+	answers   []*answer
 }
 
 // bubble runs test in a synctest bubble, where time stands still while a goroutine can run.
 func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube, foo := newFakes()
-		h := &harness{t: t, kube: kube, foo: foo, client: kube}
+		kube, kubeTracker, foo, fooTracker := newFakes()
+		h := &harness{
+			t: t, kube: kube, kubeTracker: kubeTracker, foo: foo, fooTracker: fooTracker, client: kube,
+		}
+		kube.PrependReactor("*", "*", h.react)
 		h.countErrors()
 		test(t, h)
 	})
@@ -262,12 +272,28 @@ func (h *harness) clearRequests() {
 
 // answer makes the next n requests of that verb and resource fail with err.
 func (h *harness) answer(verb, resource string, n int, err error) {
-	h.kube.PrependReactor(verb, resource,
-		func(clienttesting.Action) (bool, runtime.Object, error) {
-			if n == 0 {
-				return false, nil, nil
-			}
-			n--
-			return true, nil, err
-		})
+	h.answersMu.Lock()
+	defer h.answersMu.Unlock()
+	h.answers = append(h.answers, &answer{verb: verb, resource: resource, n: n, err: err})
+}
+
+// answer is an error that a number of requests get.
+type answer struct {
+	verb, resource string
+	n              int
+	err            error
+}
+
+// react gives a request its answer. It is there from the beginning: a client to which a reactor is
+// added while others use it is a data race.
+func (h *harness) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	h.answersMu.Lock()
+	defer h.answersMu.Unlock()
+	for _, answer := range h.answers {
+		if answer.n > 0 && action.Matches(answer.verb, answer.resource) {
+			answer.n--
+			return true, nil, answer.err
+		}
+	}
+	return false, nil, nil
 }

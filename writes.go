@@ -185,13 +185,14 @@ func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus
 		"%s", ready.Message)
 }
 
-// statusConfiguration returns the apply configuration of status. The UID makes sure that it is
-// not applied to another Foo that has the name by now.
+// statusConfiguration returns the apply configuration of status. The resourceVersion makes the API
+// server refuse a status that was computed from an older Foo, or from another one of that name. (It
+// does not look at a UID here.)
 func statusConfiguration(
 	foo *v1alpha1.Foo, status v1alpha1.FooStatus,
 ) *apply.FooApplyConfiguration {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	return apply.Foo(foo.Name, foo.Namespace).WithUID(foo.UID).WithStatus(apply.FooStatus().
+	return apply.Foo(foo.Name, foo.Namespace).WithResourceVersion(foo.ResourceVersion).WithStatus(apply.FooStatus().
 		WithObservedGeneration(status.ObservedGeneration).
 		WithReplicas(status.Replicas).
 		WithAvailableReplicas(status.AvailableReplicas).

@@ -44,7 +44,7 @@ type FooSpec struct {
 	// the new one is available. A Deployment of this name that is not this Foo's is never touched.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=242
+	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a valid Deployment name: lower-case letters, digits, '-' and '.', starting and ending with a letter or a digit, for example \"example-foo\""
 	DeploymentName string `json:"deploymentName"`
 
