@@ -3,6 +3,7 @@ package conformance
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,12 +122,15 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 func TestDeletedDeploymentComesBack(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
-	deleted := n.deploymentWhen("web", "exists", exists)
+	// So long after its creation, nothing but the deletion makes the controller look at it.
+	deleted := n.deploymentWhen("web", "is 3 s old", func(deployment *appsv1.Deployment) bool {
+		return time.Since(deployment.CreationTimestamp.Time) > 3*time.Second
+	})
 
 	n.kubectl("delete", "deployment/web", "--wait=false")
 
-	n.deploymentWhen("web", "is a new one with 2 replicas", func(deployment *appsv1.Deployment) bool {
-		return deployment.UID != deleted.UID && *deployment.Spec.Replicas == 2
-	})
+	replaced := func(deployment *appsv1.Deployment) bool { return deployment.UID != deleted.UID }
+	n.deploymentWhen("web", "is a new one", replaced)
+	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
 	n.fooWhen("web", "is Ready again", isReady)
 }

@@ -20,17 +20,14 @@ import (
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-const (
-	// patience is how long a test waits for what has to happen, on a machine that is busy.
-	patience = 30 * time.Second
-	interval = 30 * time.Millisecond
-)
+// interval is the time between two looks at what has to happen.
+const interval = 30 * time.Millisecond
 
 // eventually waits until check returns true. When that takes too long, it says what was expected
 // and what was seen last.
 func eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
 	t.Helper()
-	within(t, patience, what, check)
+	within(t, *patience, what, check)
 }
 
 // within is eventually for what has to happen before a time limit of its own.

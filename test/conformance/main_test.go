@@ -36,8 +36,10 @@ var (
 	auditLogPath = flag.String("audit-log", "",
 		"audit log of the API server (default: logs/audit.log beside the kubeconfig)")
 	kubectlPath = flag.String("kubectl", binaries+"kubectl", "`path` of kubectl")
-	idleFoos    = flag.Int("idle-foos", 100, "how many Foos there are while nothing may happen")
-	idleTime    = flag.Duration("idle-time", 3*time.Second, "how long nothing may happen")
+	patience    = flag.Duration("patience", 30*time.Second,
+		"how long to wait for what has to happen")
+	idleFoos = flag.Int("idle-foos", 100, "how many Foos there are while nothing may happen")
+	idleTime = flag.Duration("idle-time", 3*time.Second, "how long nothing may happen")
 )
 
 // The clients of the tests themselves, and a folder that is deleted in the end.
@@ -48,10 +50,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// More than there are processors: the tests mostly wait.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	_ = flag.Set("test.parallel", "8") // more than there are processors: the tests mostly wait
 	flag.Parse()
 	code, err := runTests(m)
 	if err != nil {
@@ -108,13 +107,16 @@ func connect() error {
 	return ping(config)
 }
 
+// ping returns an error that says what to do if the API server does not answer.
 func ping(config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if _, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return fmt.Errorf("no answer from the API server at %s: %w; %s", config.Host, err, startCluster)
+	_, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		err = fmt.Errorf("no answer from the API server at %s: %w; %s",
+			config.Host, err, startCluster)
 	}
-	return nil
+	return err
 }
 
 // installCRD installs the CustomResourceDefinition and waits until Foos are served.

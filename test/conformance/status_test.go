@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,8 +37,8 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createFoo(newFoo("web", "web", 1))
 
-	for replicas, scale := range map[int32]string{2: "2", 5: "5", 1: "1"} {
-		n.kubectl("scale", "foo/web", "--replicas="+scale)
+	for _, replicas := range []int32{2, 5, 1} {
+		n.kubectl("scale", "foo/web", fmt.Sprintf("--replicas=%d", replicas))
 		n.kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout=30s")
 
 		foo, err := n.foos.Get(t.Context(), "web", metav1.GetOptions{})
@@ -46,6 +47,40 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 		}
 		if foo.Status.AvailableReplicas != replicas {
 			t.Errorf("scaled to %d and waited, got %s", replicas, describeFoo(foo))
+		}
+	}
+}
+
+// Behaviour 2.
+func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
+	n := parallelNamespace(t)
+	created := n.createFoo(newFoo("web", "web", 2))
+	watcher, err := n.foos.Watch(t.Context(), metav1.ListOptions{
+		FieldSelector: "metadata.name=web", ResourceVersion: created.ResourceVersion,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+
+	for _, replicas := range []int32{2, 5, 1, 0} {
+		n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
+		n.fooWhen("web", "is Ready with what was asked for", func(foo *v1alpha1.Foo) bool {
+			return isReady(foo) && foo.Status.Replicas == replicas
+		})
+	}
+
+	for event := range watcher.ResultChan() { // it has all of them already
+		foo, ok := event.Object.(*v1alpha1.Foo)
+		if !ok {
+			t.Fatalf("watching Foos: %+v", event.Object)
+		}
+		replicas, status := *foo.Spec.Replicas, foo.Status
+		if isReady(foo) && (status.Replicas != replicas || status.AvailableReplicas != replicas) {
+			t.Errorf("asked for %d replicas, was told Ready with %s", replicas, describeFoo(foo))
+		}
+		if isReady(foo) && status.Replicas == 0 {
+			return // that was the last change
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,20 +31,27 @@ func (n *namespace) watchDeployments() *deploymentWatch {
 	return &deploymentWatch{n: n, events: watcher.ResultChan()}
 }
 
-// each calls see for each event, in the order in which the API server wrote, until see returns
-// false.
-func (w *deploymentWatch) each(see func(watch.EventType, *appsv1.Deployment) bool) {
+// until calls see for each event, in the order in which the API server wrote, until see returns
+// true: what the test waits for has happened.
+func (w *deploymentWatch) until(
+	what string, see func(watch.EventType, *appsv1.Deployment) (done bool),
+) {
 	w.n.t.Helper()
-	for event := range w.events {
-		deployment, ok := event.Object.(*appsv1.Deployment)
-		if !ok {
-			w.n.t.Fatalf("watching Deployments: %+v", event.Object)
-		}
-		if !see(event.Type, deployment) {
-			return
+	timeout := time.After(*patience)
+	for {
+		select {
+		case event := <-w.events:
+			deployment, ok := event.Object.(*appsv1.Deployment)
+			if !ok {
+				w.n.t.Fatalf("the watch of Deployments ended early: %+v", event.Object)
+			}
+			if see(event.Type, deployment) {
+				return
+			}
+		case <-timeout:
+			w.n.t.Fatalf("expected within %v: %s", *patience, what)
 		}
 	}
-	w.n.t.Fatal("the watch of Deployments ended early")
 }
 
 // nothingCreated fails the test if a Deployment was created since the watch began and before the
@@ -50,14 +59,12 @@ func (w *deploymentWatch) each(see func(watch.EventType, *appsv1.Deployment) boo
 func (w *deploymentWatch) nothingCreated() {
 	w.n.t.Helper()
 	end := w.n.catchUp()
-	w.each(func(event watch.EventType, deployment *appsv1.Deployment) bool {
-		if deployment.Name == end {
-			return false
-		}
-		if event == watch.Added {
+	created := "the Deployment " + end
+	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
+		if event == watch.Added && deployment.Name != end {
 			w.n.t.Errorf("expected that nothing is created, but Deployment %q was: %s",
 				deployment.Name, describeDeployment(deployment))
 		}
-		return true
+		return deployment.Name == end
 	})
 }

@@ -1,0 +1,91 @@
+package conformance
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// giveUp is how long a program may take to find out that it cannot work.
+const giveUp = 15 * time.Second
+
+// Behaviour 16.
+func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
+	tests := []struct {
+		name    string
+		change  func(*clientcmdapi.Config)
+		message []string // parts of the last line of its output
+	}{
+		{"no API server", server("https://127.0.0.1:1"), []string{"127.0.0.1:1", "KUBECONFIG"}},
+		{"no CRD", server(serverWithoutFoos(t)), []string{"foos", "kubectl apply -f"}},
+		{"no permissions", withoutGroups, []string{
+			"is forbidden", `cannot list resource "`, "at the cluster scope"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			program := startProgram(t, "", test.change)
+			select {
+			case <-program.exited:
+			case <-time.After(giveUp):
+				t.Fatalf("expected that the controller exits within %v, but it runs", giveUp)
+			}
+			if code := program.command.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("got exit code %d, want 1", code)
+			}
+			for _, part := range test.message {
+				if line := program.lastLine(); !strings.Contains(line, part) {
+					t.Errorf("got the last line %q, want it to contain %q", line, part)
+				}
+			}
+		})
+	}
+}
+
+// server returns a change of the kubeconfig that leads to another server.
+func server(url string) func(*clientcmdapi.Config) {
+	return func(config *clientcmdapi.Config) {
+		for _, cluster := range config.Clusters {
+			*cluster = clientcmdapi.Cluster{Server: url}
+		}
+	}
+}
+
+// withoutGroups changes the kubeconfig so that its user may do next to nothing.
+func withoutGroups(config *clientcmdapi.Config) {
+	for _, user := range config.AuthInfos {
+		user.ImpersonateGroups = nil
+	}
+}
+
+// serverWithoutFoos starts a server that is the API server but for the Foos, and returns its URL.
+func serverWithoutFoos(t *testing.T) string {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apiServer, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(apiServer)
+	if proxy.Transport, err = rest.TransportFor(config); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", proxy)
+	mux.Handle("/apis/samplecontroller.k8s.io/", http.NotFoundHandler())
+	without := httptest.NewServer(mux)
+	t.Cleanup(without.Close)
+	return without.URL
+}

@@ -1,0 +1,68 @@
+package conformance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// inOrNowhere is a condition for requests in the namespace and for those that are in none.
+func (n *namespace) inOrNowhere(r request) bool {
+	return n.in(r) || r.ObjectRef.Namespace == ""
+}
+
+// Behaviour 13.
+func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
+	n := newNamespace(t)
+	program := startProgram(t, *leaderFlags, inNamespace(n))
+	for i := range *idleFoos {
+		name := fmt.Sprintf("web-%d", i)
+		n.createFoo(newFoo(name, name, 1))
+	}
+	for i := range *idleFoos {
+		n.fooWhen(fmt.Sprintf("web-%d", i), "is Ready", isReady)
+	}
+	n.catchUp()
+
+	begin := now(t)
+	time.Sleep(*idleTime) // this is how long nothing may happen
+
+	requests := program.requests(t, begin, func(r request) bool {
+		return n.inOrNowhere(r) && !r.isWatch() && r.ObjectRef.Resource != "leases"
+	})
+	if len(requests) > 0 {
+		t.Errorf("got %d requests in %v, want none: %v", len(requests), *idleTime, requests)
+	}
+}
+
+// Behaviour 14.
+func TestRestartWritesNothing(t *testing.T) {
+	n := newNamespace(t)
+	first := startProgram(t, "", nil)
+	n.createReadyFoo(newFoo("web", "web", 2))
+	n.createReadyFoo(newFoo("renamed", "old", 1))
+	n.kubectl("patch", "foo/renamed", "--type=merge", `--patch={"spec":{"deploymentName":"new"}}`)
+	n.fooWhen("renamed", "is Ready", isReady)
+	n.deploymentGone("old")
+	n.kubectl("create", "deployment", "foreign", "--image=example.com/foreign")
+	n.createFoo(newFoo("waiting", "foreign", 1))
+	n.fooWhen("waiting", "reports the taken name", notReadyBecause(nameTaken))
+	n.catchUp()
+	stopProgram(t, first)
+
+	begin := now(t)
+	second := startProgram(t, "", nil)
+	eventually(t, "the controller has begun to watch", func() (bool, string) {
+		watches := second.requests(t, begin, request.isWatch)
+		return len(watches) >= 2, fmt.Sprint(watches)
+	})
+	last := n.catchUp()
+
+	writes := second.requests(t, begin, func(r request) bool {
+		// To try to create the Deployment whose name is taken changes nothing.
+		return n.in(r) && r.isWrite() && !r.isConflict() && !r.isAbout(last)
+	})
+	if len(writes) > 0 {
+		t.Errorf("got writes, want none: %v", writes)
+	}
+}

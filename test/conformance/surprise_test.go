@@ -1,0 +1,120 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const managedBy = "app.kubernetes.io/managed-by"
+
+// Behaviour 11.
+func TestFooWithTheLongestNameWorks(t *testing.T) {
+	n := parallelNamespace(t)
+	name := strings.Repeat("a", 253)
+
+	n.createReadyFoo(newFoo(name, "web", 1))
+
+	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+}
+
+// Behaviour 11.
+func TestLongestDeploymentNameWorks(t *testing.T) {
+	n := parallelNamespace(t)
+	name := strings.Repeat("a", 253)
+
+	n.createReadyFoo(newFoo("web", name, 1))
+
+	n.deploymentWhen(name, "has 1 replica", hasReplicas(1))
+}
+
+// Behaviour 15.
+func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+	before := n.deploymentWhen("web", "exists", exists)
+	label := before.Labels[managedBy]
+	labelled := func(deployment *appsv1.Deployment) bool {
+		return deployment.Labels[managedBy] == label
+	}
+	if label == "" {
+		t.Fatalf("expected the label %s, got %v", managedBy, before.Labels)
+	}
+	begin := now(t)
+
+	n.kubectl("label", "deployment/web", managedBy+"-")
+
+	after := n.deploymentWhen("web", "has the label again", labelled)
+	if after.UID != before.UID {
+		t.Errorf("the Deployment was replaced: %s", describeDeployment(after))
+	}
+	n.kubectl("scale", "foo/web", "--replicas=2")
+	n.fooWhen("web", "is Ready", isReady)
+	n.fewRequests(begin)
+}
+
+// Behaviour 15.
+func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+	begin := now(t)
+
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.OwnerReferences = nil
+	})
+	n.fooWhen("web", "reports the taken name", notReadyBecause(nameTaken))
+	n.kubectl("scale", "foo/web", "--replicas=5")
+	n.fooWhen("web", "reports the taken name again", notReadyBecause(nameTaken))
+	n.catchUp()
+
+	deployment := n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	if len(deployment.OwnerReferences) > 0 {
+		t.Errorf("got owners %+v, want none", deployment.OwnerReferences)
+	}
+	n.fewRequests(begin)
+}
+
+// Behaviour 15.
+func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+	begin := now(t)
+
+	n.kubectl("delete", "namespace", n.name, "--wait=false")
+
+	namespaces := kubeClient.CoreV1().Namespaces()
+	eventually(t, "the namespace is gone", func() (bool, string) {
+		namespace, err := namespaces.Get(t.Context(), n.name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), namespace.Status.String()
+	})
+	gone := now(t)
+	other := newNamespace(t)
+	other.catchUp()
+	n.fewRequests(begin)
+	if late := shared.requests(t, gone, n.in); len(late) > 0 {
+		t.Errorf("expected no request after the namespace was gone, got %v", late)
+	}
+}
+
+// Behaviour 15.
+func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+	begin := now(t)
+
+	n.kubectl("rollout", "pause", "deployment/web")
+	n.catchUp()
+	n.fooWhen("web", "is Ready: what it asks for is there", isReady)
+
+	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Annotations = map[string]string{"example.com/new": "Pods"}
+	})
+	n.fooWhen("web", "says that it is paused", notReadyBecause("DeploymentPaused"))
+
+	n.kubectl("rollout", "resume", "deployment/web")
+	n.fooWhen("web", "is Ready again", isReady)
+	n.fewRequests(begin)
+}
