@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // leaderHealthTolerance is how long past its Lease's end a leader may go on before /healthz fails.
@@ -27,43 +30,72 @@ func lead(
 	if err != nil {
 		return err
 	}
-	// The election is not bound to ctx, because its end releases the Lease, and the Lease must be
-	// held until the work that ctx stops is finished.
-	electionCtx, release := context.WithCancel(context.WithoutCancel(ctx))
-	defer release()
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name:            controllerName,
-		Lock:            lock,
-		LeaseDuration:   o.leaseDuration,
-		RenewDeadline:   o.renewDeadline,
-		RetryPeriod:     o.retryPeriod,
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leadingCtx context.Context) {
-				defer release()
-				workCtx, stop := context.WithCancel(ctx)
-				defer stop()
-				context.AfterFunc(leadingCtx, stop)
-				work(workCtx)
-			},
-			OnStoppedLeading: func() {}, // required; Run returns after it
+	// The Lease must be held until the work that ctx stops is finished, so the election goes on.
+	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopElection()
+	var working atomic.Bool
+	elector, err := leaderelection.NewLeaderElector(o.config(lock, leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(leadingCtx context.Context) {
+			defer stopElection()
+			workCtx, stopWork := context.WithCancel(ctx)
+			defer stopWork()
+			context.AfterFunc(leadingCtx, stopWork)
+			working.Store(true)
+			work(workCtx)
+			working.Store(false)
 		},
-	})
+		OnStoppedLeading: func() {}, // required; Run returns after it
+	}))
 	if err != nil {
 		return fmt.Errorf("preparing leader election: %w", err)
 	}
 	health.SetLeaderElection(elector)
-	// A standby has no work that would notice ctx.
 	context.AfterFunc(ctx, func() {
-		if !elector.IsLeader() {
-			release()
+		if !elector.IsLeader() { // a standby has no work that would notice ctx
+			stopElection()
 		}
 	})
 	elector.Run(electionCtx)
-	if ctx.Err() == nil {
+	if working.Load() || ctx.Err() == nil {
 		return errors.New("the Lease was lost to another replica or could not be renewed in time")
 	}
+	releaseLease(context.WithoutCancel(ctx), lock, o.renewDeadline)
 	return nil
+}
+
+// config returns the configuration of a leader election with these durations.
+func (o leaderElectionOptions) config(
+	lock resourcelock.Interface, callbacks leaderelection.LeaderCallbacks,
+) leaderelection.LeaderElectionConfig {
+	return leaderelection.LeaderElectionConfig{
+		Name:          controllerName,
+		Lock:          lock,
+		LeaseDuration: o.leaseDuration,
+		RenewDeadline: o.renewDeadline,
+		RetryPeriod:   o.retryPeriod,
+		// Not ReleaseOnCancel, but releaseLease: the former would release after a failed renewal,
+		// too, before it stops the work. With an API server that hangs, that outlasts the Lease.
+		Callbacks: callbacks,
+	}
+}
+
+// releaseLease gives the Lease up if this process holds it, so that a standby need not wait until
+// it is over. That it fails is no error: the Lease ends by itself.
+func releaseLease(ctx context.Context, lock *resourcelock.LeaseLock, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	record, _, err := lock.Get(ctx)
+	if apierrors.IsNotFound(err) || err == nil && record.HolderIdentity != lock.Identity() {
+		return
+	}
+	if err == nil {
+		record.HolderIdentity = ""
+		record.LeaseDurationSeconds = 1
+		err = lock.Update(ctx, *record)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Releasing the Lease failed, it ends by itself")
+	}
 }
 
 // newLeaseLock returns the Lease as this process contends for it. The host's name is for the people
