@@ -14,8 +14,8 @@ import (
 const maxStaleness = time.Minute
 
 // lastWrites remembers, for each key, the resourceVersion that its last write to one resource
-// got, until the informer of that resource has seen it. A sync that reads the cache before that
-// would decide on a past that it changed itself.
+// got. A sync that reads the cache before the informer of that resource has seen it would decide
+// on a past that it changed itself.
 type lastWrites struct {
 	store cache.Store
 
@@ -44,7 +44,7 @@ func (w *lastWrites) seen(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	write, ok := w.writes[key]
-	if !ok {
+	if !ok || write.resourceVersion == "" {
 		return true
 	}
 	order, err := resourceversion.CompareResourceVersion(
@@ -53,6 +53,21 @@ func (w *lastWrites) seen(key cache.ObjectName) bool {
 	if err == nil && order < 0 && time.Since(write.at) < maxStaleness {
 		return false
 	}
-	delete(w.writes, key)
+	w.writes[key] = lastWrite{} // seen, and that there was one stays known
 	return true
+}
+
+// wrote reports whether there was a write on behalf of key.
+func (w *lastWrites) wrote(key cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.writes[key]
+	return ok
+}
+
+// forget drops what is known of key, whose object is gone.
+func (w *lastWrites) forget(key cache.ObjectName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.writes, key)
 }

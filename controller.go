@@ -259,8 +259,13 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return nil
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
-	if apierrors.IsNotFound(err) || err == nil && foo.DeletionTimestamp != nil {
+	if apierrors.IsNotFound(err) {
+		c.fooWrites.forget(key)
+		c.deploymentWrites.forget(key)
 		return nil // its Deployments go with it: the garbage collector deletes what it owned
+	}
+	if err == nil && foo.DeletionTimestamp != nil {
+		return nil // the same, or they stay with --cascade=orphan
 	}
 	if err != nil {
 		return err

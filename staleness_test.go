@@ -12,9 +12,9 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// lag makes the watches of Deployments deliver each event that much later.
-func (h *harness) lag(delay time.Duration) {
-	react := h.kube.WatchReactionChain[0]
+// lag makes the watches of a resource deliver each event that much later.
+func (h *harness) lag(client *clienttesting.Fake, resource string, delay time.Duration) {
+	react := client.WatchReactionChain[0]
 	slow := func(action clienttesting.Action) (bool, watch.Interface, error) {
 		_, source, err := react.React(action)
 		if err != nil {
@@ -29,12 +29,12 @@ func (h *harness) lag(delay time.Duration) {
 		h.t.Cleanup(source.Stop)
 		return true, delayed, nil
 	}
-	h.kube.PrependWatchReactor("deployments", slow)
+	client.PrependWatchReactor(resource, slow)
 }
 
 func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.lag(5 * time.Second)
+		h.lag(&h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
@@ -108,6 +108,23 @@ func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
 
 		if !h.deploymentExists("web") {
 			t.Error("the Deployment did not come back")
+		}
+	})
+}
+
+func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.lag(&h.foo.Fake, "foos", 5*time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(time.Minute)
+		h.deleteFoo("example-foo") // which the informer does not show yet
+		h.clearRequests()
+
+		h.deleteDeployment("web") // as the garbage collector does
+
+		if got := h.writes("create", "deployments"); got != 0 {
+			t.Errorf("creates for a Foo that is gone: got %d, want 0", got)
 		}
 	})
 }

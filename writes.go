@@ -28,6 +28,9 @@ const (
 // createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
 // cannot take over an object that somebody else made.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	if gone, err := c.isGone(ctx, foo); gone || err != nil {
+		return err // the event of the Foo's deletion is on the way
+	}
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if apierrors.IsAlreadyExists(err) {
@@ -43,8 +46,26 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
+// isGone asks the API server, for a Foo that had a Deployment before, whether the Foo is still
+// there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
+// Deployments may tell so before that of Foos: to make it again would go on until that catches up.
+func (c *Controller) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(cache.MetaObjectToName(foo)) {
+		return false, nil // its first one; the request is spared
+	}
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
+		ctx, foo.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+	}
+	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+}
+
 // resolveAlreadyExists is for a Deployment that the API server has and the informer does not show:
-// one without the label that the informer selects by. It makes the only live read.
+// one without the label that the informer selects by.
 func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
 		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
