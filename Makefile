@@ -6,9 +6,13 @@ KUBECONFIG_DEV := .local/clusters/dev/kubeconfig.yaml
 # component-base accepts no version that does not begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
-LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(shell git rev-parse HEAD)
+COMMIT := $(shell git rev-parse HEAD)
+LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
+IMAGE ?= example.com/sample-controller:$(VERSION)
+TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
-.PHONY: help demo test run build unit generate verify mutants cluster cluster-down kubeconfig clean
+.PHONY: help demo test run build image unit generate verify mutants conformance faults histories
+.PHONY: deploy undeploy cluster cluster-down kubeconfig clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -24,7 +28,16 @@ run: build cluster ## run the controller in the foreground against the local con
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 build: ## build the controller into .local/bin
-	@go build -ldflags '$(LDFLAGS)' -o $(CONTROLLER) .
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(CONTROLLER) .
+
+image: ## build the container image without docker, into .local/image.tar
+	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' -o .local/image.tar $(ARCHS)
+
+deploy: ## install CRD, permissions and controller into the cluster of KUBECONFIG
+	kubectl apply -k artifacts/deploy
+
+undeploy: ## remove the controller again; the CRD and the Foos stay
+	kubectl delete -k artifacts/deploy --selector app.kubernetes.io/name=sample-controller
 
 unit: ## run the unit tests only: in seconds, offline
 	go test ./...
@@ -38,6 +51,18 @@ verify: ## fail if anything generated is stale
 mutants: ## break the controller in every listed way and see that a test notices
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
 
+conformance: build image ## hold the controller, and then broken ones, against the suite
+	@hack/cluster up test >/dev/null
+	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 ./conformance
+	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 -timeout 30m ./broken -run-suite
+	@hack/cluster down test >/dev/null
+
+faults: build histories ## let everything fail around the controller, for about ten minutes
+	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
+
+histories: ## run 5,000 random histories of faults and edits in virtual time
+	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
+
 cluster: ## start the local control plane, building it if needed
 	@hack/cluster up
 
@@ -48,4 +73,4 @@ kubeconfig: ## print what to evaluate so that kubectl finds the local control pl
 	@hack/cluster kubeconfig
 
 clean: ## stop all local control planes and delete everything that was built
-	@hack/cluster down dev && hack/cluster down test && rm -rf .local
+	@hack/cluster down dev && hack/cluster down test && hack/cluster down faults && rm -rf .local

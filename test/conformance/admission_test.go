@@ -11,8 +11,8 @@ func fooYAML(spec string) string {
 		"metadata: {name: example-foo}\n" + spec
 }
 
-// Behaviour 12.
 func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
+	behaviour(t, 12)
 	n := parallelNamespace(t)
 	const validName = `must be a valid Deployment name: lower-case letters, digits, '-' and '.', ` +
 		`starting and ending with a letter or a digit, for example "example-foo"`
@@ -53,8 +53,8 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 	}
 }
 
-// Behaviour 12.
 func TestUnknownKindIsRefused(t *testing.T) {
+	behaviour(t, 12)
 	n := parallelNamespace(t)
 	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Fooo", 1)
 
@@ -66,8 +66,8 @@ func TestUnknownKindIsRefused(t *testing.T) {
 	}
 }
 
-// Behaviour 12.
 func TestExampleFooWorks(t *testing.T) {
+	behaviour(t, 12)
 	n := parallelNamespace(t)
 
 	n.kubectl("apply", "-f", "../../artifacts/examples/example-foo.yaml")

@@ -54,8 +54,8 @@ func untouched(deployment *appsv1.Deployment) string {
 		deployment.Labels, deployment.Annotations, writers)
 }
 
-// Behaviour 9.
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
+	behaviour(t, 9)
 	n := parallelNamespace(t)
 	n.kubectl("create", "deployment", "web", "--image=example.com/foreign")
 	n.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
@@ -81,8 +81,8 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	n.fewRequests(begin)
 }
 
-// Behaviour 10.
 func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
+	behaviour(t, 10)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("first", "web", 1))
 	kept := n.deploymentWhen("web", "exists", exists)

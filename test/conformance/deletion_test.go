@@ -16,8 +16,8 @@ func (n *namespace) fooGone(name string) {
 	})
 }
 
-// Behaviour 7.
 func TestFooDeletedInBackgroundTakesItsDeploymentAlong(t *testing.T) {
+	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	watch := n.watchDeployments()
@@ -29,8 +29,8 @@ func TestFooDeletedInBackgroundTakesItsDeploymentAlong(t *testing.T) {
 	watch.nothingCreated()
 }
 
-// Behaviour 7.
 func TestFooDeletedInForegroundTakesItsDeploymentAlong(t *testing.T) {
+	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	watch := n.watchDeployments()
@@ -42,8 +42,8 @@ func TestFooDeletedInForegroundTakesItsDeploymentAlong(t *testing.T) {
 	watch.nothingCreated()
 }
 
-// Behaviour 7.
 func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
+	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	before := n.deploymentWhen("web", "exists", exists)

@@ -16,8 +16,8 @@ func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 	return func(deployment *appsv1.Deployment) bool { return *deployment.Spec.Replicas == replicas }
 }
 
-// Behaviour 1.
 func TestNewFooGetsItsDeployment(t *testing.T) {
+	behaviour(t, 1)
 	n := parallelNamespace(t)
 	foo := n.createFoo(newFoo("example", "example-web", 3))
 
@@ -35,8 +35,8 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 	}
 }
 
-// Behaviour 3.
 func TestScaledFooScalesItsDeployment(t *testing.T) {
+	behaviour(t, 3)
 	n := parallelNamespace(t)
 	n.createFoo(newFoo("web", "web", 1))
 	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
@@ -51,8 +51,8 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 	n.deploymentWhen("web", "has no replicas", hasReplicas(0))
 }
 
-// Behaviour 4.
 func TestCountIsLeftToOthersWhenReplicasAreAbsent(t *testing.T) {
+	behaviour(t, 4)
 	n := parallelNamespace(t)
 	foo := newFoo("web", "web", 0)
 	foo.Spec.Replicas = nil
@@ -75,8 +75,8 @@ func TestCountIsLeftToOthersWhenReplicasAreAbsent(t *testing.T) {
 	}
 }
 
-// Behaviour 5.
 func TestChangedImageAndCountAreRepaired(t *testing.T) {
+	behaviour(t, 5)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
 	image := n.deploymentWhen("web", "exists", exists).Spec.Template.Spec.Containers[0].Image
@@ -92,8 +92,8 @@ func TestChangedImageAndCountAreRepaired(t *testing.T) {
 	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
 }
 
-// Behaviour 5.
 func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
+	behaviour(t, 5)
 	const restartedAt = "kubectl.kubernetes.io/restartedAt"
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
@@ -118,8 +118,8 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 	}
 }
 
-// Behaviour 6.
 func TestDeletedDeploymentComesBack(t *testing.T) {
+	behaviour(t, 6)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
 	// So long after its creation, nothing but the deletion makes the controller look at it.

@@ -18,8 +18,8 @@ import (
 // giveUp is how long a program may take to find out that it cannot work.
 const giveUp = 15 * time.Second
 
-// Behaviour 16.
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
+	behaviour(t, 16)
 	tests := []struct {
 		name    string
 		change  func(*clientcmdapi.Config)

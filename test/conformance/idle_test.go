@@ -11,8 +11,8 @@ func (n *namespace) inOrNowhere(r request) bool {
 	return n.in(r) || r.ObjectRef.Namespace == ""
 }
 
-// Behaviour 13.
 func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
+	behaviour(t, 13)
 	n := newNamespace(t)
 	program := startProgram(t, *leaderFlags, inNamespace(n))
 	for i := range *idleFoos {
@@ -35,8 +35,8 @@ func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 	}
 }
 
-// Behaviour 14.
 func TestRestartWritesNothing(t *testing.T) {
+	behaviour(t, 14)
 	n := newNamespace(t)
 	first := startProgram(t, "", nil)
 	n.createReadyFoo(newFoo("web", "web", 2))

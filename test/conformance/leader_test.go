@@ -73,8 +73,8 @@ func (n *namespace) works(limit time.Duration, name string) {
 	})
 }
 
-// Behaviour 17.
 func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
+	behaviour(t, 17)
 	n := newNamespace(t)
 	leader := startLeader(t, n)
 	if holder := n.lease().Spec.HolderIdentity; holder == nil || *holder == "" {
@@ -88,8 +88,8 @@ func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
 	}
 }
 
-// Behaviour 17.
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
+	behaviour(t, 17)
 	n := newNamespace(t)
 	leader := startLeader(t, n)
 	standby := startStandby(t, n)
@@ -105,8 +105,8 @@ func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	stopProgram(t, standby)
 }
 
-// Behaviour 17.
 func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
+	behaviour(t, 17)
 	n := newNamespace(t)
 	leader := startLeader(t, n)
 	startStandby(t, n)
@@ -117,8 +117,8 @@ func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	n.works(leaseDuration+slack, "after")
 }
 
-// Behaviour 17.
 func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) {
+	behaviour(t, 17)
 	const foos = 200
 	n := newNamespace(t)
 	for i := range foos {

@@ -73,7 +73,15 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := installCRD(); err != nil {
 		return 1, err
 	}
+	if err := makeOrphan(); err != nil {
+		return 1, err
+	}
 	code = m.Run()
+	if *tableFile != "" {
+		if err := writeTable(*tableFile, *programID); err != nil {
+			return 1, fmt.Errorf("writing the table: %w", err)
+		}
+	}
 	if shared == nil {
 		return code, nil
 	}

@@ -144,6 +144,9 @@ func stopProgram(t *testing.T, p *program) {
 var (
 	shared      *program
 	startShared = sync.OnceValue(func() (err error) {
+		if err := awaitCollector(); err != nil {
+			return err
+		}
 		shared, err = start("", nil)
 		return err
 	})

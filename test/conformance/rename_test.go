@@ -10,8 +10,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Behaviour 8.
 func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
+	behaviour(t, 8)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 2))
 	deployments := n.watchDeployments()
@@ -35,8 +35,8 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 	n.deploymentGone("old")
 }
 
-// Behaviour 8.
 func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
+	behaviour(t, 8)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 1))
 	n.createQuota("1") // no room for a Pod of the new Deployment

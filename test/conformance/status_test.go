@@ -11,8 +11,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Behaviour 2.
 func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
+	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createFoo(newFoo("web", "web", 2))
 
@@ -32,8 +32,8 @@ func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 	}
 }
 
-// Behaviour 2.
 func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
+	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createFoo(newFoo("web", "web", 1))
 
@@ -51,8 +51,8 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 	}
 }
 
-// Behaviour 2.
 func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
+	behaviour(t, 2)
 	n := parallelNamespace(t)
 	created := n.createFoo(newFoo("web", "web", 2))
 	watcher, err := n.foos.Watch(t.Context(), metav1.ListOptions{
@@ -85,8 +85,8 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 	}
 }
 
-// Behaviour 2.
 func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
+	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 
@@ -106,8 +106,8 @@ func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
 	n.fooWhen("web", "is Ready again", isReady)
 }
 
-// Behaviour 2.
 func TestAvailableReplicasFollowThePods(t *testing.T) {
+	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createQuota("1")
 	n.createFoo(newFoo("web", "web", 2))

@@ -11,8 +11,8 @@ import (
 
 const managedBy = "app.kubernetes.io/managed-by"
 
-// Behaviour 11.
 func TestFooWithTheLongestNameWorks(t *testing.T) {
+	behaviour(t, 11)
 	n := parallelNamespace(t)
 	name := strings.Repeat("a", 253)
 
@@ -21,8 +21,8 @@ func TestFooWithTheLongestNameWorks(t *testing.T) {
 	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
 }
 
-// Behaviour 11.
 func TestLongestDeploymentNameWorks(t *testing.T) {
+	behaviour(t, 11)
 	n := parallelNamespace(t)
 	name := strings.Repeat("a", 253)
 
@@ -31,8 +31,8 @@ func TestLongestDeploymentNameWorks(t *testing.T) {
 	n.deploymentWhen(name, "has 1 replica", hasReplicas(1))
 }
 
-// Behaviour 15.
 func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
+	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	before := n.deploymentWhen("web", "exists", exists)
@@ -56,8 +56,8 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 	n.fewRequests(begin)
 }
 
-// Behaviour 15.
 func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
+	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := now(t)
@@ -77,8 +77,8 @@ func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
 	n.fewRequests(begin)
 }
 
-// Behaviour 15.
 func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
+	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := now(t)
@@ -99,8 +99,8 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 	}
 }
 
-// Behaviour 15.
 func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
+	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := now(t)

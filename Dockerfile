@@ -1,0 +1,18 @@
+# For those who expect one. `make image` builds the same without docker.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+ARG TARGETOS TARGETARCH
+ARG VERSION=v0.1.0-dev
+ARG COMMIT=unknown
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY *.go ./
+COPY pkg pkg
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w \
+    -X k8s.io/component-base/version.gitVersion=$VERSION \
+    -X k8s.io/component-base/version.gitCommit=$COMMIT" -o /sample-controller .
+
+FROM gcr.io/distroless/static:nonroot
+COPY --from=build /sample-controller /sample-controller
+USER 65532:65532
+ENTRYPOINT ["/sample-controller"]

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"testing"
+)
+
+var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []byte("for arm64")}
+
+func testArchive(t *testing.T) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	err := writeArchive(&buffer, "example.com/test:v1", map[string]string{"label": "value"},
+		[]string{"amd64", "arm64"}, fakeBinaries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// untar returns the files of an archive by name.
+func untar(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	for reader := tar.NewReader(bytes.NewReader(archive)); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[header.Name], err = io.ReadAll(reader); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func decode[T any](t *testing.T, text []byte) (value T) {
+	t.Helper()
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
+
+func TestSameInputGivesTheSameBytes(t *testing.T) {
+	if !bytes.Equal(testArchive(t), testArchive(t)) {
+		t.Error("got two different archives")
+	}
+}
+
+func TestEveryBlobHasTheDigestThatItIsNamedBy(t *testing.T) {
+	files := untar(t, testArchive(t))
+	var follow func(descriptor)
+	blobs := 0
+	follow = func(d descriptor) {
+		blobs++
+		content := files[blobPath(d.Digest)]
+		if digestOf(content) != d.Digest || len(content) != d.Size {
+			t.Errorf("got blob %q for %+v", content, d)
+		}
+		switch d.MediaType {
+		case mediaTypeIndex:
+			for _, manifest := range decode[index](t, content).Manifests {
+				follow(manifest)
+			}
+		case mediaTypeManifest:
+			follow(decode[manifest](t, content).Config)
+			for _, layer := range decode[manifest](t, content).Layers {
+				follow(layer)
+			}
+		}
+	}
+	for _, root := range decode[index](t, files["index.json"]).Manifests {
+		follow(root)
+	}
+	if blobs != 1+2*3 {
+		t.Errorf("found %d blobs, want an index, and for two platforms manifest, config and layer", blobs)
+	}
+}
+
+func TestImageRunsTheBinaryAsNonroot(t *testing.T) {
+	files := untar(t, testArchive(t))
+	docker := decode[[]dockerManifest](t, files["manifest.json"])
+	if len(docker) != 1 || docker[0].RepoTags[0] != "example.com/test:v1" {
+		t.Fatalf("got manifest.json %+v", docker)
+	}
+	config := decode[imageConfig](t, files[docker[0].Config])
+	if got := config.Config.Entrypoint; !reflect.DeepEqual(got, []string{"/sample-controller"}) {
+		t.Errorf("got entrypoint %q", got)
+	}
+	if config.Config.User != "65532:65532" || config.platform != (platform{"linux", "amd64"}) {
+		t.Errorf("got config %+v", config)
+	}
+	layer, err := gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diffID := config.RootFS.DiffIDs[0]; diffID != digestOf(content) {
+		t.Errorf("got diff ID %s, but the layer's is %s", diffID, digestOf(content))
+	}
+	want := map[string][]byte{"sample-controller": []byte("for amd64")}
+	if got := untar(t, content); !reflect.DeepEqual(got, want) {
+		t.Errorf("got layer %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,43 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// orphan is an object that the garbage collector is to delete as soon as it knows what a Foo is.
+// It looks for new kinds every 30 s, and a Foo that is deleted before leaves its Deployment behind
+// for that long.
+var orphan *corev1.ConfigMap
+
+// makeOrphan makes orphan: its owner is a Foo that never was.
+func makeOrphan() (err error) {
+	orphan, err = kubeClient.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "conformance-orphan-",
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "never-was",
+				UID: "00000000-0000-0000-0000-000000000000",
+			}},
+		}}, metav1.CreateOptions{})
+	return err
+}
+
+// awaitCollector waits until orphan is gone.
+var awaitCollector = sync.OnceValue(func() error {
+	for range 900 {
+		_, err := kubeClient.CoreV1().ConfigMaps(orphan.Namespace).Get(
+			context.Background(), orphan.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("the garbage collector did not delete ConfigMap %s within 90s", orphan.Name)
+})

@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var footprintFoos = flag.Int("footprint-foos", 100, "how many Foos to measure the controller with")
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// scrape returns the metrics that are served at address: for each name, the sum over all labels.
+func scrape(t *testing.T, address string) map[string]float64 {
+	t.Helper()
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	metrics := map[string]float64{}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		line := lines.Text()
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := line[:strings.IndexAny(line, "{ ")]
+		value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+		if err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		metrics[name] += value
+	}
+	return metrics
+}
+
+func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
+	page, err := os.ReadFile("../../docs/production.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNamespace(t)
+	address := freeAddress(t)
+	startProgram(t, *leaderFlags+" --metrics-bind-address="+address, inNamespace(n))
+	n.catchUp()
+
+	served := scrape(t, address)
+	name := regexp.MustCompile(`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`)
+	named := name.FindAllString(string(page), -1)
+	if len(named) < 10 {
+		t.Errorf("the page names metrics %q, want more", named)
+	}
+	for _, metric := range named {
+		_, ok := served[metric]
+		_, histogram := served[metric+"_count"]
+		if !ok && !histogram {
+			t.Errorf("the page names %s, but the controller does not serve it", metric)
+		}
+	}
+}
+
+// With more Foos than by default, and -v, it measures what docs/production.md says.
+func TestFootprint(t *testing.T) {
+	n := newNamespace(t)
+	address := freeAddress(t)
+	flags := "--namespace=" + n.name + " --metrics-bind-address=" + address
+	first := startProgram(t, flags, nil)
+	n.catchUp()
+	report(t, "1 Foo", scrape(t, address))
+
+	begin := time.Now()
+	n.createFoos(*footprintFoos)
+	n.deploymentsSettle(*footprintFoos)
+	n.catchUp()
+	t.Logf("%d Foos created and synced in %.0fs", *footprintFoos, time.Since(begin).Seconds())
+	report(t, fmt.Sprintf("%d Foos", *footprintFoos), scrape(t, address))
+	stopProgram(t, first)
+
+	begin = time.Now()
+	startProgram(t, flags, nil)
+	n.catchUp()
+	t.Logf("started again and synced all in %.1fs", time.Since(begin).Seconds())
+	report(t, "after the restart", scrape(t, address))
+}
+
+// createFoos creates that many Foos without Pods, several at a time.
+func (n *namespace) createFoos(count int) {
+	n.t.Helper()
+	names := make(chan string)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for name := range names {
+				_, err := n.foos.Create(n.t.Context(), newFoo(name, name, 0), metav1.CreateOptions{})
+				if err != nil {
+					n.t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range count {
+		names <- fmt.Sprintf("web-%d", i)
+	}
+	close(names)
+	wg.Wait()
+}
+
+// deploymentsSettle waits until there are so many Deployments that their controller has looked at.
+func (n *namespace) deploymentsSettle(count int) {
+	n.t.Helper()
+	within(n.t, 10*time.Minute, "all Deployments exist", func() (bool, string) {
+		time.Sleep(2 * time.Second) // the list is long
+		list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		settled := 0
+		for _, deployment := range list.Items {
+			if deployment.Status.ObservedGeneration == deployment.Generation {
+				settled++
+			}
+		}
+		return settled >= count, fmt.Sprint(settled)
+	})
+}
+
+func report(t *testing.T, when string, metrics map[string]float64) {
+	t.Helper()
+	t.Logf("%s: %.0f MiB resident, %.0f MiB live heap, %.2f CPU seconds, %.0f requests", when,
+		metrics["process_resident_memory_bytes"]/(1<<20), metrics["go_gc_heap_live_bytes"]/(1<<20),
+		metrics["process_cpu_seconds_total"], metrics["rest_client_requests_total"])
+}

@@ -1,0 +1,69 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
+	behaviour(t, 19)
+	deployment := deploy(t, deployDir, nil)
+	namespace, err := kubeClient.CoreV1().Namespaces().Get(
+		t.Context(), deployment.Namespace, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Fatalf("the namespace enforces %q, want restricted", level)
+	}
+
+	eventually(t, "all replicas are available", func() (bool, string) {
+		deployment, err := kubeClient.AppsV1().Deployments(deployment.Namespace).Get(
+			t.Context(), deployment.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
+			fmt.Sprintf("%+v", deployment.Status)
+	})
+
+	// That they were admitted says something only if others are not.
+	if err := createPod(t, deployment, func(*corev1.PodSpec) {}); err != nil {
+		t.Errorf("creating a Pod of the Deployment: %v", err)
+	}
+	refused := map[string]func(*corev1.PodSpec){
+		"runAsNonRoot": func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil },
+		"seccompProfile": func(pod *corev1.PodSpec) {
+			pod.SecurityContext.SeccompProfile = nil
+		},
+		"allowPrivilegeEscalation": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+		},
+		"capabilities": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.Capabilities = nil
+		},
+	}
+	for field, remove := range refused {
+		err := createPod(t, deployment, remove)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
+			t.Errorf("got error %v for a Pod without %s, want it to be forbidden", err, field)
+		}
+	}
+}
+
+// createPod asks the API server whether it would create a Pod of deployment, changed.
+func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.PodSpec)) error {
+	template := deployment.Spec.Template.DeepCopy()
+	change(&template.Spec)
+	_, err := kubeClient.CoreV1().Pods(deployment.Namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: template.Labels},
+		Spec:       template.Spec,
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
