@@ -1,0 +1,93 @@
+// Package broken shows that the conformance suite can fail: it breaks the controller in one way
+// after the other, and expects that the test of the behaviour that is broken notices.
+package broken
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var run = flag.Bool("run-suite", false, "run the suite on each broken controller; takes minutes")
+
+// root is the controller's folder, suite that of the tests which must fail.
+const (
+	root  = "../.."
+	suite = "../conformance"
+)
+
+// TestSuiteNoticesBrokenControllers checks that each controller can still be broken in that way,
+// and with -run-suite, that the tests that are named fail on it, all of them.
+func TestSuiteNoticesBrokenControllers(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "suite")
+	if *run {
+		if output, err := command(suite, "go", "test", "-c", "-o", binary, "."); err != nil {
+			t.Fatalf("building the suite: %v: %s", err, output)
+		}
+	}
+	for _, b := range broken {
+		t.Run(b.name, func(t *testing.T) {
+			source, err := os.ReadFile(filepath.Join(root, b.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), b.old); n != 1 {
+				t.Fatalf("%s has %d places that read %q, want 1", b.file, n, b.old)
+			}
+			if *run {
+				controller := build(t, b.file, strings.Replace(string(source), b.old, b.new, 1))
+				expectFailures(t, binary, controller, b.tests)
+			}
+		})
+	}
+}
+
+// build returns the path of a controller of which one file is replaced.
+func build(t *testing.T, file, content string) string {
+	t.Helper()
+	dir := t.TempDir()
+	replaced, err := filepath.Abs(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replacement, overlay := filepath.Join(dir, file), filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {replaced: replacement}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{replacement: []byte(content), overlay: text} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	controller := filepath.Join(dir, "controller")
+	output, err := command(root, "go", "build", "-overlay", overlay, "-o", controller, ".")
+	if err != nil {
+		t.Fatalf("it does not compile: %s", output)
+	}
+	return controller
+}
+
+// expectFailures runs the tests on controller and expects each of them to fail.
+func expectFailures(t *testing.T, binary, controller string, tests []string) {
+	t.Helper()
+	output, _ := command(suite, binary, "-test.run", "^("+strings.Join(tests, "|")+")$",
+		"-test.timeout", "5m", "-patience", "6s", "-controller",
+		controller+" --metrics-bind-address=0 --health-probe-bind-address=0")
+	for _, test := range tests {
+		if !strings.Contains(string(output), "--- FAIL: "+test+" ") {
+			t.Errorf("%s did not notice:\n%s", test, output)
+		}
+	}
+}
+
+// command runs a program in dir and returns what it prints.
+func command(dir, name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	return cmd.CombinedOutput()
+}
