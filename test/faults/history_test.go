@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+)
+
+// history is what happens in one namespace.
+type history struct {
+	t           *testing.T
+	namespace   string
+	user        string // as whom the controller writes
+	begin       mark
+	proxy       *proxy
+	users       *users
+	foos        fooclient.FooInterface
+	deployments appsclient.DeploymentInterface
+	round       int
+}
+
+// newHistory returns a history that has not begun.
+func newHistory(t *testing.T, round int) *history {
+	t.Helper()
+	namespaces := kubeClient.CoreV1().Namespaces()
+	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
+		if err != nil {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+	})
+	h := &history{
+		t: t, namespace: created.Name, user: created.Name, round: round,
+		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
+		deployments: kubeClient.AppsV1().Deployments(created.Name),
+	}
+	h.begin = now(t)
+	h.proxy = startProxy(t, h.random("network"))
+	h.users = &users{
+		h: h, random: h.random("users"), names: map[string]string{}, deleted: map[int]int{},
+	}
+	total.count("histories")
+	return h
+}
+
+// random returns the source of the random choices of one party in this history.
+func (h *history) random(party string) *rand.Rand {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, h.t.Name(), h.round, party)
+	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
+}
+
+// disturb calls the disturbance at random moments while work runs: after half of every to one and
+// a half of it, again and again.
+func (h *history) disturb(
+	every time.Duration, work func() error, disturbance func(*rand.Rand) error,
+) {
+	h.t.Helper()
+	random := h.random("disturbances")
+	worked := make(chan error, 1)
+	go func() { worked <- work() }()
+	for {
+		pause := every/2 + time.Duration(random.Int64N(int64(every)))
+		select {
+		case err := <-worked:
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			return
+		case <-time.After(pause):
+			if err := disturbance(random); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// lastWave changes all Foos while requests fail, but nothing is killed any more: a controller that
+// starts again looks at everything, and would make up for what it gave up.
+func (h *history) lastWave() {
+	h.t.Helper()
+	if err := h.users.scaleAll(); err != nil {
+		h.t.Fatal(err)
+	}
+	time.Sleep(time.Second) // this is how long requests go on failing
+}
+
+// settle waits until everything is as it must be, and checks that it stays so.
+func (h *history) settle() {
+	h.t.Helper()
+	h.proxy.inject(false)
+	begin := time.Now()
+	var problems []problem
+	err := waitUntil(func() (err error) {
+		if problems, err = h.problems(); err == nil && len(problems) > 0 {
+			err = fmt.Errorf("%d problems, of which the first is: %v", len(problems), problems[0])
+		}
+		return err
+	})
+	for _, problem := range problems {
+		total.count(problem.kind)
+		h.t.Error(problem)
+	}
+	if err != nil {
+		h.t.Fatalf("not as it must be %v after the last fault: %v", *patience, err)
+	}
+	h.t.Logf("settled %v after the last fault", time.Since(begin).Round(time.Millisecond))
+	total.add("Foos checked", len(h.users.names))
+
+	time.Sleep(2 * time.Second) // for Events, which are written one after the other
+	last := now(h.t)
+	time.Sleep(*quiet) // this is how long nothing may be written
+	if late := h.requests(last, h.user, isWrite); len(late) > 0 {
+		total.add(lateWrites, len(late))
+		h.t.Errorf("got %d writes in %v of quiet, want none: %v", len(late), *quiet, late)
+	}
+}
+
+// checkNeedless fails the test if the controller created or deleted more Deployments than what the
+// users did explains.
+func (h *history) checkNeedless() {
+	h.t.Helper()
+	created := h.requests(h.begin, h.user, isCreation)
+	deleted := h.requests(h.begin, h.user, isDeletion)
+	total.add("Deployments created by the controller", len(created))
+	total.add("Deployments deleted by the controller", len(deleted))
+	if n := len(created) - h.users.reasonsToCreate; n > 0 {
+		total.add(needless, n)
+		h.t.Errorf("%d creations for %d reasons", len(created), h.users.reasonsToCreate)
+	}
+	if n := len(deleted) - h.users.reasonsToDelete; n > 0 {
+		total.add(needless, n)
+		h.t.Errorf("%d deletions for %d reasons", len(deleted), h.users.reasonsToDelete)
+	}
+}

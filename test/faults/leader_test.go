@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// startReplica starts a controller that works while it holds the Lease, as a user of its own.
+func (h *history) startReplica(user string) *program {
+	h.t.Helper()
+	p, err := startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy), h.namespace,
+		"--leader-elect", "--leader-elect-lease-duration=3s",
+		"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		if h.t.Failed() {
+			h.t.Logf("output of %s:\n%s", user, p.output())
+		}
+	})
+	return p
+}
+
+// awaitLeader waits until somebody else than the one before holds the Lease, and returns who.
+func (h *history) awaitLeader(before string) (holder string) {
+	h.t.Helper()
+	err := waitUntil(func() error {
+		leases, err := kubeClient.CoordinationV1().Leases(h.namespace).List(
+			context.Background(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, lease := range leases.Items {
+			holder = *lease.Spec.HolderIdentity
+		}
+		if holder == before {
+			return fmt.Errorf("the holder of the Lease is still %q", before)
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return holder
+}
+
+// createAndScale creates all Foos and scales some, slowly, so that much can happen meanwhile.
+func (u *users) createAndScale() error {
+	for i := range *foos + *steps {
+		foo := fmt.Sprintf("foo-%d", i)
+		u.names[foo] = foo
+		do := u.create(newFoo(foo, foo, u.replicas()))
+		what := "Foos created"
+		if i >= *foos {
+			delete(u.names, foo)
+			what = "Foos scaled"
+			do = u.scale(fmt.Sprintf("foo-%d", u.random.IntN(*foos)))
+		}
+		total.count(what)
+		if err := waitUntil(do); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		time.Sleep(time.Duration(u.random.IntN(120)) * time.Millisecond) // at random moments
+	}
+	return nil
+}
+
+// Behaviour 20.
+func TestFrozenLeaderGivesWay(t *testing.T) {
+	t.Parallel()
+	inRounds(t, func(h *history) {
+		leaderUser, standbyUser := h.user+"-leader", h.user+"-standby"
+		leader := h.startReplica(leaderUser)
+		first := h.awaitLeader("")
+		standby := h.startReplica(standbyUser)
+		h.await(standbyUser, "looked at the Lease twice", 2, func(r request) bool {
+			return r.ObjectRef.Resource == "leases" && r.Verb == "get"
+		})
+		h.proxy.inject(true)
+		worked := make(chan error, 1)
+		go func() { worked <- h.users.createAndScale() }()
+
+		time.Sleep(time.Duration(h.random("freeze").IntN(1000)) * time.Millisecond) // some moment
+		leader.signal(syscall.SIGSTOP)
+		total.count("leader frozen")
+		h.awaitLeader(first)
+		h.await(standbyUser, "written something", 1, isWrite)
+		thawed := now(t)
+		leader.signal(syscall.SIGCONT)
+
+		begin := time.Now()
+		h.checkGivesWay(leader)
+		h.t.Logf("the former leader ended %v after it was thawed", time.Since(begin))
+		if err := <-worked; err != nil {
+			h.t.Fatal(err)
+		}
+		h.user = standbyUser
+		h.settle()
+		total.add("writes of thawed leaders that were accepted",
+			len(h.requests(thawed, leaderUser, isAccepted)))
+		total.add("writes of thawed leaders that were refused",
+			len(h.requests(thawed, leaderUser, isRefused)))
+		h.checkCreatedOnce(leaderUser, standbyUser)
+		h.checkRuns(standby)
+	})
+}
+
+// await waits until user has made that many of the requests that select returns true for.
+func (h *history) await(user, what string, times int, selects func(request) bool) {
+	h.t.Helper()
+	err := waitUntil(func() error {
+		if n := len(h.requests(h.begin, user, selects)); n < times {
+			return fmt.Errorf("%s has not %s, but made %d such requests", user, what, n)
+		}
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// checkGivesWay fails the test unless the program ends soon, with an error.
+func (h *history) checkGivesWay(leader *program) {
+	h.t.Helper()
+	select {
+	case <-leader.exited:
+	case <-time.After(15 * time.Second): // some renewals, and what is in flight
+		h.t.Fatal("the former leader goes on, though it has lost the Lease")
+	}
+	if code := leader.command.ProcessState.ExitCode(); code != 1 {
+		h.t.Errorf("the former leader exited with %d, want 1: %s", code, leader.lastLine())
+	}
+}
+
+// checkRuns fails the test if the program has ended.
+func (h *history) checkRuns(p *program) {
+	h.t.Helper()
+	select {
+	case <-p.exited:
+		total.count(unexplained)
+		h.t.Errorf("the new leader ended: %s", p.lastLine())
+	default:
+	}
+}
+
+// checkCreatedOnce fails the test if a Deployment was created twice, by whichever user.
+func (h *history) checkCreatedOnce(users ...string) {
+	h.t.Helper()
+	times := map[string]int{}
+	for _, user := range users {
+		for _, creation := range h.requests(h.begin, user, isCreation) {
+			times[creation.ObjectRef.Name]++
+		}
+	}
+	for name, n := range times {
+		if n > 1 {
+			total.add(needless, n-1)
+			h.t.Errorf("Deployment %s was created %d times", name, n)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+package faults
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// endWithParent makes the kernel kill command when this process ends, however it ends.
+func endWithParent(command *exec.Cmd) {
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,163 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// program is a running controller, which prints to a file.
+type program struct {
+	command *exec.Cmd
+	log     string
+	exited  chan struct{} // closed when the process is gone
+}
+
+// writeKubeconfig writes a kubeconfig that makes its reader act as user, through the proxy, and
+// use that namespace for its Lease.
+func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path string) {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.CurrentContext = "proxy"
+	config.Contexts["proxy"] = &clientcmdapi.Context{
+		Cluster: "proxy", AuthInfo: user, Namespace: namespace,
+	}
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.url}
+	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
+		Impersonate: user, ImpersonateGroups: []string{"system:masters"},
+	}
+	path = filepath.Join(tempDir, user+".yaml")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// startProgram starts the controller, which works in the namespace only. The process ends with
+// this one.
+func startProgram(kubeconfig, namespace string, flags ...string) (*program, error) {
+	log, err := os.CreateTemp(tempDir, "controller")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	p := &program{log: log.Name(), exited: make(chan struct{})}
+	p.command = exec.Command(*controllerPath, append([]string{"--namespace", namespace,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
+	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	p.command.Stdout, p.command.Stderr = log, log
+	endWithParent(p.command)
+	if err := p.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the controller: %w", err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.command.Wait() // the outcome is in command.ProcessState
+	}()
+	return p, nil
+}
+
+func (p *program) signal(signal os.Signal) {
+	_ = p.command.Process.Signal(signal) // an error says that it is gone already
+}
+
+// output returns what the program printed.
+func (p *program) output() string {
+	text, _ := os.ReadFile(p.log) // without it, there is less to read
+	return strings.TrimSpace(string(text))
+}
+
+// lastLine returns the last line that the program printed.
+func (p *program) lastLine() string {
+	text := p.output()
+	return text[strings.LastIndex(text, "\n")+1:]
+}
+
+// supervisor starts a controller again when it ends, as a kubelet does.
+type supervisor struct {
+	start func() (*program, error)
+	done  chan struct{} // closed when it has stopped
+
+	mu      sync.Mutex
+	current *program
+	killed  bool     // the current one, by kill
+	stopped bool     // no other is to be started
+	ended   []string // why programs ended by themselves
+}
+
+// supervise starts a controller that runs until stop, however often it ends.
+func supervise(t *testing.T, start func() (*program, error)) *supervisor {
+	t.Helper()
+	s := &supervisor{start: start, done: make(chan struct{})}
+	if err := s.next(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(s.done)
+		for s.waitAndRecord() {
+			time.Sleep(100 * time.Millisecond) // the backoff of a very quick kubelet
+			if err := s.next(); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	t.Cleanup(s.stop)
+	return s
+}
+
+// next starts a program, unless stop was called.
+func (s *supervisor) next() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped {
+		s.current, err = s.start()
+		s.killed = false
+	}
+	return err
+}
+
+// waitAndRecord waits until the current program ends, and reports whether to start another.
+func (s *supervisor) waitAndRecord() bool {
+	<-s.current.exited
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.stopped && !s.killed {
+		s.ended = append(s.ended, s.current.lastLine())
+	}
+	return !s.stopped
+}
+
+// kill ends the current program without a warning.
+func (s *supervisor) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killed = true
+	s.current.signal(syscall.SIGKILL)
+	total.count("controller killed")
+}
+
+// stop ends the current program for good.
+func (s *supervisor) stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.current.signal(syscall.SIGKILL)
+	s.mu.Unlock()
+	<-s.done
+}
+
+// output returns what the current program printed.
+func (s *supervisor) output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current.output()
+}

@@ -1,0 +1,68 @@
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// total counts everything that is done and found, for the summary.
+var total = totals{begin: time.Now(), counts: map[string]int{}}
+
+type totals struct {
+	begin time.Time
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// faultPrefix is what the names of the faults of the proxy begin with.
+const faultPrefix = "fault: "
+
+// The findings that must not be.
+const (
+	lost        = "Foos lost"
+	duplicate   = "duplicate Deployments"
+	orphaned    = "orphaned Deployments"
+	untrue      = "untrue statuses"
+	needless    = "needless writes"
+	lateWrites  = "writes after quiescence"
+	unexplained = "unexplained exits"
+)
+
+func (c *totals) count(what string) { c.add(what, 1) }
+
+func (c *totals) add(what string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what] += n
+}
+
+// String returns the summary: first what was done, then what was found.
+func (c *totals) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	findings := []string{lost, duplicate, orphaned, untrue, needless, lateWrites, unexplained}
+	faults := 0
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, took %v", *seed, time.Since(c.begin).Round(time.Second))
+	for what, n := range c.counts {
+		if strings.HasPrefix(what, faultPrefix) {
+			faults += n
+		}
+	}
+	fmt.Fprintf(&b, "\n%6d faults injected, of which", faults)
+	for _, what := range slices.Sorted(maps.Keys(c.counts)) {
+		if !slices.Contains(findings, what) {
+			fmt.Fprintf(&b, "\n%6d %s", c.counts[what], what)
+		}
+	}
+	b.WriteString("\nfound:")
+	for _, what := range findings {
+		fmt.Fprintf(&b, "\n%6d %s", c.counts[what], what)
+	}
+	return b.String()
+}

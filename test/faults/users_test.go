@@ -1,0 +1,228 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// evilImage is what users put into Deployments, and what must not stay there.
+const evilImage = "example.com/evil:1"
+
+// users create, change and delete Foos and Deployments at random.
+type users struct {
+	h      *history
+	random *rand.Rand
+	names  map[string]string // of each Foo that exists to that of its Deployment
+	// newNames is for when the API server is killed. The garbage collector of Kubernetes does not
+	// notice that a Foo was deleted if another one has its name when its watch begins again, and
+	// leaves the Deployment of the first one behind.
+	newNames bool
+	deleted  map[int]int // how often each Foo was, if there are newNames
+
+	// What entitles a controller to create a Deployment, and to delete one.
+	reasonsToCreate, reasonsToDelete int
+}
+
+// act does one thing, again and again until the API server has an answer to it.
+func (u *users) act(i int) error {
+	foo := fmt.Sprintf("foo-%d", i)
+	if u.deleted[i] > 0 {
+		foo = fmt.Sprintf("foo-%d-%d", i, u.deleted[i])
+	}
+	deployment, exists := u.names[foo]
+	var what string
+	var do func() error
+	if exists {
+		what, do = u.choose(foo, deployment)
+		if u.names[foo] == "" && u.newNames {
+			u.deleted[i]++
+		}
+	} else {
+		deployment = u.newName(foo)
+		u.names[foo] = deployment
+		u.reasonsToCreate++
+		what, do = "Foos created", u.create(newFoo(foo, deployment, u.replicas()))
+	}
+	total.count(what)
+	err := waitUntil(do)
+	if err != nil {
+		err = fmt.Errorf("%s, %s of %s: %w", what, deployment, foo, err)
+	}
+	return err
+}
+
+// choose returns something to do with a Foo that exists, and notes what will be then.
+func (u *users) choose(foo, deployment string) (what string, do func() error) {
+	switch u.random.IntN(10) {
+	case 0, 1, 2:
+		return "Foos scaled", u.scale(foo)
+	case 3, 4:
+		name := u.newName(foo)
+		u.names[foo] = name
+		u.reasonsToCreate++
+		u.reasonsToDelete++
+		return "Foos renamed", u.changeFoo(foo, func(foo *v1alpha1.Foo) {
+			foo.Spec.DeploymentName = name
+		})
+	case 5, 6:
+		return "Deployments deleted", u.deleteDeployment(deployment)
+	case 7, 8:
+		return "Deployments changed", u.changeDeployment(deployment)
+	default:
+		delete(u.names, foo)
+		return "Foos deleted", u.deleteFoo(foo)
+	}
+}
+
+// replicas are few: what runs in the Pods is not of interest.
+func (u *users) replicas() int32 { return u.random.Int32N(4) }
+
+// newName returns a name for the Deployment of a Foo: often its own, sometimes one of a few that
+// all Foos contend for.
+func (u *users) newName(foo string) string {
+	if u.random.IntN(5) == 0 {
+		return fmt.Sprintf("shared-%d", u.random.IntN(5))
+	}
+	return fmt.Sprintf("%s-%d", foo, u.random.IntN(3))
+}
+
+func newFoo(name, deployment string, replicas int32) *v1alpha1.Foo {
+	return &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deployment, Replicas: &replicas},
+	}
+}
+
+// create returns what creates foo. It waits for the end of a Foo of that name that is going.
+func (u *users) create(foo *v1alpha1.Foo) func() error {
+	return func() error {
+		_, err := u.h.foos.Create(context.Background(), foo, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		existing, getErr := u.h.foos.Get(context.Background(), foo.Name, metav1.GetOptions{})
+		if getErr == nil && existing.DeletionTimestamp == nil {
+			return nil // an attempt whose answer was lost
+		}
+		return errors.Join(err, getErr)
+	}
+}
+
+// scale returns what scales a Foo.
+func (u *users) scale(name string) func() error {
+	replicas := u.replicas()
+	return u.changeFoo(name, func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
+}
+
+// changeFoo returns what changes a Foo.
+func (u *users) changeFoo(name string, change func(*v1alpha1.Foo)) func() error {
+	return func() error {
+		foo, err := u.h.foos.Get(context.Background(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		change(foo)
+		_, err = u.h.foos.Update(context.Background(), foo, metav1.UpdateOptions{})
+		return err
+	}
+}
+
+// deleteFoo returns what deletes a Foo.
+func (u *users) deleteFoo(name string) func() error {
+	options := u.deleteOptions()
+	return func() error {
+		err := u.h.foos.Delete(context.Background(), name, options)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+}
+
+// deleteOptions are those of a user, who may want to wait for what goes along.
+func (u *users) deleteOptions() metav1.DeleteOptions {
+	policy := metav1.DeletePropagationBackground
+	if u.random.IntN(3) == 0 {
+		policy = metav1.DeletePropagationForeground
+	}
+	return metav1.DeleteOptions{PropagationPolicy: &policy}
+}
+
+// deleteDeployment returns what deletes a Deployment if it is there.
+func (u *users) deleteDeployment(name string) func() error {
+	options := u.deleteOptions()
+	return func() error {
+		u.reasonsToCreate++ // each time: an attempt whose answer was lost may have deleted it
+		err := u.h.deployments.Delete(context.Background(), name, options)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+}
+
+// changeDeployment returns what changes all that the controller decides on in a Deployment, if it
+// is there.
+func (u *users) changeDeployment(name string) func() error {
+	replicas := u.replicas()
+	return func() error {
+		deployment, err := u.h.deployments.Get(context.Background(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		setEvil(deployment, replicas)
+		_, err = u.h.deployments.Update(context.Background(), deployment, metav1.UpdateOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+}
+
+func setEvil(deployment *appsv1.Deployment, replicas int32) {
+	deployment.Spec.Replicas = &replicas
+	for i := range deployment.Spec.Template.Spec.Containers {
+		deployment.Spec.Template.Spec.Containers[i].Image = evilImage
+	}
+}
+
+// work creates all Foos and then does one thing after the other.
+func (u *users) work() error {
+	for i := range *foos {
+		if err := u.act(i); err != nil {
+			return err
+		}
+	}
+	for range *steps {
+		if err := u.act(u.random.IntN(*foos)); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(u.random.IntN(60)) * time.Millisecond) // at random moments
+	}
+	return nil
+}
+
+// scaleAll scales all Foos.
+func (u *users) scaleAll() error {
+	for _, name := range slices.Sorted(maps.Keys(u.names)) {
+		total.count("Foos scaled")
+		if err := waitUntil(u.scale(name)); err != nil {
+			return fmt.Errorf("scaling %s: %w", name, err)
+		}
+	}
+	return nil
+}
