@@ -31,8 +31,12 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// flushTimeout bounds how long a shutdown waits for events to be written; a standby waits as long.
-const flushTimeout = time.Second
+const (
+	// flushTimeout bounds how long a shutdown waits for events to be written; a standby waits as long.
+	flushTimeout = time.Second
+	// watchErrorGrace is how long a permission or a resource may be missing before the process ends.
+	watchErrorGrace = 30 * time.Second
+)
 
 func main() {
 	err := run(os.Args[1:])
@@ -102,7 +106,7 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 		return err
 	}
 	for _, informer := range []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()} {
-		if err := informer.SetWatchErrorHandlerWithContext(watchErrorHandler(fail)); err != nil {
+		if err := informer.SetWatchErrorHandlerWithContext(watchErrorHandler(fail, &synced)); err != nil {
 			return err
 		}
 	}
@@ -164,16 +168,32 @@ func newInformerFactories(c *clients, o *options) (
 
 // watchErrorHandler ends the process on errors that waiting does not mend: a resource that the
 // API server does not serve, and a missing permission. A reflector alone would log them for ever.
-func watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
+// Once the caches are synced, they must go on for watchErrorGrace: an API server that is starting
+// forbids for a moment what it will allow.
+func watchErrorHandler(
+	fail context.CancelCauseFunc, synced *atomic.Bool,
+) cache.WatchErrorHandlerWithContext {
+	var since, last time.Time // of the errors in a row
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {
+		hint := ""
 		switch {
 		case apierrors.IsNotFound(err):
-			fail(fmt.Errorf("%w; %s", err, installHint))
+			hint = installHint
 		case apierrors.IsForbidden(err):
-			fail(fmt.Errorf("%w; grant it, or narrow the watch with --namespace", err))
+			hint = "grant it, or narrow the watch with --namespace"
 		default:
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+			return
 		}
+		if time.Since(last) > 2*watchErrorGrace {
+			since = time.Now() // the first in a row: a reflector tries again within 30s
+		}
+		last = time.Now()
+		if synced.Load() && time.Since(since) < watchErrorGrace {
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+			return
+		}
+		fail(fmt.Errorf("%w; %s", err, hint))
 	}
 }
 

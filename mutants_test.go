@@ -136,6 +136,8 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestNamespaceFlagNarrowsTheWatch"},
 	{"a missing permission is retried for ever", "main.go", "case apierrors.IsForbidden(err):",
 		"case false:", "TestForbiddenWatchEndsTheProcess"},
+	{"a permission that is missing for a moment ends it", "main.go", "synced.Load() && ", "false && ",
+		"TestForbiddenWatchEndsTheProcess"},
 	{"a missing CRD is an error like others", "clients.go", "case apierrors.IsNotFound(err):",
 		"case false:", "TestStartFailsWithWhatToDo"},
 	{"not ready looks ready", "serve.go", "http.StatusServiceUnavailable", "http.StatusOK",

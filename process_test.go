@@ -13,8 +13,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
@@ -146,10 +148,31 @@ func TestReadyzFollowsItsCheck(t *testing.T) {
 }
 
 func TestForbiddenWatchEndsTheProcess(t *testing.T) {
-	var failure error
-	handler := watchErrorHandler(func(err error) { failure = err })
-	handler(t.Context(), nil, apierrors.NewForbidden(deploymentsResource, "", errors.New("no list")))
-	if failure == nil || !strings.Contains(failure.Error(), "grant it") {
-		t.Errorf("got %v, want it to say what to do", failure)
-	}
+	bubble(t, func(t *testing.T, _ *harness) {
+		var failure error
+		var synced atomic.Bool
+		forbidden := apierrors.NewForbidden(deploymentsResource, "", errors.New("no list"))
+		reflector := cache.NewReflector(&cache.ListWatch{}, nil, nil, 0)
+		handler := watchErrorHandler(func(err error) { failure = err }, &synced)
+
+		handler(t.Context(), reflector, forbidden)
+		if failure == nil || !strings.Contains(failure.Error(), "grant it") {
+			t.Errorf("at the start: got %v, want it to say what to do", failure)
+		}
+
+		failure = nil
+		synced.Store(true)
+		time.Sleep(time.Hour)
+		for range 2 {
+			handler(t.Context(), reflector, forbidden)
+			time.Sleep(20 * time.Second)
+		}
+		if failure != nil {
+			t.Errorf("later, for 20s: got %v, want no end", failure)
+		}
+		handler(t.Context(), reflector, forbidden)
+		if failure == nil {
+			t.Error("later, for 40s: want the end")
+		}
+	})
 }
