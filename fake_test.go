@@ -112,6 +112,21 @@ func (t *versionedTracker) live(
 	return object, accessor, err
 }
 
+// checkVersion refuses a write that is meant for another version than the object has; an empty one
+// is any. The object must exist.
+func (t *versionedTracker) checkVersion(
+	gvr schema.GroupVersionResource, ns, name, version string,
+) error {
+	_, live, err := t.live(gvr, ns, name)
+	if err != nil {
+		return err
+	}
+	if version != "" && version != live.GetResourceVersion() {
+		return apierrors.NewConflict(gvr.GroupResource(), name, errors.New("old version"))
+	}
+	return nil
+}
+
 func (t *versionedTracker) Create(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.CreateOptions,
 ) error {
@@ -131,12 +146,9 @@ func (t *versionedTracker) Update(
 	if err != nil {
 		return err
 	}
-	_, live, err := t.live(gvr, ns, accessor.GetName())
+	err = t.checkVersion(gvr, ns, accessor.GetName(), accessor.GetResourceVersion())
 	if err != nil {
 		return err
-	}
-	if version := accessor.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
-		return apierrors.NewConflict(gvr.GroupResource(), live.GetName(), errors.New("old version"))
 	}
 	return t.write(gvr, object, func(object runtime.Object) error {
 		return t.ObjectTracker.Update(gvr, object, ns, opts...)
@@ -155,12 +167,9 @@ func (t *versionedTracker) Apply(
 	if err != nil {
 		return err
 	}
-	_, live, err := t.live(gvr, ns, accessor.GetName())
+	err = t.checkVersion(gvr, ns, accessor.GetName(), accessor.GetResourceVersion())
 	if err != nil {
 		return err
-	}
-	if version := accessor.GetResourceVersion(); version != "" && version != live.GetResourceVersion() {
-		return apierrors.NewConflict(gvr.GroupResource(), live.GetName(), errors.New("old version"))
 	}
 	err = t.write(gvr, object, func(runtime.Object) error {
 		return t.ObjectTracker.Apply(gvr, object, ns, opts...)
@@ -183,16 +192,14 @@ func (t *versionedTracker) Delete(
 ) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, live, err := t.live(gvr, ns, name)
-	if err != nil {
-		return err
-	}
+	version := ""
 	for _, options := range opts {
-		wanted := options.Preconditions
-		if wanted != nil && wanted.ResourceVersion != nil &&
-			*wanted.ResourceVersion != live.GetResourceVersion() {
-			return apierrors.NewConflict(gvr.GroupResource(), name, errors.New("old version"))
+		if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+			version = *options.Preconditions.ResourceVersion
 		}
+	}
+	if err := t.checkVersion(gvr, ns, name, version); err != nil {
+		return err
 	}
 	return t.ObjectTracker.Delete(gvr, ns, name, opts...)
 }

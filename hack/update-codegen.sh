@@ -20,8 +20,7 @@ gen() { # gen TOOL FLAGS...: one generator, with the flags that all of them take
   go tool "$1" --go-header-file "$header" "${@:2}"
 }
 
-# What a generator no longer makes must not stay behind. It goes last minute: a generator reads the
-# packages that import what it makes, and must find them whole or absent.
+# What a generator no longer makes must not stay behind.
 rm -rf "$out" "pkg/apis/$group/$version"/zz_generated.*.go
 
 gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"
