@@ -103,6 +103,26 @@ func TestRemovedLabelIsPutBack(t *testing.T) {
 	})
 }
 
+func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		foo := newFoo("example-foo", "web", nil)
+		unseen := newDeployment(foo)
+		unseen.Labels = nil // so the informer shows neither it nor that it is deleted
+		h.createDeployment(unseen)
+		h.answer("update", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
+		h.start()
+		h.createFoo(foo)
+		time.Sleep(2 * time.Second)
+
+		if got := h.writes("update", "deployments"); got != 2 {
+			t.Errorf("updates: got %d, want a second one", got)
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+	})
+}
+
 func TestReleasedDeploymentIsForeign(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

@@ -145,6 +145,10 @@ func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) error {
 	switch {
+	case deployment != nil && apierrors.IsNotFound(err):
+		// Deleted in between. Should the informer not have shown it, no event tells of that.
+		c.queue.AddAfter(cache.MetaObjectToName(foo), writeCheck)
+		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
