@@ -12,6 +12,7 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/events"
 
+	"example.com/sample-controller/internal/fakes"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -24,7 +25,8 @@ func FuzzHandleObject(f *testing.F) {
 	f.Add("default", "web", "apps/v1", "Deployment", "example-foo", true)
 	f.Add("default", "web", "other.example.com/v1", "Foo", "example-foo", true)
 	f.Add("", "", "a/b/c", "", "", true)
-	kube, _, foo, _ := newFakes()
+	clients := fakes.New()
+	kube, foo := clients.Kube, clients.Foo
 	f.Fuzz(func(t *testing.T, ns, name, apiVersion, kind, owner string, isController bool) {
 		controller, err := NewController(kube, foo,
 			fooinformers.NewSharedInformerFactory(foo, 0).Samplecontroller().V1alpha1().Foos(),

@@ -19,6 +19,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 )
@@ -33,7 +34,7 @@ type harness struct {
 	kube *kubefake.Clientset
 	foo  *foofake.Clientset
 
-	kubeTracker, fooTracker *versionedTracker
+	kubeTracker, fooTracker *fakes.Tracker
 
 	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
 	options options
@@ -48,11 +49,12 @@ type harness struct {
 func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube, kubeTracker, foo, fooTracker := newFakes()
+		f := fakes.New()
 		h := &harness{
-			t: t, kube: kube, kubeTracker: kubeTracker, foo: foo, fooTracker: fooTracker, client: kube,
+			t: t, kube: f.Kube, kubeTracker: f.KubeTracker, foo: f.Foo, fooTracker: f.FooTracker,
+			client: f.Kube,
 		}
-		kube.PrependReactor("*", "*", h.react)
+		h.kube.PrependReactor("*", "*", h.react)
 		h.countErrors()
 		test(t, h)
 	})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -62,7 +63,7 @@ func newWorld(h *harness) *world {
 }
 
 // interfere puts the world between client and tracker.
-func (w *world) interfere(client *clienttesting.Fake, tracker *versionedTracker) {
+func (w *world) interfere(client *clienttesting.Fake, tracker *fakes.Tracker) {
 	write := clienttesting.ObjectReaction(tracker)
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		fault, ok := w.nextFault(action)
@@ -270,5 +271,5 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 
 // versions counts the writes of Foos and Deployments so far.
 func (w *world) versions() int {
-	return w.h.fooTracker.versions[foosGVR] + w.h.kubeTracker.versions[deploymentsGVR]
+	return w.h.fooTracker.Version(foosGVR) + w.h.kubeTracker.Version(deploymentsGVR)
 }

@@ -1,4 +1,6 @@
-package main
+// Package fakes provides clients for tests in which the controller meets no API server. A fake does
+// not validate, default or collect garbage: claims about those belong into test/.
+package fakes
 
 import (
 	"errors"
@@ -22,23 +24,29 @@ import (
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// newFakes returns clients like those of NewClientset of the two fake packages, whose objects have
-// resourceVersions, too, and whose watches select by label. The Foos' own NewClientset would refuse to apply a status:
-// https://github.com/kubernetes/kubernetes/issues/126850
+// Clients are a fake of each client that the controller has, and the objects behind them.
 //
-// Who writes to the trackers behind them is somebody else: such writes are not among the clients'
-// Actions, and no reactor changes them.
-func newFakes() (
-	kube *kubefake.Clientset, kubeTracker *versionedTracker,
-	foo *foofake.Clientset, fooTracker *versionedTracker,
-) {
-	kube, foo = &kubefake.Clientset{}, &foofake.Clientset{}
-	return kube, useTracker(&kube.Fake, kubescheme.Scheme), foo, useTracker(&foo.Fake, fooscheme.Scheme)
+// Who writes to the trackers is somebody else: such writes are not among the clients' Actions, and
+// no reactor changes them.
+type Clients struct {
+	Kube                    *kubefake.Clientset
+	Foo                     *foofake.Clientset
+	KubeTracker, FooTracker *Tracker
 }
 
-// useTracker makes client keep its objects in a new versionedTracker.
-func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) *versionedTracker {
-	tracker := &versionedTracker{
+// New returns clients like those of NewClientset of the two fake packages, whose objects have
+// resourceVersions, too, and whose watches select by label. The Foos' own NewClientset would refuse
+// to apply a status: https://github.com/kubernetes/kubernetes/issues/126850
+func New() Clients {
+	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}}
+	c.KubeTracker = useTracker(&c.Kube.Fake, kubescheme.Scheme)
+	c.FooTracker = useTracker(&c.Foo.Fake, fooscheme.Scheme)
+	return c
+}
+
+// useTracker makes client keep its objects in a new Tracker.
+func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) *Tracker {
+	tracker := &Tracker{
 		ObjectTracker: clienttesting.NewFieldManagedObjectTracker(scheme,
 			serializer.NewCodecFactory(scheme).UniversalDecoder(),
 			managedfields.NewDeducedTypeConverter()),
@@ -74,16 +82,23 @@ func matching(labelSelector string) watch.FilterFunc {
 	}
 }
 
-// versionedTracker gives each written object the next resourceVersion of its resource, and refuses
+// Tracker gives each written object the next resourceVersion of its resource, and refuses
 // an update of an older version. The tracker that it wraps counts alike, but only for lists.
-type versionedTracker struct {
+type Tracker struct {
 	clienttesting.ObjectTracker
 	mu       sync.Mutex
 	versions map[schema.GroupVersionResource]int
 }
 
+// Version returns the resourceVersion of the last write of that resource; each adds one.
+func (t *Tracker) Version(gvr schema.GroupVersionResource) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.versions[gvr]
+}
+
 // write makes one write of object with the version after the present one. t.mu must be held.
-func (t *versionedTracker) write(
+func (t *Tracker) write(
 	gvr schema.GroupVersionResource, object runtime.Object, write func(runtime.Object) error,
 ) error {
 	version := max(t.versions[gvr], 1) + 1
@@ -101,7 +116,7 @@ func (t *versionedTracker) write(
 }
 
 // live returns the object as it is now, with its metadata.
-func (t *versionedTracker) live(
+func (t *Tracker) live(
 	gvr schema.GroupVersionResource, ns, name string,
 ) (runtime.Object, metav1.Object, error) {
 	object, err := t.Get(gvr, ns, name)
@@ -114,7 +129,7 @@ func (t *versionedTracker) live(
 
 // checkVersion refuses a write that is meant for another version than the object has; an empty one
 // is any. The object must exist.
-func (t *versionedTracker) checkVersion(
+func (t *Tracker) checkVersion(
 	gvr schema.GroupVersionResource, ns, name, version string,
 ) error {
 	_, live, err := t.live(gvr, ns, name)
@@ -127,7 +142,7 @@ func (t *versionedTracker) checkVersion(
 	return nil
 }
 
-func (t *versionedTracker) Create(
+func (t *Tracker) Create(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.CreateOptions,
 ) error {
 	t.mu.Lock()
@@ -137,7 +152,7 @@ func (t *versionedTracker) Create(
 	})
 }
 
-func (t *versionedTracker) Update(
+func (t *Tracker) Update(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.UpdateOptions,
 ) error {
 	t.mu.Lock()
@@ -158,7 +173,7 @@ func (t *versionedTracker) Update(
 // Apply refuses to create, as it is with a subresource, and to change another version than the one
 // that is asked for. It merges first and gives the result its version in a second write, which
 // watches see as one more modification.
-func (t *versionedTracker) Apply(
+func (t *Tracker) Apply(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions,
 ) error {
 	t.mu.Lock()
@@ -187,7 +202,7 @@ func (t *versionedTracker) Apply(
 }
 
 // Delete honours the preconditions, which the wrapped tracker does not.
-func (t *versionedTracker) Delete(
+func (t *Tracker) Delete(
 	gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions,
 ) error {
 	t.mu.Lock()
