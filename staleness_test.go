@@ -9,32 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// lag makes the watches of a resource deliver each event that much later.
-func (h *harness) lag(client *clienttesting.Fake, resource string, delay time.Duration) {
-	react := client.WatchReactionChain[0]
-	slow := func(action clienttesting.Action) (bool, watch.Interface, error) {
-		_, source, err := react.React(action)
-		if err != nil {
-			return true, nil, err
-		}
-		delayed := watch.NewRaceFreeFake()
-		go func() {
-			for event := range source.ResultChan() {
-				time.AfterFunc(delay, func() { delayed.Action(event.Type, event.Object) })
-			}
-		}()
-		h.t.Cleanup(source.Stop)
-		return true, delayed, nil
-	}
-	client.PrependWatchReactor(resource, slow)
-}
-
 func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.lag(&h.kube.Fake, "deployments", 5*time.Second)
+		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
@@ -114,7 +95,7 @@ func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
 
 func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.lag(&h.foo.Fake, "foos", 5*time.Second)
+		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		time.Sleep(time.Minute)

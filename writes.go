@@ -217,16 +217,18 @@ func statusConfiguration(
 	foo *v1alpha1.Foo, status v1alpha1.FooStatus,
 ) *apply.FooApplyConfiguration {
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	return apply.Foo(foo.Name, foo.Namespace).WithResourceVersion(foo.ResourceVersion).WithStatus(apply.FooStatus().
-		WithObservedGeneration(status.ObservedGeneration).
-		WithReplicas(status.Replicas).
-		WithAvailableReplicas(status.AvailableReplicas).
-		WithSelector(status.Selector).
-		WithConditions(metav1apply.Condition().
-			WithType(ready.Type).
-			WithStatus(ready.Status).
-			WithReason(ready.Reason).
-			WithMessage(ready.Message).
-			WithObservedGeneration(ready.ObservedGeneration).
-			WithLastTransitionTime(ready.LastTransitionTime)))
+	return apply.Foo(foo.Name, foo.Namespace).
+		WithResourceVersion(foo.ResourceVersion).
+		WithStatus(apply.FooStatus().
+			WithObservedGeneration(status.ObservedGeneration).
+			WithReplicas(status.Replicas).
+			WithAvailableReplicas(status.AvailableReplicas).
+			WithSelector(status.Selector).
+			WithConditions(metav1apply.Condition().
+				WithType(ready.Type).
+				WithStatus(ready.Status).
+				WithReason(ready.Reason).
+				WithMessage(ready.Message).
+				WithObservedGeneration(ready.ObservedGeneration).
+				WithLastTransitionTime(ready.LastTransitionTime)))
 }

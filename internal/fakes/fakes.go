@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,6 +64,27 @@ func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) *Tracker {
 		return true, watch.Filter(w, matching(options.LabelSelector)), nil
 	})
 	return tracker
+}
+
+// Lag makes the watches of a resource that begin from now on deliver each event that much later,
+// until the test ends.
+func Lag(t *testing.T, client *clienttesting.Fake, resource string, delay time.Duration) {
+	source := client.WatchReactionChain[0]
+	slow := func(action clienttesting.Action) (bool, watch.Interface, error) {
+		_, events, err := source.React(action)
+		if err != nil {
+			return true, nil, err
+		}
+		delayed := watch.NewRaceFreeFake()
+		go func() {
+			for event := range events.ResultChan() {
+				time.AfterFunc(delay, func() { delayed.Action(event.Type, event.Object) })
+			}
+		}()
+		t.Cleanup(events.Stop)
+		return true, delayed, nil
+	}
+	client.PrependWatchReactor(resource, slow)
 }
 
 // matching does what the tracker leaves out: an object that the selector does not match is not

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"example.com/sample-controller/docs/tutorial/internal/lab"
+)
+
+// start runs the program, and returns what it prints.
+func start(l *lab.Lab) *strings.Builder {
+	out := &strings.Builder{}
+	l.Start(func(ctx context.Context) { _ = poll(ctx, l.Kube, out) })
+	time.Sleep(pollInterval / 2) // so the test acts between two polls
+	return out
+}
+
+func TestChangesAreReportedAtTheNextPoll(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		out := start(l)
+		l.CreateDeployment("web", 1)
+		if out.String() != "" {
+			t.Errorf("printed before the next poll: %q", out)
+		}
+		time.Sleep(pollInterval)
+		l.ChangeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
+		time.Sleep(pollInterval)
+		l.DeleteDeployment("web")
+		time.Sleep(pollInterval)
+
+		want := "default/web was added: 1 replicas\n" +
+			"default/web was changed: 3 replicas\n" +
+			"default/web was deleted\n"
+		if out.String() != want {
+			t.Errorf("printed %q, want %q", out, want)
+		}
+	})
+}
+
+func TestWhatHappensBetweenTwoPollsIsNotNoticed(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.CreateDeployment("web", 1)
+		out := start(l)
+		out.Reset()
+		l.DeleteDeployment("web")
+		l.CreateDeployment("web", 1)
+		time.Sleep(time.Minute)
+
+		if out.String() != "" {
+			t.Errorf("printed %q, want nothing", out)
+		}
+	})
+}
+
+func TestAnIdleHourCostsManyRequests(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		start(l)
+		time.Sleep(time.Hour)
+
+		if got := l.Requests("list", "deployments"); got < 720 {
+			t.Errorf("lists: got %d, want 720 or more", got)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+// Command 02-informer reports changes of Deployments as the API server tells of them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run connects the parts, and works until ctx is done.
+func run(ctx context.Context) error {
+	config, err := clusterConfig()
+	if err != nil {
+		return err
+	}
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return inform(ctx, kubeClient, os.Stdout)
+}
+
+// clusterConfig returns how to reach the cluster that kubectl would talk to.
+func clusterConfig() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to talk to: %w", err)
+	}
+	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
+	return config, nil
+}
+
+// inform prints to out every event of a Deployment until ctx is done.
+func inform(ctx context.Context, kubeClient kubernetes.Interface, out io.Writer) error {
+	factory := informers.NewSharedInformerFactory(kubeClient, 0)
+	deployments := factory.Apps().V1().Deployments()
+	handler, err := addEventHandlers(deployments, out)
+	if err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	if !cache.WaitFor(ctx, "", handler.HasSyncedChecker()) {
+		return errors.New("stopped before the first list was complete")
+	}
+	if err := printSum(deployments.Lister(), out); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	factory.Shutdown()
+	return nil
+}
+
+// addEventHandlers makes the informer call back for each Deployment that is added, changed or
+// deleted, and for each that it finds when it starts.
+func addEventHandlers(
+	deployments appsinformers.TypedDeploymentInformer, out io.Writer,
+) (cache.ResourceEventHandlerRegistration, error) {
+	return deployments.TypedInformer().AddTypedEventHandler(appsinformers.DeploymentHandlerFuncs{
+		AddFunc: func(deployment *appsv1.Deployment) {
+			fmt.Fprintf(out, "%s was added: %d replicas\n", cache.MetaObjectToName(deployment),
+				*deployment.Spec.Replicas)
+		},
+		UpdateFunc: func(old, deployment *appsv1.Deployment) {
+			if *old.Spec.Replicas != *deployment.Spec.Replicas {
+				fmt.Fprintf(out, "%s was changed: %d replicas\n", cache.MetaObjectToName(deployment),
+					*deployment.Spec.Replicas)
+			}
+		},
+		DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
+			fmt.Fprintf(out, "%s was deleted\n", deleted.GetObjectName())
+		},
+	})
+}
+
+// printSum prints how many Deployments there are, and how many replicas they ask for, without a
+// request: the lister reads what the informer keeps in memory.
+func printSum(deployments appslisters.DeploymentLister, out io.Writer) error {
+	all, err := deployments.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	replicas := int32(0)
+	for _, deployment := range all {
+		replicas += *deployment.Spec.Replicas
+	}
+	fmt.Fprintf(out, "watching %d Deployments with %d replicas\n", len(all), replicas)
+	return nil
+}

@@ -1,0 +1,87 @@
+// Command 03-foo makes a Deployment for each Foo, in the simplest way that seems to work.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+)
+
+func main() {
+	klog.InitFlags(nil)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run connects the parts, and works until ctx is done.
+func run(ctx context.Context) error {
+	config, err := clusterConfig()
+	if err != nil {
+		return err
+	}
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	fooClient, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	fooFactory := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
+	if err := addEventHandlers(ctx, foos, kubeClient); err != nil {
+		return err
+	}
+	fooFactory.StartWithContext(ctx)
+	<-ctx.Done()
+	fooFactory.Shutdown()
+	return nil
+}
+
+// clusterConfig returns how to reach the cluster that kubectl would talk to.
+func clusterConfig() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to talk to: %w", err)
+	}
+	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
+	return config, nil
+}
+
+// addEventHandlers makes each Foo that is added, or found at the start, have its Deployment created.
+func addEventHandlers(
+	ctx context.Context, foos informers.TypedFooInformer, kubeClient kubernetes.Interface,
+) error {
+	_, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
+		AddFunc: func(foo *v1alpha1.Foo) {
+			logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", klog.KObj(foo))
+			created, err := kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+				ctx, newDeployment(foo), metav1.CreateOptions{})
+			if err != nil {
+				logger.Error(err, "Creating the Deployment failed")
+				return
+			}
+			logger.Info("Created Deployment", "deployment", klog.KObj(created))
+		},
+	})
+	return err
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const (
+	// controllerName is the controller's one identity: in the queue's metrics, as field manager and
+	// as value of the managed-by label.
+	controllerName = "sample-controller"
+
+	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
+	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	minRetryDelay = 5 * time.Millisecond
+	maxRetryDelay = 30 * time.Second
+	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	syncTimeout = 10 * time.Second
+)
+
+// Controller makes a Deployment for each Foo.
+type Controller struct {
+	kubeClient kubernetes.Interface
+
+	foos           listers.FooLister
+	handlersSynced []cache.DoneChecker
+
+	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
+	// sync reads the newest state. It never hands one key to two workers.
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+}
+
+// NewController returns a Controller that reads from the informer, which must not be started yet,
+// and writes through the client.
+func NewController(
+	kubeClient kubernetes.Interface, foos informers.TypedFooInformer,
+) (*Controller, error) {
+	c := &Controller{
+		kubeClient: kubeClient,
+		foos:       foos.Lister(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+				minRetryDelay, maxRetryDelay),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
+		),
+	}
+	if err := c.addEventHandlers(foos); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	return c, nil
+}
+
+// addEventHandlers makes every event of a Foo put its key on the queue.
+func (c *Controller) addEventHandlers(foos informers.TypedFooInformer) error {
+	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
+		AddFunc:    c.enqueueFoo,
+		UpdateFunc: func(_, foo *v1alpha1.Foo) { c.enqueueFoo(foo) },
+		DeleteFunc: func(deleted informers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+	})
+	if err != nil {
+		return err
+	}
+	c.handlersSynced = []cache.DoneChecker{fooHandler.HasSyncedChecker()}
+	return nil
+}
+
+// enqueueFoo puts the key of foo on the queue.
+func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
+	c.queue.Add(cache.MetaObjectToName(foo))
+}
+
+// Run syncs the keys of the queue with that many workers until ctx is done. It returns when the
+// last sync that had begun is finished; keys that are still queued are dropped. It may be called
+// once.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+
+	var wg sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		wg.Wait()
+		logger.Info("Stopped the workers")
+	}()
+	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
+		return
+	}
+	logger.Info("Starting the workers", "count", workers)
+	for range workers {
+		wg.Go(func() { wait.UntilWithContext(ctx, c.runWorker, time.Second) })
+	}
+	<-ctx.Done()
+}
+
+// runWorker processes keys until ctx is done.
+func (c *Controller) runWorker(ctx context.Context) {
+	for ctx.Err() == nil && c.processNextWorkItem(ctx) {
+	}
+}
+
+// processNextWorkItem waits for a key and syncs it. It is the one place that reports errors. It
+// returns false when the queue is shut down.
+func (c *Controller) processNextWorkItem(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	defer cancel()
+	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	switch {
+	case err == nil:
+		c.queue.Forget(key)
+	case apierrors.IsConflict(err):
+		// Somebody else wrote in between. That is normal; the next sync sees what they wrote.
+		logger.V(4).Info("Retrying after a conflict", "err", err)
+		c.queue.AddRateLimited(key)
+	default:
+		utilruntime.HandleErrorWithContext(ctx, err, "Syncing failed, will retry",
+			"foo", key, "retries", c.queue.NumRequeues(key))
+		c.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// syncHandler makes sure that the Foo of that key has a Deployment. It returns nil when there is
+// nothing to do until the next change.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.createDeployment(ctx, foo)
+}

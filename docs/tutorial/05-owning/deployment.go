@@ -1,0 +1,82 @@
+package main
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// managedByLabel is on every Deployment that this controller makes, for people who look for them.
+	managedByLabel = "app.kubernetes.io/managed-by"
+	// fooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
+	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
+	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
+
+	containerName  = "web"
+	containerImage = "nginxinc/nginx-unprivileged:1.27-alpine"
+	containerPort  = 8080
+)
+
+// newDeployment returns the Deployment to create for foo.
+func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            foo.Spec.DeploymentName,
+			Namespace:       foo.Namespace,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},
+		},
+		// Immutable, so it is set here and not in setOwnedFields.
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}},
+	}
+	setOwnedFields(deployment, foo)
+	return deployment
+}
+
+// setOwnedFields sets the fields of deployment that this controller decides on, and no other:
+// what the API server defaults and what other people and programs write stays as it is.
+func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
+	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
+	if foo.Spec.Replicas != nil {
+		deployment.Spec.Replicas = new(*foo.Spec.Replicas)
+	}
+	template := &deployment.Spec.Template
+	for key, value := range podLabels(foo) {
+		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+	}
+	container := containerNamed(&template.Spec, containerName)
+	container.Image = containerImage
+	container.Ports = []corev1.ContainerPort{
+		{Name: "http", ContainerPort: containerPort, Protocol: corev1.ProtocolTCP},
+	}
+	container.Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("16Mi"),
+	}
+	// What the "restricted" Pod Security Standard asks of a container.
+	container.SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		RunAsNonRoot:             new(true),
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// containerNamed returns the container of that name in spec, and adds one where there is none.
+func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == name {
+			return &spec.Containers[i]
+		}
+	}
+	spec.Containers = append(spec.Containers, corev1.Container{Name: name})
+	return &spec.Containers[len(spec.Containers)-1]
+}
+
+// podLabels returns the labels that select the Pods of foo, and no other Foo's.
+func podLabels(foo *v1alpha1.Foo) map[string]string {
+	return map[string]string{fooUIDLabel: string(foo.UID)}
+}

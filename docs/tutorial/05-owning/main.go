@@ -1,0 +1,71 @@
+// Command 05-owning keeps the Deployments that it made as the Foos want them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+// workers is how many Foos are synced at a time.
+const workers = 16
+
+func main() {
+	klog.InitFlags(nil)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run connects the parts, and works until ctx is done.
+func run(ctx context.Context) error {
+	config, err := clusterConfig()
+	if err != nil {
+		return err
+	}
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	fooClient, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	kubeFactory := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
+	fooFactory := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	controller, err := NewController(kubeClient,
+		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
+	if err != nil {
+		return err
+	}
+	kubeFactory.StartWithContext(ctx)
+	fooFactory.StartWithContext(ctx)
+	controller.Run(ctx, workers)
+	return nil
+}
+
+// clusterConfig returns how to reach the cluster that kubectl would talk to.
+func clusterConfig() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to talk to: %w", err)
+	}
+	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
+	return config, nil
+}

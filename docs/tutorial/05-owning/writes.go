@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
+// cannot take over an object that somebody else made.
+func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	if err != nil {
+		return fmt.Errorf("creating Deployment: %w", err)
+	}
+	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	return nil
+}
+
+// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
+// API server refuse the write if somebody else wrote since.
+func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
+	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
+		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return fmt.Errorf("updating Deployment: %w", err)
+	}
+	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	return nil
+}
+
+// logNameTaken logs that the Deployment that a Foo names is not its own.
+func (c *Controller) logNameTaken(ctx context.Context, taken *appsv1.Deployment) {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	klog.FromContext(ctx).Info("Leaving alone a Deployment that belongs to somebody else",
+		"deployment", klog.KObj(taken), "holder", holder)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
+// cannot take over an object that somebody else made.
+func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	if err != nil {
+		return fmt.Errorf("creating Deployment: %w", err)
+	}
+	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	return nil
+}
+
+// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
+// API server refuse the write if somebody else wrote since.
+func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
+	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
+		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return fmt.Errorf("updating Deployment: %w", err)
+	}
+	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	return nil
+}
+
+// deleteOtherDeployments deletes the Deployments that foo owned under other names.
+func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
+	owned, err := c.deploymentsByUID.ByTypedIndex(controllerUIDIndex, string(foo.UID))
+	if err != nil {
+		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
+	}
+	for _, deployment := range owned {
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
+			metav1.DeleteOptions{
+				// Just the object that the cache shows, unchanged: still owned by this Foo.
+				Preconditions: &metav1.Preconditions{
+					UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
+				},
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting Deployment of the former name: %w", err)
+		}
+		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
+	}
+	return nil
+}
+
+// logNameTaken logs that the Deployment that a Foo names is not its own.
+func (c *Controller) logNameTaken(ctx context.Context, taken *appsv1.Deployment) {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	klog.FromContext(ctx).Info("Leaving alone a Deployment that belongs to somebody else",
+		"deployment", klog.KObj(taken), "holder", holder)
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	apply "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
+)
+
+// Reasons of the Normal events.
+const (
+	reasonCreated = "DeploymentCreated"
+	reasonUpdated = "DeploymentUpdated"
+	reasonDeleted = "DeploymentDeleted"
+)
+
+// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
+// cannot take over an object that somebody else made.
+func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	if gone, err := c.isGone(ctx, foo); gone || err != nil {
+		return err // the event of the Foo's deletion is on the way
+	}
+	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	if apierrors.IsAlreadyExists(err) {
+		return c.resolveAlreadyExists(ctx, foo)
+	}
+	if err != nil {
+		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
+	}
+	c.wroteDeployment(foo, created)
+	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
+		"Created Deployment %q", created.Name)
+	return nil
+}
+
+// isGone asks the API server, for a Foo that had a Deployment before, whether the Foo is still
+// there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
+// Deployments may tell so before that of Foos: to make it again would go on until that catches up.
+func (c *Controller) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(cache.MetaObjectToName(foo)) {
+		return false, nil // its first one; the request is spared
+	}
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
+		ctx, foo.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+	}
+	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+}
+
+// resolveAlreadyExists is for a Deployment that the API server has and the informer does not show:
+// one without the label that the informer selects by.
+func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
+	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
+		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Deployment that exists already: %w", err)
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)
+		return c.reportNameTaken(ctx, foo, observed)
+	}
+	// Ours, with the label taken off: put it on again.
+	desired := observed.DeepCopy()
+	setOwnedFields(desired, foo)
+	return c.updateDeployment(ctx, foo, desired)
+}
+
+// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
+// API server refuse the write if somebody else wrote since.
+func (c *Controller) updateDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+) error {
+	updated, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Update(
+		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	c.wroteDeployment(foo, updated)
+	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
+		"Updated Deployment %q", updated.Name)
+	return nil
+}
+
+// deleteOtherDeployments deletes the Deployments that foo owned under other names.
+func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
+	owned, err := c.deploymentsByUID.ByTypedIndex(controllerUIDIndex, string(foo.UID))
+	if err != nil {
+		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
+	}
+	for _, deployment := range owned {
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
+			metav1.DeleteOptions{
+				// Just the object that the cache shows, unchanged: still owned by this Foo.
+				Preconditions: &metav1.Preconditions{
+					UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
+				},
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting Deployment of the former name: %w", err)
+		}
+		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
+		c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
+			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+	}
+	return nil
+}
+
+// wroteDeployment makes the next sync of foo wait until the informer shows that write, and makes
+// sure that there is a next sync.
+func (c *Controller) wroteDeployment(foo *v1alpha1.Foo, written *appsv1.Deployment) {
+	key := cache.MetaObjectToName(foo)
+	c.deploymentWrites.record(key, written.ResourceVersion)
+	c.queue.AddAfter(key, writeCheck)
+}
+
+// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
+// A refusal that the same write would meet again is reported in the status and retried slowly; an
+// object that is gone or going is nothing to do; everything else is returned, for a retry.
+func (c *Controller) handleWriteError(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
+) error {
+	switch {
+	case deployment != nil && apierrors.IsNotFound(err):
+		// Deleted in between. Should the informer not have shown it, no event tells of that.
+		c.queue.AddAfter(cache.MetaObjectToName(foo), writeCheck)
+		return nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the event of the deletion brings the key back if the Foo stays
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)
+		ready := notReady(reasonRejected, err.Error())
+		return c.applyStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+	default:
+		return err
+	}
+}
+
+// reportNameTaken reports that the Deployment that foo names is not its own.
+func (c *Controller) reportNameTaken(
+	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
+) error {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
+		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
+	return c.applyStatus(ctx, foo, desiredStatus(foo, nil, ready))
+}
+
+// applyStatus writes the status of foo if it is to change, and an event if it tells of a failure
+// that was not there before. It is an Apply, because this controller owns all of the status.
+func (c *Controller) applyStatus(
+	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
+) error {
+	if equality.Semantic.DeepEqual(foo.Status, desired) {
+		return nil
+	}
+	applied, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).ApplyStatus(
+		ctx, statusConfiguration(foo, desired),
+		metav1.ApplyOptions{FieldManager: controllerName, Force: true})
+	if apierrors.IsNotFound(err) {
+		return nil // deleted; its event is on the way
+	}
+	if err != nil {
+		return fmt.Errorf("applying status: %w", err)
+	}
+	c.fooWrites.record(cache.MetaObjectToName(foo), applied.ResourceVersion)
+	c.recordFailure(foo, desired)
+	return nil
+}
+
+// recordFailure records a Warning event if desired tells of a failure that the status of foo does
+// not tell of yet.
+func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
+	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+		return
+	}
+	if before != nil && before.Reason == ready.Reason && before.Message == ready.Message {
+		return
+	}
+	c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
+		"%s", ready.Message)
+}
+
+// statusConfiguration returns the apply configuration of status. The resourceVersion makes the API
+// server refuse a status that was computed from an older Foo, or from another one of that name. (It
+// does not look at a UID here.)
+func statusConfiguration(
+	foo *v1alpha1.Foo, status v1alpha1.FooStatus,
+) *apply.FooApplyConfiguration {
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	return apply.Foo(foo.Name, foo.Namespace).
+		WithResourceVersion(foo.ResourceVersion).
+		WithStatus(apply.FooStatus().
+			WithObservedGeneration(status.ObservedGeneration).
+			WithReplicas(status.Replicas).
+			WithAvailableReplicas(status.AvailableReplicas).
+			WithSelector(status.Selector).
+			WithConditions(metav1apply.Condition().
+				WithType(ready.Type).
+				WithStatus(ready.Status).
+				WithReason(ready.Reason).
+				WithMessage(ready.Message).
+				WithObservedGeneration(ready.ObservedGeneration).
+				WithLastTransitionTime(ready.LastTransitionTime)))
+}

@@ -1,0 +1,200 @@
+// Package lab is where the tests of the chapters try their programs: on fake clients, and in a
+// bubble, whose clock stands still while any goroutine can run. The harness of the finished
+// controller, harness_test.go, is the same idea.
+package lab
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Namespace is where everything happens.
+const Namespace = "default"
+
+// Lab is a program's surroundings. Its methods do what users do, and then wait until the program
+// has nothing more to do.
+type Lab struct {
+	fakes.Clients
+	T      *testing.T   // of the bubble
+	Errors atomic.Int32 // reported by the program so far
+
+	mu       sync.Mutex
+	failures []*failure
+}
+
+// failure makes the next requests of a verb and a resource fail.
+type failure struct {
+	verb, resource string
+	times          int
+}
+
+// Run runs test in a new lab.
+func Run(t *testing.T, test func(*testing.T, *Lab)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &Lab{Clients: fakes.New(), T: t}
+		l.Kube.PrependReactor("*", "*", l.react)
+		handlers := utilruntime.ErrorHandlers
+		t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+		utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
+			func(context.Context, error, string, ...any) { l.Errors.Add(1) },
+		}
+		test(t, l)
+	})
+}
+
+// Start runs program until the test ends, or until the returned function is called.
+func (l *Lab) Start(program func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		program(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-stopped
+	}
+	l.T.Cleanup(stop)
+	synctest.Wait()
+	return stop
+}
+
+// Fail makes the next requests for built-in types, of that verb and resource, fail.
+func (l *Lab) Fail(verb, resource string, times int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, &failure{verb, resource, times})
+}
+
+func (l *Lab) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, failure := range l.failures {
+		if failure.times > 0 && action.Matches(failure.verb, failure.resource) {
+			failure.times--
+			return true, nil, apierrors.NewInternalError(errors.New("made to fail"))
+		}
+	}
+	return false, nil, nil
+}
+
+// Requests returns how many requests of that verb and resource the program has made; "*" is any.
+func (l *Lab) Requests(verb, resource string) int {
+	n := 0
+	for _, action := range append(l.Kube.Actions(), l.Foo.Actions()...) {
+		if (verb == "*" || verb == action.GetVerb()) &&
+			(resource == "*" || resource == action.GetResource().Resource) {
+			n++
+		}
+	}
+	return n
+}
+
+// CreateFoo creates a Foo.
+func (l *Lab) CreateFoo(name, deploymentName string, replicas int32) {
+	l.T.Helper()
+	l.must(l.FooTracker.Create(foosGVR, &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: Namespace, UID: types.UID("uid-of-" + name), Generation: 1,
+		},
+		Spec: v1alpha1.FooSpec{DeploymentName: deploymentName, Replicas: &replicas},
+	}, Namespace))
+}
+
+// ChangeFoo changes a Foo as the API server does, which counts generations.
+func (l *Lab) ChangeFoo(name string, change func(*v1alpha1.Foo)) {
+	l.T.Helper()
+	foo := l.GetFoo(name)
+	change(foo)
+	foo.Generation++
+	l.must(l.FooTracker.Update(foosGVR, foo, Namespace))
+}
+
+// GetFoo returns a Foo, which must exist.
+func (l *Lab) GetFoo(name string) *v1alpha1.Foo {
+	l.T.Helper()
+	object, err := l.FooTracker.Get(foosGVR, Namespace, name)
+	if err != nil {
+		l.T.Fatal(err)
+	}
+	return object.(*v1alpha1.Foo)
+}
+
+// CreateDeployment creates a Deployment, as somebody does who knows nothing of Foos.
+func (l *Lab) CreateDeployment(name string, replicas int32) {
+	l.T.Helper()
+	l.must(l.KubeTracker.Create(deploymentsGVR, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
+	}, Namespace))
+}
+
+// ChangeDeployment changes a Deployment.
+func (l *Lab) ChangeDeployment(name string, change func(*appsv1.Deployment)) {
+	l.T.Helper()
+	deployment := l.GetDeployment(name)
+	if deployment == nil {
+		l.T.Fatalf("there is no Deployment %s", name)
+	}
+	change(deployment)
+	l.must(l.KubeTracker.Update(deploymentsGVR, deployment, Namespace))
+}
+
+// RollOut makes all Pods of a Deployment available, as the Deployment controller would.
+func (l *Lab) RollOut(name string) {
+	l.T.Helper()
+	l.ChangeDeployment(name, func(deployment *appsv1.Deployment) {
+		replicas := *deployment.Spec.Replicas
+		deployment.Status = appsv1.DeploymentStatus{
+			Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
+		}
+	})
+}
+
+// DeleteDeployment deletes a Deployment.
+func (l *Lab) DeleteDeployment(name string) {
+	l.T.Helper()
+	l.must(l.KubeTracker.Delete(deploymentsGVR, Namespace, name))
+}
+
+// GetDeployment returns a Deployment, or nil if there is none.
+func (l *Lab) GetDeployment(name string) *appsv1.Deployment {
+	l.T.Helper()
+	object, err := l.KubeTracker.Get(deploymentsGVR, Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		l.T.Fatal(err)
+	}
+	return object.(*appsv1.Deployment)
+}
+
+var (
+	deploymentsGVR = appsv1.SchemeGroupVersion.WithResource("deployments")
+	foosGVR        = v1alpha1.Resource("foos").WithVersion("v1alpha1")
+)
+
+func (l *Lab) must(err error) {
+	l.T.Helper()
+	if err != nil {
+		l.T.Fatal(err)
+	}
+	synctest.Wait()
+}
