@@ -1,0 +1,61 @@
+package clientgo_test
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// These gates decide how the parts of an informer work together. The environment can set each but
+// the locked one: KUBE_FEATURE_WatchListClient=false, for example.
+func Example_gatesOfTheInformer() {
+	gates := features.FeatureGates()
+	for _, gate := range []features.Feature{
+		features.WatchListClient, features.InOrderInformers, features.AtomicFIFO,
+	} {
+		fmt.Println(gate, gates.Enabled(gate))
+	}
+	setter := gates.(interface {
+		Set(features.Feature, bool) error
+	})
+	fmt.Println(setter.Set("InOrderInformers", false))
+	// Output:
+	// WatchListClient true
+	// InOrderInformers true
+	// AtomicFIFO true
+	// cannot set feature gate "InOrderInformers" to false, feature is locked to true
+}
+
+// The queue between reflector and indexer hands out every event, in the order in which the watch
+// brought them. A list is one event.
+func Example_queueKeepsTheOrderOfTheWatch() {
+	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
+	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}
+	a.Name, b.Name = "a", "b"
+	queue.Replace([]any{a, b}, "10")
+	queue.Update(a)
+	queue.Update(b)
+	queue.Update(a)
+	queue.Delete(a)
+
+	for range 5 {
+		queue.Pop(func(deltas any, _ bool) error {
+			switch delta := deltas.(cache.Deltas)[0]; object := delta.Object.(type) {
+			case cache.ReplacedAllInfo:
+				fmt.Println(delta.Type, len(object.Objects))
+			case *v1alpha1.Foo:
+				fmt.Println(delta.Type, object.Name)
+			}
+			return nil
+		})
+	}
+	// Output:
+	// ReplacedAll 2
+	// Updated a
+	// Updated b
+	// Updated a
+	// Deleted a
+}
