@@ -34,19 +34,11 @@ type clients struct {
 	// leases has a rate limit of its own: a busy controller must not lose its Lease.
 	leases    coordinationclient.LeasesGetter
 	namespace string // of the Lease
+	// reviews is for what others cause, and has a rate limit of its own, too.
+	reviews kubernetes.Interface
 }
 
-// connect returns clients for the cluster that kubectl would talk to, having made sure that there
-// is one that this controller can work on.
-func connect(ctx context.Context, o *options) (*clients, error) {
-	c, err := newClients(o)
-	if err != nil {
-		return nil, err
-	}
-	return c, c.preflight(ctx, o.leaderElection.enabled)
-}
-
-// newClients returns clients for that cluster, without a request.
+// newClients returns clients for the cluster that kubectl would talk to, without a request.
 func newClients(o *options) (*clients, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -68,6 +60,9 @@ func newClients(o *options) (*clients, error) {
 	rest.AddUserAgent(config, controllerName)
 	if c.leases, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Leases: %w", err)
+	}
+	if c.reviews, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
 	config.QPS, config.Burst = float32(o.qps), o.burst
 	if c.foo, err = clientset.NewForConfig(config); err != nil {

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"strconv"
 	"time"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -21,6 +23,8 @@ type options struct {
 	resync           time.Duration
 	cacheSyncTimeout time.Duration
 	metricsAddress   string
+	metricsSecure    *bool // nil if the address decides
+	metricsCertPath  string
 	healthAddress    string
 	leaderElection   leaderElectionOptions
 	logging          *logsapi.LoggingConfiguration
@@ -73,7 +77,16 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute,
 		"How long to wait for the first lists of Foos and Deployments.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
-		"`Address` to serve /metrics on, unencrypted and to everybody who reaches it; 0 is none.")
+		"`Address` to serve /metrics on; 0 is none.")
+	fs.BoolFunc("metrics-secure", "Serve /metrics over HTTPS, and only to those who may get them, "+
+		"as the API server says. (default: unless the address is a loopback one)",
+		func(value string) error {
+			secure, err := strconv.ParseBool(value)
+			o.metricsSecure = &secure
+			return err
+		})
+	fs.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "`Directory` of the certificate for "+
+		"--metrics-secure, as tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"`Address` to serve /healthz and /readyz on; 0 is none.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
@@ -91,6 +104,15 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
 }
 
+// secureMetrics reports whether the metrics are for those only who may get them.
+func (o *options) secureMetrics() bool {
+	if o.metricsSecure != nil {
+		return *o.metricsSecure
+	}
+	host, _, _ := net.SplitHostPort(o.metricsAddress)
+	return host != "localhost" && !net.ParseIP(host).IsLoopback()
+}
+
 // validate refuses what no flag's type refuses. args are the arguments that are no flags.
 func (o *options) validate(args []string) error {
 	switch {
@@ -106,6 +128,8 @@ func (o *options) validate(args []string) error {
 		return fmt.Errorf("--resync must not be negative, but is %v", o.resync)
 	case o.cacheSyncTimeout <= 0:
 		return fmt.Errorf("--cache-sync-timeout must be positive, not %v", o.cacheSyncTimeout)
+	case o.metricsCertPath != "" && !o.secureMetrics():
+		return errors.New("--metrics-cert-path needs --metrics-secure")
 	}
 	return nil
 }

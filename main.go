@@ -87,11 +87,14 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 
 	var synced atomic.Bool
 	leaderHealth := leaderelection.NewLeaderHealthzAdaptor(leaderHealthTolerance)
-	if err := serveAll(background, o, leaderHealth.Check, &synced); err != nil {
+	clients, err := newClients(o)
+	if err != nil {
 		return err
 	}
-	clients, err := connect(ctx, o)
-	if err != nil {
+	if err := serveAll(background, o, clients, leaderHealth.Check, &synced); err != nil {
+		return err
+	}
+	if err := clients.preflight(ctx, o.leaderElection.enabled); err != nil {
 		return err
 	}
 	recorder, err := newEventRecorder(ctx, clients.kube)
@@ -128,18 +131,21 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 }
 
 // serveAll starts the servers for probes and metrics.
-func serveAll(ctx context.Context, o *options, healthy check, synced *atomic.Bool) error {
+func serveAll(
+	ctx context.Context, o *options, c *clients, healthy check, synced *atomic.Bool,
+) error {
 	ready := func(*http.Request) error {
 		if !synced.Load() {
 			return errors.New("the informers' caches are not synced")
 		}
 		return nil
 	}
-	err := serve(ctx, "health-probe-bind-address", o.healthAddress, healthHandler(healthy, ready))
+	handler := healthHandler(healthy, ready)
+	err := serve(ctx, "health-probe-bind-address", o.healthAddress, handler, nil)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, "metrics-bind-address", o.metricsAddress, metricsHandler())
+	return serveMetrics(ctx, o, c.reviews)
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the
@@ -185,8 +191,8 @@ func watchErrorHandler(
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
 			return
 		}
-		if time.Since(last) > 2*watchErrorGrace {
-			since = time.Now() // the first in a row: a reflector tries again within 30s
+		if time.Since(last) > 3*watchErrorGrace {
+			since = time.Now() // the first in a row: a reflector tries again within 60s
 		}
 		last = time.Now()
 		if synced.Load() && time.Since(since) < watchErrorGrace {

@@ -27,6 +27,7 @@ func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 		"--kube-api-burst=0":     "--kube-api-burst must be at least 1, not 0",
 		"--resync=-1s":           "--resync must not be negative, but is -1s",
 		"--cache-sync-timeout=0": "--cache-sync-timeout must be positive, not 0s",
+		"--metrics-cert-path=/":  "--metrics-cert-path needs --metrics-secure",
 		"foos":                   `unexpected argument "foos"`,
 	} {
 		_, err := parseFlags([]string{args}, io.Discard)
@@ -43,7 +44,7 @@ func TestHelpListsTheFlags(t *testing.T) {
 	}
 	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
 		"kube-api-burst", "resync", "leader-elect", "metrics-bind-address",
-		"health-probe-bind-address", "cache-sync-timeout", "v", "logging-format", "version"} {
+		"metrics-secure", "metrics-cert-path", "health-probe-bind-address", "cache-sync-timeout", "v", "logging-format", "version"} {
 		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
 			t.Errorf("--help does not list -%s", name)
 		}
@@ -115,7 +116,7 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 	}
 	defer listener.Close()
 	address := listener.Addr().String()
-	err = serve(t.Context(), "metrics-bind-address", address, http.NotFoundHandler())
+	err = serve(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
 	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // workqueue, REST client, leader election
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the build
 	"k8s.io/klog/v2"
@@ -34,16 +35,12 @@ func healthHandler(healthy, ready check) http.Handler {
 	return mux
 }
 
-// metricsHandler serves what the client libraries and the Go runtime measure on /metrics.
-func metricsHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", legacyregistry.Handler())
-	return mux
-}
-
 // serve serves handler on address until ctx is done; flagName is the flag that gave the address,
-// for the error when it cannot be listened on. The address "0" serves nothing.
-func serve(ctx context.Context, flagName, address string, handler http.Handler) error {
+// for the error when it cannot be listened on. The address "0" serves nothing. Without a config, it
+// is plain HTTP.
+func serve(
+	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
+) error {
 	if address == "0" {
 		return nil
 	}
@@ -55,7 +52,12 @@ func serve(ctx context.Context, flagName, address string, handler http.Handler) 
 	if err != nil {
 		return fmt.Errorf("listening for --%s: %w", flagName, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: logs.NewLogger(""),
+	}
 	logger := klog.FromContext(ctx)
 	logger.Info("Serving", "flag", flagName, "address", listener.Addr().String())
 	context.AfterFunc(ctx, func() { _ = server.Close() })

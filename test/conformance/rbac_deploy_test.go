@@ -70,12 +70,13 @@ func watchOnly(t *testing.T, namespace string) func(string) string {
 }
 
 // startDeployed runs the controller as its Deployment would: with these arguments, in this
-// namespace, as this ServiceAccount. It serves neither probes nor metrics.
-func startDeployed(t *testing.T, deployment *appsv1.Deployment) *program {
+// namespace, as this ServiceAccount. It serves metrics on another address, and no probes.
+func startDeployed(t *testing.T, deployment *appsv1.Deployment, metricsAddress string) *program {
 	t.Helper()
 	pod := deployment.Spec.Template.Spec
 	user := serviceAccountUser(deployment)
-	args := append(pod.Containers[0].Args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	args := append(pod.Containers[0].Args,
+		"--metrics-bind-address="+metricsAddress, "--health-probe-bind-address=0")
 	p := startProgram(t, strings.Join(args, " "), func(config *clientcmdapi.Config) {
 		for _, info := range config.AuthInfos {
 			// The API server adds the groups that every ServiceAccount is in, and no other.

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/cert"
+)
+
+// reviewers returns a client of an API server that knows two tokens, and allows what it is asked
+// for to the user of the one.
+func reviewers() *kubefake.Clientset {
+	kube := kubefake.NewClientset()
+	kube.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (
+		bool, runtime.Object, error,
+	) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
+		token := review.Spec.Token
+		review.Status.Authenticated = token == "prometheus" || token == "visitor"
+		review.Status.User = authenticationv1.UserInfo{
+			Username: token, UID: "1", Groups: []string{"people"},
+			Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
+		}
+		return true, review, nil
+	})
+	kube.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (
+		bool, runtime.Object, error,
+	) {
+		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		review.Status.Allowed = reflect.DeepEqual(review.Spec, authorizationv1.SubjectAccessReviewSpec{
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+			User:                  "prometheus", UID: "1", Groups: []string{"people"},
+			Extra: map[string]authorizationv1.ExtraValue{"pod": {"p"}},
+		})
+		return true, review, nil
+	})
+	return kube
+}
+
+// scrape returns the answer to a request with that Authorization header.
+func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	request.Header.Set("Authorization", authorization)
+	recorder := httptest.NewRecorder()
+	guard.ServeHTTP(recorder, request)
+	return recorder
+}
+
+var secret = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	_, _ = io.WriteString(w, "secret")
+})
+
+func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+	for authorization, want := range map[string]int{
+		"":                  http.StatusUnauthorized,
+		"Basic prometheus":  http.StatusUnauthorized,
+		"Bearer":            http.StatusUnauthorized,
+		"Bearer stranger":   http.StatusUnauthorized,
+		"Bearer visitor":    http.StatusForbidden,
+		"Bearer prometheus": http.StatusOK,
+		"bearer prometheus": http.StatusOK,
+	} {
+		answer := scrape(newGuard(reviewers(), secret), authorization)
+		if answer.Code != want {
+			t.Errorf("%q: got %d, want %d", authorization, answer.Code, want)
+		}
+		if (answer.Body.String() == "secret") != (want == http.StatusOK) {
+			t.Errorf("%q: got %q", authorization, answer.Body)
+		}
+		if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") !=
+			(want == http.StatusUnauthorized) {
+			t.Errorf("%q: got WWW-Authenticate %q", authorization, challenge)
+		}
+	}
+}
+
+func TestNobodyReadsMetricsWhileTheAPIServerIsDown(t *testing.T) {
+	for _, resource := range []string{"tokenreviews", "subjectaccessreviews"} {
+		kube := reviewers()
+		down := true
+		kube.PrependReactor("create", resource, func(clienttesting.Action) (
+			bool, runtime.Object, error,
+		) {
+			return down, nil, errors.New("injected")
+		})
+		guard := newGuard(kube, secret)
+		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
+			t.Errorf("without %s: got %d, want 503", resource, got)
+		}
+		down = false
+		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
+			t.Errorf("with %s again: got %d, want 200", resource, got)
+		}
+	}
+}
+
+// hangingReviews is a client of an API server that does not answer.
+type hangingReviews struct {
+	kubernetes.Interface
+	authenticationclient.AuthenticationV1Interface
+	authenticationclient.TokenReviewInterface
+}
+
+func (h hangingReviews) AuthenticationV1() authenticationclient.AuthenticationV1Interface {
+	return h
+}
+
+func (h hangingReviews) TokenReviews() authenticationclient.TokenReviewInterface { return h }
+
+func (h hangingReviews) Create(
+	ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions,
+) (*authenticationv1.TokenReview, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *harness) {
+		begin := time.Now()
+		guard := newGuard(hangingReviews{}, secret)
+		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
+			t.Errorf("got %d, want 503", got)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("got an answer after %v, want it before Prometheus gives up", took)
+		}
+	})
+}
+
+func TestDecisionsHoldForTenSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *harness) {
+		kube := reviewers()
+		guard := newGuard(kube, secret)
+		for range 2 {
+			for range 100 {
+				if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
+					t.Fatalf("got %d, want 200", got)
+				}
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if got := len(kube.Actions()); got != 4 {
+			t.Errorf("got %d requests to the API server, want 2 for each 10s", got)
+		}
+	})
+}
+
+func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *harness) {
+		kube := reviewers()
+		guard := newGuard(kube, secret)
+		for range 1000 {
+			scrape(guard, "")
+		}
+		if actions := kube.Actions(); len(actions) > 0 {
+			t.Errorf("got %d requests without a token, want none", len(actions))
+		}
+		var last int
+		for token := range 1000 {
+			last = scrape(guard, "Bearer "+string(rune('a'+token))).Code
+		}
+		if got := len(kube.Actions()); got != 5 || last != http.StatusTooManyRequests {
+			t.Errorf("got %d requests for 1000 tokens, and then %d; want 5, and 429", got, last)
+		}
+		time.Sleep(time.Second)
+		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
+			t.Errorf("a second later: got %d, want 200", got)
+		}
+	})
+}
+
+func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"--metrics-bind-address=localhost:1"}, false},
+		{[]string{"--metrics-bind-address=[::1]:1"}, false},
+		{[]string{"--metrics-bind-address=:1"}, true},
+		{[]string{"--metrics-bind-address=0.0.0.0:1"}, true},
+		{[]string{"--metrics-bind-address=10.0.0.1:1"}, true},
+		{[]string{"--metrics-bind-address=:1", "--metrics-secure=false"}, false},
+		{[]string{"--metrics-secure"}, true},
+	} {
+		o, err := parseFlags(test.args, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.secureMetrics(); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.args, got, test.want)
+		}
+	}
+}
+
+func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	o := &options{metricsAddress: address, metricsSecure: new(true)}
+	if err := serveMetrics(t.Context(), o, reviewers()); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
+	}}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("https://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
+		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
+	}
+}
+
+func TestRenewedCertificateIsServed(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := metricsCertificate(dir); err == nil {
+		t.Error("got no error for a directory without a certificate")
+	}
+	writeCertificate(t, dir, "before")
+	certificate, err := metricsCertificate(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := nameOn(t, certificate); got != "before" {
+		t.Errorf("got a certificate for %s", got)
+	}
+	writeCertificate(t, dir, "after")
+	if got := nameOn(t, certificate); got != "after" {
+		t.Errorf("got a certificate for %s after it was renewed", got)
+	}
+}
+
+func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
+	certificate, err := metricsCertificate("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := certificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, _ := certificate(nil); second != first {
+		t.Error("got another certificate for the second connection")
+	}
+}
+
+func writeCertificate(t *testing.T, dir, host string) {
+	t.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nameOn returns the host that the certificate is for.
+func nameOn(t *testing.T, get getCertificate) string {
+	t.Helper()
+	pair, err := get(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate.DNSNames[0]
+}
