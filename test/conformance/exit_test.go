@@ -35,15 +35,15 @@ func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 			t.Parallel()
 			program := startProgram(t, "", test.change)
 			select {
-			case <-program.exited:
+			case <-program.Exited:
 			case <-time.After(giveUp):
 				t.Fatalf("expected that the controller exits within %v, but it runs", giveUp)
 			}
-			if code := program.command.ProcessState.ExitCode(); code != 1 {
+			if code := program.ExitCode(); code != 1 {
 				t.Errorf("got exit code %d, want 1", code)
 			}
 			for _, part := range test.message {
-				if line := program.lastLine(); !strings.Contains(line, part) {
+				if line := program.LastLine(); !strings.Contains(line, part) {
 					t.Errorf("got the last line %q, want it to contain %q", line, part)
 				}
 			}

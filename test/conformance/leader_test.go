@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
@@ -111,8 +110,7 @@ func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	leader := startLeader(t, n)
 	startStandby(t, n)
 
-	leader.signal(syscall.SIGKILL)
-	<-leader.exited
+	leader.Kill()
 
 	n.works(leaseDuration+slack, "after")
 }

@@ -87,7 +87,7 @@ func runTests(m *testing.M) (code int, err error) {
 	}
 	err = shared.stop()
 	if code != 0 || err != nil {
-		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.output)
+		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.Output())
 	}
 	return code, err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/process"
 )
 
 // inRounds runs test once for each round, each in a history of its own.
@@ -28,7 +29,7 @@ func inRounds(t *testing.T, test func(*history)) {
 func (h *history) supervise() *supervisor {
 	h.t.Helper()
 	kubeconfig := writeKubeconfig(h.t, h.user, h.namespace, h.proxy)
-	s := supervise(h.t, func() (*program, error) {
+	s := supervise(h.t, func() (*process.Process, error) {
 		return startProgram(kubeconfig, h.namespace)
 	})
 	h.t.Cleanup(func() {

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/internal/process"
 )
 
 // startReplica starts a controller that works while it holds the Lease, as a user of its own.
-func (h *history) startReplica(user string) *program {
+func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
 	p, err := startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy), h.namespace,
 		"--leader-elect", "--leader-elect-lease-duration=3s",
@@ -20,10 +22,9 @@ func (h *history) startReplica(user string) *program {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() {
-		p.signal(syscall.SIGKILL)
-		<-p.exited
+		p.Kill()
 		if h.t.Failed() {
-			h.t.Logf("output of %s:\n%s", user, p.output())
+			h.t.Logf("output of %s:\n%s", user, p.Output())
 		}
 	})
 	return p
@@ -89,12 +90,12 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 		go func() { worked <- h.users.createAndScale() }()
 
 		time.Sleep(time.Duration(h.random("freeze").IntN(1000)) * time.Millisecond) // some moment
-		leader.signal(syscall.SIGSTOP)
+		leader.Signal(syscall.SIGSTOP)
 		total.count("leader frozen")
 		h.awaitLeader(first)
 		h.await(standbyUser, "written something", 1, isWrite)
 		thawed := now(t)
-		leader.signal(syscall.SIGCONT)
+		leader.Signal(syscall.SIGCONT)
 
 		begin := time.Now()
 		h.checkGivesWay(leader)
@@ -128,25 +129,25 @@ func (h *history) await(user, what string, times int, selects func(request) bool
 }
 
 // checkGivesWay fails the test unless the program ends soon, with an error.
-func (h *history) checkGivesWay(leader *program) {
+func (h *history) checkGivesWay(leader *process.Process) {
 	h.t.Helper()
 	select {
-	case <-leader.exited:
+	case <-leader.Exited:
 	case <-time.After(15 * time.Second): // some renewals, and what is in flight
 		h.t.Fatal("the former leader goes on, though it has lost the Lease")
 	}
-	if code := leader.command.ProcessState.ExitCode(); code != 1 {
-		h.t.Errorf("the former leader exited with %d, want 1: %s", code, leader.lastLine())
+	if code := leader.ExitCode(); code != 1 {
+		h.t.Errorf("the former leader exited with %d, want 1: %s", code, leader.LastLine())
 	}
 }
 
 // checkRuns fails the test if the program has ended.
-func (h *history) checkRuns(p *program) {
+func (h *history) checkRuns(p *process.Process) {
 	h.t.Helper()
 	select {
-	case <-p.exited:
+	case <-p.Exited:
 		total.count(unexplained)
-		h.t.Errorf("the new leader ended: %s", p.lastLine())
+		h.t.Errorf("the new leader ended: %s", p.LastLine())
 	default:
 	}
 }

@@ -1,11 +1,8 @@
 package faults
 
 import (
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,14 +10,9 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-)
 
-// program is a running controller, which prints to a file.
-type program struct {
-	command *exec.Cmd
-	log     string
-	exited  chan struct{} // closed when the process is gone
-}
+	"example.com/sample-controller/test/internal/process"
+)
 
 // writeKubeconfig writes a kubeconfig that makes its reader act as user, through the proxy, and
 // use that namespace for its Lease.
@@ -44,58 +36,26 @@ func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path strin
 
 // startProgram starts the controller, which works in the namespace only. The process ends with
 // this one.
-func startProgram(kubeconfig, namespace string, flags ...string) (*program, error) {
-	log, err := os.CreateTemp(tempDir, "controller")
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	p := &program{log: log.Name(), exited: make(chan struct{})}
-	p.command = exec.Command(*controllerPath, append([]string{"--namespace", namespace,
+func startProgram(kubeconfig, namespace string, flags ...string) (*process.Process, error) {
+	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
-	p.command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	p.command.Stdout, p.command.Stderr = log, log
-	endWithParent(p.command)
-	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("starting the controller: %w", err)
-	}
-	go func() {
-		defer close(p.exited)
-		_ = p.command.Wait() // the outcome is in command.ProcessState
-	}()
-	return p, nil
-}
-
-func (p *program) signal(signal os.Signal) {
-	_ = p.command.Process.Signal(signal) // an error says that it is gone already
-}
-
-// output returns what the program printed.
-func (p *program) output() string {
-	text, _ := os.ReadFile(p.log) // without it, there is less to read
-	return strings.TrimSpace(string(text))
-}
-
-// lastLine returns the last line that the program printed.
-func (p *program) lastLine() string {
-	text := p.output()
-	return text[strings.LastIndex(text, "\n")+1:]
+	return process.Start(command, kubeconfig)
 }
 
 // supervisor starts a controller again when it ends, as a kubelet does.
 type supervisor struct {
-	start func() (*program, error)
+	start func() (*process.Process, error)
 	done  chan struct{} // closed when it has stopped
 
 	mu      sync.Mutex
-	current *program
+	current *process.Process
 	killed  bool     // the current one, by kill
 	stopped bool     // no other is to be started
 	ended   []string // why programs ended by themselves
 }
 
 // supervise starts a controller that runs until stop, however often it ends.
-func supervise(t *testing.T, start func() (*program, error)) *supervisor {
+func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}
 	if err := s.next(); err != nil {
@@ -128,11 +88,11 @@ func (s *supervisor) next() (err error) {
 
 // waitAndRecord waits until the current program ends, and reports whether to start another.
 func (s *supervisor) waitAndRecord() bool {
-	<-s.current.exited
+	<-s.current.Exited
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.stopped && !s.killed {
-		s.ended = append(s.ended, s.current.lastLine())
+		s.ended = append(s.ended, s.current.LastLine())
 	}
 	return !s.stopped
 }
@@ -142,7 +102,7 @@ func (s *supervisor) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
-	s.current.signal(syscall.SIGKILL)
+	s.current.Signal(syscall.SIGKILL)
 	total.count("controller killed")
 }
 
@@ -150,7 +110,7 @@ func (s *supervisor) kill() {
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.stopped = true
-	s.current.signal(syscall.SIGKILL)
+	s.current.Signal(syscall.SIGKILL)
 	s.mu.Unlock()
 	<-s.done
 }
@@ -159,5 +119,5 @@ func (s *supervisor) stop() {
 func (s *supervisor) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.current.output()
+	return s.current.Output()
 }

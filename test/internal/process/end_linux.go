@@ -1,4 +1,4 @@
-package conformance
+package process
 
 import (
 	"os/exec"

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package conformance
-
-import "os/exec"
-
-// endWithParent does nothing: where the kernel offers no such thing, a killed test binary leaves
-// its controllers running.
-func endWithParent(*exec.Cmd) {}

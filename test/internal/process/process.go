@@ -1,0 +1,71 @@
+// Package process runs a controller as a process of its own, and tells what it prints and how it
+// ends.
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Process is a running controller.
+type Process struct {
+	// Exited is closed when the process is gone.
+	Exited <-chan struct{}
+
+	command *exec.Cmd
+	log     string
+}
+
+// Start starts command with that kubeconfig, beside which it keeps what the process prints. The
+// process ends with this one.
+func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
+	log, err := os.CreateTemp(filepath.Dir(kubeconfig), "controller")
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	command.Stdout, command.Stderr = log, log
+	endWithParent(command)
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting the controller: %w", err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		_ = command.Wait() // the outcome is in command.ProcessState
+	}()
+	return &Process{Exited: exited, command: command, log: log.Name()}, nil
+}
+
+// Signal sends a signal, and does not wait for what it does.
+func (p *Process) Signal(signal os.Signal) {
+	_ = p.command.Process.Signal(signal) // an error says that it is gone already
+}
+
+// Kill ends the process without a warning, and waits until it is gone.
+func (p *Process) Kill() {
+	p.Signal(syscall.SIGKILL)
+	<-p.Exited
+}
+
+// ExitCode returns the exit code, or -1 if a signal ended the process. It must have exited.
+func (p *Process) ExitCode() int {
+	return p.command.ProcessState.ExitCode()
+}
+
+// Output returns what the process printed so far.
+func (p *Process) Output() string {
+	text, _ := os.ReadFile(p.log) // without it, there is less to read
+	return strings.TrimSpace(string(text))
+}
+
+// LastLine returns the last line that the process printed.
+func (p *Process) LastLine() string {
+	text := p.Output()
+	return text[strings.LastIndex(text, "\n")+1:]
+}
