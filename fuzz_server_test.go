@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// apiServer is the judge that knows all the rules.
+type apiServer struct {
+	kube      kubernetes.Interface
+	foo       clientset.Interface
+	namespace string
+}
+
+// connectJudge returns the API server that kubeconfig leads to, with a namespace of its own: each
+// of the processes that fuzz has one, so that they may use the same names.
+func connectJudge(f *testing.F, kubeconfig string) apiServer {
+	f.Helper()
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	clients, err := newClients(&options{kubeconfig: kubeconfig, qps: -1}) // no limit on this side
+	if err != nil {
+		f.Fatal(err)
+	}
+	s := apiServer{kube: clients.kube, foo: clients.foo}
+	created, err := s.kube.CoreV1().Namespaces().Create(context.Background(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fuzz-"}}, metav1.CreateOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s.namespace = created.Name
+	return s
+}
+
+// createFoo creates foo for good: a status can be applied to nothing less.
+func (s apiServer) createFoo(t *testing.T, foo *v1alpha1.Foo) *v1alpha1.Foo {
+	t.Helper()
+	foo.Namespace, foo.UID = s.namespace, ""
+	created, err := s.foo.SamplecontrollerV1alpha1().Foos(s.namespace).Create(
+		context.Background(), foo, metav1.CreateOptions{})
+	if refuses(t, err) {
+		return nil
+	}
+	return created
+}
+
+func (s apiServer) deleteFoo(t *testing.T, foo *v1alpha1.Foo) {
+	t.Helper()
+	err := s.foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).Delete(
+		context.Background(), foo.Name, metav1.DeleteOptions{})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// deployment is a dry run: a Foo may ask for two billion Pods.
+func (s apiServer) deployment(
+	t *testing.T, deployment *appsv1.Deployment,
+) (*appsv1.Deployment, error) {
+	t.Helper()
+	deployment.ResourceVersion = "" // of an earlier dry run
+	created, err := s.kube.AppsV1().Deployments(s.namespace).Create(context.Background(), deployment,
+		metav1.CreateOptions{FieldManager: controllerName, DryRun: []string{metav1.DryRunAll}})
+	if refuses(t, err) {
+		return nil, err
+	}
+	return created, nil
+}
+
+func (s apiServer) status(t *testing.T, foo *v1alpha1.Foo, status v1alpha1.FooStatus) error {
+	t.Helper()
+	_, err := s.foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).ApplyStatus(
+		context.Background(), statusConfiguration(foo, status), metav1.ApplyOptions{
+			FieldManager: controllerName, Force: true, DryRun: []string{metav1.DryRunAll},
+		})
+	refuses(t, err)
+	return err
+}
+
+func (s apiServer) event(t *testing.T, event *eventsv1.Event) error {
+	t.Helper()
+	_, err := s.kube.EventsV1().Events(event.Namespace).Create(
+		context.Background(), event, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	refuses(t, err)
+	return err
+}
+
+// refuses reports whether err says that an object is not valid, and ends t for all other errors.
+func refuses(t *testing.T, err error) bool {
+	t.Helper()
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) {
+		return true
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
