@@ -11,7 +11,7 @@ LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit
 IMAGE ?= example.com/sample-controller:$(VERSION)
 TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
-.PHONY: help demo test run build image unit generate verify mutants conformance faults histories
+.PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
 .PHONY: deploy undeploy cluster cluster-down kubeconfig clean
 
 help: ## list the targets
@@ -62,6 +62,11 @@ faults: build histories ## let everything fail around the controller, for about 
 
 histories: ## run 5,000 random histories of faults and edits in virtual time
 	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
+
+fuzz: ## fuzz each target for five minutes, with a real API server that judges what is written
+	@hack/cluster build && hack/cluster up test >/dev/null
+	@hack/fuzz 5m
+	@hack/cluster down test >/dev/null
 
 cluster: ## start the local control plane, building it if needed
 	@hack/cluster up
