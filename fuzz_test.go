@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,48 +11,107 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	"example.com/sample-controller/internal/fakes"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// FuzzHandleObject gives handleObject Deployments with any owner: it must not panic, and must put
-// a key on the queue for a Foo, of whatever version, and for nothing else.
+// FuzzHandleObject gives the event handlers Deployments with any owner, and tombstones with and
+// without one: they must not panic, and must put a key on the queue for a Foo, of whatever version,
+// and for nothing else.
 func FuzzHandleObject(f *testing.F) {
-	f.Add("default", "web", "samplecontroller.k8s.io/v1alpha1", "Foo", "example-foo", true)
-	f.Add("default", "web", "samplecontroller.k8s.io/v9", "Foo", "example-foo", true)
-	f.Add("default", "web", "samplecontroller.k8s.io/v1alpha1", "Foo", "example-foo", false)
-	f.Add("default", "web", "apps/v1", "Deployment", "example-foo", true)
-	f.Add("default", "web", "other.example.com/v1", "Foo", "example-foo", true)
-	f.Add("", "", "a/b/c", "", "", true)
+	const current = "samplecontroller.k8s.io/v1alpha1"
+	f.Add("default", "web", current, "Foo", "example-foo", true, "default/web")
+	f.Add("default", "web", current, "Foo", "example-foo", false, "a/b/c")
+	f.Add("default", "web", "samplecontroller.k8s.io/v9", "Foo", "example-foo", true, "")
+	f.Add("default", "web", current, "Bar", "example-foo", true, "default/")
+	f.Add("default", "web", "apps/v1", "Deployment", "example-foo", true, "/")
+	f.Add("default", "web", "other.example.com/v1", "Foo", "example-foo", true, "web")
+	f.Add("", "", "a/b/c", "", "", true, "")
+	controller, handler := newDeploymentHandler(f)
+	f.Fuzz(func(t *testing.T, ns, name, apiVersion, kind, owner string, isController bool,
+		key string) {
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		deployment.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: apiVersion, Kind: kind, Name: owner, Controller: &isController},
+		}
+		var want []cache.ObjectName
+		group, version, found := strings.Cut(apiVersion, "/")
+		if group == "samplecontroller.k8s.io" && found && !strings.Contains(version, "/") &&
+			kind == "Foo" && isController {
+			want = []cache.ObjectName{{Namespace: ns, Name: owner}}
+		}
+		expect := func(event string, want []cache.ObjectName) {
+			t.Helper()
+			if got := drain(controller); !slices.Equal(got, want) {
+				t.Errorf("%s: keys on the queue: got %v, want %v", event, got, want)
+			}
+		}
+		handler.OnAdd(deployment, false)
+		expect("added", want)
+		handler.OnUpdate(&appsv1.Deployment{}, deployment)
+		expect("updated", want)
+		handler.OnDelete(deployment)
+		expect("deleted", want)
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: deployment})
+		expect("deleted unseen", want)
+		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key})
+		expect("deleted unseen, and not in the cache", nil)
+	})
+}
+
+// newDeploymentHandler returns a Controller and what client-go would call for its Deployments.
+func newDeploymentHandler(f *testing.F) (*Controller, cache.ResourceEventHandler) {
+	f.Helper()
 	clients := fakes.New()
 	kube, foo := clients.Kube, clients.Foo
-	f.Fuzz(func(t *testing.T, ns, name, apiVersion, kind, owner string, isController bool) {
-		controller, err := NewController(kube, foo,
-			fooinformers.NewSharedInformerFactory(foo, 0).Samplecontroller().V1alpha1().Foos(),
-			kubeinformers.NewSharedInformerFactory(kube, 0).Apps().V1().Deployments(),
-			events.NewFakeRecorder(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer controller.queue.ShutDown()
-		controller.handleObject(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-			Namespace: ns, Name: name,
-			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: apiVersion, Kind: kind, Name: owner, Controller: &isController},
-			},
-		}})
-		want := 0
-		group, version, _ := strings.Cut(apiVersion, "/")
-		if group == "samplecontroller.k8s.io" && !strings.Contains(version, "/") &&
-			strings.Contains(apiVersion, "/") && kind == "Foo" && isController {
-			want = 1
-		}
-		if got := controller.queue.Len(); got != want {
-			t.Errorf("keys on the queue: got %d, want %d", got, want)
-		}
-	})
+	deployments := kubeinformers.NewSharedInformerFactory(kube, 0).Apps().V1().Deployments()
+	informer := &handlerKeeper{SharedIndexInformer: deployments.Informer()}
+	controller, err := NewController(kube, foo,
+		fooinformers.NewSharedInformerFactory(foo, 0).Samplecontroller().V1alpha1().Foos(),
+		keptDeployments{TypedDeploymentInformer: deployments, informer: informer},
+		events.NewFakeRecorder(1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(controller.queue.ShutDown)
+	return controller, informer.handler
+}
+
+// keptDeployments is a Deployment informer whose handler is kept.
+type keptDeployments struct {
+	appsinformers.TypedDeploymentInformer
+	informer *handlerKeeper
+}
+
+func (d keptDeployments) TypedInformer() appsinformers.DeploymentIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*appsv1.Deployment](d.informer)
+}
+
+// handlerKeeper keeps the handler that is added to an informer.
+type handlerKeeper struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
+
+func (k *handlerKeeper) AddEventHandlerWithOptions(
+	handler cache.ResourceEventHandler, options cache.HandlerOptions,
+) (cache.ResourceEventHandlerRegistration, error) {
+	k.handler = handler
+	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}
+
+// drain takes all keys off the queue of controller and returns them.
+func drain(controller *Controller) (keys []cache.ObjectName) {
+	for controller.queue.Len() > 0 {
+		key, _ := controller.queue.Get()
+		controller.queue.Done(key)
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // FuzzSetOwnedFields gives setOwnedFields any Foo, and a Deployment that others have written to:
@@ -60,7 +120,8 @@ func FuzzSetOwnedFields(f *testing.F) {
 	f.Add("web", int32(1), true, "9515be63-9f39-4707-8389-0be65389c9cd", "sidecar", "team", "a")
 	f.Add("", int32(-1), false, "", "web", "app.kubernetes.io/managed-by", "Helm")
 	f.Add(strings.Repeat("a", 253), int32(0), true, "x", "", "", "")
-	f.Fuzz(func(t *testing.T, name string, replicas int32, counted bool, uid, other, key, value string) {
+	f.Fuzz(func(t *testing.T, name string, replicas int32, counted bool,
+		uid, other, key, value string) {
 		foo := newFoo("example-foo", name, nil)
 		foo.UID = types.UID(uid)
 		if counted {
