@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -118,7 +119,7 @@ func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.F
 // eventsRecorded returns Controller.recordFailure, with the Event that it writes as its result.
 func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *eventsv1.Event {
 	f.Helper()
-	kube, _, _, _ := newFakes()
+	kube := fakes.New().Kube
 	written := make(chan *eventsv1.Event)
 	kube.PrependReactor("create", "events", func(action clienttesting.Action) (
 		bool, runtime.Object, error) {

@@ -59,6 +59,9 @@ func poll(ctx context.Context, kubeClient kubernetes.Interface, out io.Writer) e
 	known := map[cache.ObjectName]appsv1.Deployment{}
 	for {
 		list, err := kubeClient.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

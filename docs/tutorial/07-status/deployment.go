@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +37,13 @@ const (
 	reasonNameTaken   = "DeploymentNameTaken"
 	reasonRejected    = "DeploymentRejected"
 )
+
+// maxMessage is what the note of an Event may hold, in bytes. A condition may hold more.
+const maxMessage = 1024
+
+// conditionReason matches what a Foo's condition may have as its reason. In a Deployment's, the
+// API server accepts any text, and none.
+var conditionReason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,99}$`)
 
 // newDeployment returns the Deployment to create for foo.
 func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
@@ -138,18 +148,37 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 		stuck := condition.Type == appsv1.DeploymentProgressing &&
 			condition.Status == corev1.ConditionFalse
 		if failed || stuck {
-			return notReady(condition.Reason, message+": "+condition.Message)
+			reason := condition.Reason
+			if !conditionReason.MatchString(reason) {
+				reason = reasonProgressing
+			}
+			return notReady(reason, message+": "+condition.Message)
 		}
 	}
 	return notReady(reasonProgressing, message)
 }
 
-// notReady returns a Ready condition that is False.
+// notReady returns a Ready condition that is False. The message may be anybody's, that of an
+// admission webhook for example: so that the API server takes the status and the Event, what cannot
+// be printed is replaced, and of a long message, the beginning has to do.
 func notReady(reason, message string) metav1.Condition {
+	message = strings.Map(printable, message)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..."
+	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
 		Reason: reason, Message: message,
 	}
+}
+
+// printable returns r, or a replacement if it is a control character: an apply is read as YAML,
+// which may not have them.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return unicode.ReplacementChar
 }
 
 // rolledOut reports whether the Deployment controller has seen the newest spec, and there are just

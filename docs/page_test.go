@@ -1,0 +1,176 @@
+// Package docs has no code: its tests bind the pages to the code and to the control plane.
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite listings, and with -console transcripts, instead of "+
+	"reporting that they differ")
+
+// root is the repository, seen from this package.
+const root = ".."
+
+// page is a file of Markdown.
+type page struct {
+	path   string // relative to the repository
+	lines  []string
+	blocks []*block
+}
+
+// block is what stands between two fences. The comment right above it says what binds it:
+//
+//	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file
+//	<!-- terminal: NAME -->        a console that is not the page's first terminal, where a program goes on
+//	<!-- edit: PATH -->            a change that the reader makes in a file
+//	<!-- not run: REASON -->       commands that no test executes
+//
+// Paths are relative to the page.
+type block struct {
+	language          string
+	directive, detail string // "code", "controller.go NewController"
+	line              int    // of the opening fence, counted from 1
+	body              []string
+}
+
+var (
+	fence     = regexp.MustCompile("^```([a-z]*)$")
+	directive = regexp.MustCompile(`^<!-- (code|terminal|edit|not run): (.*) -->$`)
+)
+
+// parsePage finds the blocks of a page.
+func parsePage(path, text string) (*page, error) {
+	p := &page{path: path, lines: strings.Split(text, "\n")}
+	var open *block
+	for i, line := range p.lines {
+		match := fence.FindStringSubmatch(line)
+		switch {
+		case match == nil && strings.HasPrefix(line, "```"):
+			return nil, fmt.Errorf("%s:%d: not a fence that is understood: %s", path, i+1, line)
+		case match == nil && open != nil:
+			open.body = append(open.body, line)
+		case match == nil:
+		case open == nil:
+			open = &block{language: match[1], line: i + 1}
+			if i > 0 {
+				if found := directive.FindStringSubmatch(p.lines[i-1]); found != nil {
+					open.directive, open.detail = found[1], found[2]
+				}
+			}
+			p.blocks = append(p.blocks, open)
+		default:
+			open = nil
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("%s:%d: the block has no end", path, open.line)
+	}
+	return p, nil
+}
+
+// prose returns the page without its blocks.
+func (p *page) prose() string {
+	var prose []string
+	next := 0
+	for _, b := range p.blocks {
+		prose = append(prose, p.lines[next:b.line-1]...)
+		next = b.line + len(b.body) + 1
+	}
+	return strings.Join(append(prose, p.lines[next:]...), "\n")
+}
+
+// set replaces the bodies of blocks of the page.
+func (p *page) set(bodies map[*block][]string) {
+	for _, b := range slices.Backward(p.blocks) {
+		if body, ok := bodies[b]; ok {
+			p.lines = slices.Replace(p.lines, b.line, b.line+len(b.body), body...)
+			b.body = body
+		}
+	}
+	line := 0
+	for i := range p.blocks { // the lines below a block have moved
+		for !strings.HasPrefix(p.lines[line], "```") {
+			line++
+		}
+		p.blocks[i].line = line + 1
+		line += len(p.blocks[i].body) + 2
+	}
+}
+
+// save writes the page.
+func (p *page) save() error {
+	return os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644)
+}
+
+// beside returns the path of a file, relative to the repository, that the page refers to.
+func (p *page) beside(path string) string { return filepath.Join(filepath.Dir(p.path), path) }
+
+// at says where in the page a problem is.
+func (p *page) at(b *block, format string, args ...any) string {
+	return fmt.Sprintf("%s:%d: %s", p.path, b.line, fmt.Sprintf(format, args...))
+}
+
+// allPages returns the pages of the repository, the tutorial in the order of its chapters.
+func allPages(t *testing.T) (pages []*page) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		parsed, err := parsePage(relative, string(text))
+		pages = append(pages, parsed)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+// report fails the test for each problem.
+func report(t *testing.T, problems []string) {
+	t.Helper()
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// brokenPage returns a page of the text, as if it stood in docs/tutorial.
+func brokenPage(t *testing.T, text string) *page {
+	t.Helper()
+	p, err := parsePage("docs/tutorial/00-broken.md", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// expectProblem fails the test unless there is one problem, which contains want.
+func expectProblem(t *testing.T, problems []string, want string) {
+	t.Helper()
+	if len(problems) != 1 || !strings.Contains(problems[0], want) {
+		t.Errorf("problems: got %q, want one that says %q", problems, want)
+	}
+}
