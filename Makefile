@@ -2,7 +2,8 @@
 .DEFAULT_GOAL := help
 
 CONTROLLER := .local/bin/sample-controller
-KUBECONFIG_DEV := .local/clusters/dev/kubeconfig.yaml
+CLUSTER ?= dev
+KUBECONFIG_DEV := .local/clusters/$(CLUSTER)/kubeconfig.yaml
 # component-base accepts no version that does not begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -11,14 +12,14 @@ LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit
 IMAGE ?= example.com/sample-controller:$(VERSION)
 TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
-.PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
+.PHONY: help demo test run build image unit generate verify docs mutants conformance faults histories fuzz
 .PHONY: deploy undeploy cluster cluster-down kubeconfig clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
 
 demo: build cluster ## see it work: a control plane, the controller, a Foo that is scaled and broken
-	@hack/demo
+	@CLUSTER=$(CLUSTER) hack/demo
 
 test: ## see it tested: build, vet, staticcheck, generated code, unit tests, tests on a control plane
 	@hack/test
@@ -48,6 +49,10 @@ generate: ## generate code and CRD from pkg/apis
 verify: ## fail if anything generated is stale
 	hack/verify-codegen.sh
 
+docs: cluster ## rewrite the listings and the transcripts of all pages from what is so
+	go test ./docs/tutorial -update
+	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update
+
 mutants: ## break the controller in every listed way and see that a test notices
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
 
@@ -69,13 +74,13 @@ fuzz: ## fuzz each target for five minutes, with a real API server that judges w
 	@hack/cluster down test >/dev/null
 
 cluster: ## start the local control plane, building it if needed
-	@hack/cluster up
+	@hack/cluster up $(CLUSTER)
 
 cluster-down: ## stop the local control plane and delete its state
-	@hack/cluster down
+	@hack/cluster down $(CLUSTER)
 
 kubeconfig: ## print what to evaluate so that kubectl finds the local control plane
-	@hack/cluster kubeconfig
+	@hack/cluster kubeconfig $(CLUSTER)
 
 clean: ## stop all local control planes and delete everything that was built
 	@hack/cluster down dev && hack/cluster down test && hack/cluster down faults && rm -rf .local

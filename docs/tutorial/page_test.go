@@ -1,5 +1,6 @@
-// Package docs has no code: its tests bind the pages to the code and to the control plane.
-package docs
+// Package tutorial has no code of its own: its tests bind all pages of the repository to the code
+// and to a control plane.
+package tutorial
 
 import (
 	"flag"
@@ -13,11 +14,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite listings, and with -console transcripts, instead of "+
-	"reporting that they differ")
+var update = flag.Bool("update", false, "rewrite listings, and with -console transcripts, instead "+
+	"of reporting that they differ")
 
 // root is the repository, seen from this package.
-const root = ".."
+const root = "../.."
 
 // page is a file of Markdown.
 type page struct {
@@ -29,7 +30,7 @@ type page struct {
 // block is what stands between two fences. The comment right above it says what binds it:
 //
 //	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file
-//	<!-- terminal: NAME -->        a console that is not the page's first terminal, where a program goes on
+//	<!-- terminal: NAME -->        a console in which a program goes on, not the page's first one
 //	<!-- edit: PATH -->            a change that the reader makes in a file
 //	<!-- not run: REASON -->       commands that no test executes
 //

@@ -1,4 +1,4 @@
-package docs
+package tutorial
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func checkListings(p *page) (problems []string, should map[*block][]string) {
 	for _, b := range p.blocks {
 		if b.directive != "code" {
 			if b.language == "go" {
-				problems = append(problems, p.at(b, "a listing without <!-- code: PATH NAME --> above it"))
+				problems = append(problems, p.at(b, "a listing without <!-- code: PATH NAME -->"))
 			}
 			continue
 		}
@@ -118,7 +118,7 @@ func checkListings(p *page) (problems []string, should map[*block][]string) {
 		if err != nil {
 			problems = append(problems, p.at(b, "%v", err))
 		} else if !slices.Equal(b.body, want) {
-			problems = append(problems, p.at(b, "the listing differs from %s; make docs mends it", b.detail))
+			problems = append(problems, p.at(b, "differs from %s; make docs mends it", b.detail))
 			should[b] = want
 		}
 	}
@@ -147,9 +147,10 @@ func TestBrokenListingsAreNoticed(t *testing.T) {
 	}
 	right := strings.Join(runWorker, "\n")
 	tests := []struct{ name, text, want string }{
-		{"one byte differs", directive + "```go\n" + strings.Replace(right, "for", "fur", 1) + "\n```",
-			"differs"},
-		{"a line is missing", directive + "```go\n" + strings.Join(runWorker[1:], "\n") + "\n```", "differs"},
+		{"one byte differs",
+			directive + "```go\n" + strings.Replace(right, "for", "fur", 1) + "\n```", "differs"},
+		{"a line is missing",
+			directive + "```go\n" + strings.Join(runWorker[1:], "\n") + "\n```", "differs"},
 		{"no directive", "```go\n" + right + "\n```", "without"},
 		{"no such declaration", strings.Replace(directive, "runWorker", "ranWorker", 1) + "```go\n```",
 			"declares no"},
@@ -161,7 +162,8 @@ func TestBrokenListingsAreNoticed(t *testing.T) {
 			expectProblem(t, problems, test.want)
 		})
 	}
-	if problems, _ := checkListings(brokenPage(t, directive+"```go\n"+right+"\n```")); len(problems) > 0 {
+	problems, _ := checkListings(brokenPage(t, directive+"```go\n"+right+"\n```"))
+	if len(problems) > 0 {
 		t.Errorf("a listing that is right: got %q", problems)
 	}
 }

@@ -1,4 +1,4 @@
-package docs
+package tutorial
 
 import (
 	"os"
@@ -88,7 +88,8 @@ func TestBrokenLinksAreNoticed(t *testing.T) {
 	for _, test := range tests {
 		expectProblem(t, checkLinks(brokenPage(t, test.text)), test.want)
 	}
-	right := "# What's here: `x`, y_z\n[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_z)"
+	right := "# What's here: `x`, y_z\n" +
+		"[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_z)"
 	if problems := checkLinks(brokenPage(t, right)); len(problems) > 0 {
 		t.Errorf("links that are right: got %q", problems)
 	}

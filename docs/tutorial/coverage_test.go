@@ -1,4 +1,4 @@
-package docs
+package tutorial
 
 import (
 	"fmt"
@@ -120,7 +120,8 @@ func TestChaptersExplainWhatTheyChange(t *testing.T) {
 }
 
 func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
-	queue, err := program("tutorial/04-queue")
+	const folder = "docs/tutorial/04-queue"
+	queue, err := program(filepath.Join(root, folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,22 +130,22 @@ func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
 	}{
 		{"new", "It is a function.", "", "Controller.runWorker is new"},
 		{"different", "It runs `runWorkers`.", "func f() {}", "Controller.runWorker is different"},
-		{"shown in another program", "<!-- code: 05-owning/controller.go Controller.runWorker -->\n```go\n```",
+		{"shown in another program",
+			"<!-- code: 05-owning/controller.go Controller.runWorker -->\n```go\n```",
 			"", "Controller.runWorker is new"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			before := maps.Clone(queue)
 			before["Controller.runWorker"] = test.old
-			expectProblem(t, checkCoverage(brokenPage(t, test.text), "docs/tutorial/04-queue", before, queue),
-				test.want)
+			expectProblem(t, checkCoverage(brokenPage(t, test.text), folder, before, queue), test.want)
 		})
 	}
 	t.Run("gone", func(t *testing.T) {
 		before := maps.Clone(queue)
 		before["work"] = "func work() {}"
-		expectProblem(t, checkCoverage(brokenPage(t, "It works."), "docs/tutorial/04-queue", before, queue),
-			"work is gone")
+		problems := checkCoverage(brokenPage(t, "It works."), folder, before, queue)
+		expectProblem(t, problems, "work is gone")
 	})
 	for _, text := range []string{
 		"`runWorker` is new.", "`Controller.runWorker` is new.", "`runWorker()` is new.",
@@ -153,7 +154,8 @@ func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
 	} {
 		before := maps.Clone(queue)
 		delete(before, "Controller.runWorker")
-		if problems := checkCoverage(brokenPage(t, text), "docs/tutorial/04-queue", before, queue); len(problems) > 0 {
+		problems := checkCoverage(brokenPage(t, text), folder, before, queue)
+		if len(problems) > 0 {
 			t.Errorf("%q: got %q, want no problem", text, problems)
 		}
 	}

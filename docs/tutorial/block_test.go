@@ -1,0 +1,91 @@
+package tutorial
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// checkEdit returns the file that a diff block is about, and what becomes of its text.
+func checkEdit(p *page, b *block, folder string) (file, text string, problems []string) {
+	file = filepath.Join(folder, p.beside(b.detail))
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", []string{p.at(b, "%v", err)}
+	}
+	var before, after strings.Builder
+	for _, line := range b.body {
+		if line == "" {
+			line = " "
+		}
+		if line[0] != '+' {
+			before.WriteString(line[1:] + "\n")
+		}
+		if line[0] != '-' {
+			after.WriteString(line[1:] + "\n")
+		}
+	}
+	if n := strings.Count(string(source), before.String()); n != 1 {
+		return "", "", []string{p.at(b, "what is changed is %d times in %s, want once", n, b.detail)}
+	}
+	return file, strings.Replace(string(source), before.String(), after.String(), 1), nil
+}
+
+// checkBlocks returns the blocks of a page that no test executes, although they look like it.
+func checkBlocks(p *page) (problems []string) {
+	for _, b := range p.blocks {
+		switch b.language {
+		case "sh":
+			if b.directive != "not run" {
+				problems = append(problems, p.at(b, "commands that are not executed: make it a console "+
+					"block, or say <!-- not run: REASON --> above it"))
+			}
+		case "console":
+			noCommand := len(b.body) == 0 || b.directive == "" && steps(b.body)[0].command == ""
+			if b.directive == "not run" || noCommand {
+				problems = append(problems, p.at(b, "a console block must begin with \"$ \""))
+			}
+		case "diff":
+			if b.directive != "edit" {
+				problems = append(problems, p.at(b, "a change without <!-- edit: PATH --> above it"))
+				break
+			}
+			_, _, wrong := checkEdit(p, b, root)
+			problems = append(problems, wrong...)
+		case "":
+			problems = append(problems, p.at(b, "a block without a language"))
+		}
+	}
+	return problems
+}
+
+func TestBlocksAreBound(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkBlocks(p))
+	}
+}
+
+func TestBrokenBlocksAreNoticed(t *testing.T) {
+	edit := "<!-- edit: 04-queue/controller.go -->\n```diff\n"
+	tests := []struct{ name, text, want string }{
+		{"commands that nobody executes", "```sh\nmake\n```", "not executed"},
+		{"a console without a command", "```console\nhello\n```", "must begin"},
+		{"a console that is not run", "<!-- not run: lazy -->\n```console\n$ make\n```", "must begin"},
+		{"a change of nothing", "```diff\n-a\n+b\n```", "without"},
+		{"a change of what is not there", edit + "-\treturn 42\n```", "0 times"},
+		{"a change of what is there often", edit + "-}\n```", "want once"},
+		{"a change of no file", strings.Replace(edit, "04", "99", 1) + "-a\n```", "no such file"},
+		{"no language", "```\nmake\n```", "without a language"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			expectProblem(t, checkBlocks(brokenPage(t, test.text)), test.want)
+		})
+	}
+	right := "<!-- not run: needs docker -->\n```sh\nkind\n```\n```console\n$ make\n```\n" +
+		"<!-- terminal: other -->\n```console\nhello\n```\n" + edit + "-\tdefer c.queue.Done(key)\n```"
+	if problems := checkBlocks(brokenPage(t, right)); len(problems) > 0 {
+		t.Errorf("blocks that are right: got %q", problems)
+	}
+}
