@@ -34,12 +34,11 @@ func newSession(t *testing.T) *session {
 	s := &session{folder: filepath.Join(original, ".local", "docs")}
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if name != "KUBECONFIG" && name != "PATH" && !strings.HasPrefix(name, "MAKE") {
+		if name != "KUBECONFIG" && !strings.HasPrefix(name, "MAKE") {
 			s.env = append(s.env, variable)
 		}
 	}
-	path := filepath.Join(original, ".local/bin") + ":" + os.Getenv("PATH")
-	s.env = append(s.env, "PATH="+path, "CLUSTER=docs", "LC_ALL=C", "TERM=dumb")
+	s.env = append(s.env, "CLUSTER=docs", "LC_ALL=C", "TERM=dumb")
 	s.do(t, original, `rm -rf .local/docs && mkdir -p .local/docs &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
@@ -108,7 +107,7 @@ func (s *session) execute(p *page) (problems []string, should map[*block][]strin
 			if !matches(all[i].output, output) {
 				problems = append(problems, p.at(b, "$ %s\nprints\n%s\nand not\n%s", all[i].command,
 					strings.Join(output, "\n"), strings.Join(all[i].output, "\n")))
-				all[i].output, differs = output, true
+				all[i].output, differs = refresh(all[i].output, output), true
 			}
 		}
 		if differs {

@@ -55,7 +55,7 @@ var varying = []struct {
 	pattern *regexp.Regexp
 	same    string
 }{
-	{regexp.MustCompile(`^([IWE])\d{4} [\d:.]+ +\d+ (\w+\.go):\d+\]`), "$1 $2]"}, // head of a log line
+	{regexp.MustCompile(`^([IWE])\d{4} [\d:.]+ +\d+ `), "$1 "}, // time and process of a log line
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
 	{regexp.MustCompile(`-[bcdf-hj-np-tv-z2-9]{8,10}(-[bcdf-hj-np-tv-z2-9]{5})?\b`), "-HASH"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
@@ -83,6 +83,33 @@ func matches(shown, output []string) bool {
 		return matches(shown[1:], output) || len(output) > 0 && matches(shown, output[1:])
 	}
 	return len(output) > 0 && normal(shown[0]) == normal(output[0]) && matches(shown[1:], output[1:])
+}
+
+var lineNumber = regexp.MustCompile(`\.go:\d+`)
+
+// refresh returns the output as a page should show it: where it differs from what is shown in line
+// numbers only, it leaves out what the page leaves out.
+func refresh(shown, output []string) (lines []string) {
+	loose := func(line string) string { return lineNumber.ReplaceAllString(normal(line), ".go") }
+	next := 0
+	for _, line := range shown {
+		if line == "..." {
+			lines = append(lines, line)
+			continue
+		}
+		for next < len(output) && loose(output[next]) != loose(line) {
+			next++
+		}
+		if next == len(output) {
+			return output
+		}
+		lines = append(lines, output[next])
+		next++
+	}
+	if !matches(lines, output) {
+		return output
+	}
+	return lines
 }
 
 // outputLines splits output, without the empty lines at its end.
@@ -124,7 +151,9 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		{"the name of a Pod", "pod/web-7d9ffb885b-v6h2z 1/1", "pod/web-6c4c6b8bb9-xk2lp 1/1", true},
 		{"the name of another Pod", "pod/web-7d9ffb885b-v6h2z", "pod/app-7d9ffb885b-v6h2z", false},
 		{"the head of a log line", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
-			`I0102 10:00:00.000001       1 writes.go:99] "Created"`, true},
+			`I0102 10:00:00.000001       1 writes.go:43] "Created"`, true},
+		{"another line of the code", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
+			`I1121 08:59:15.444652   12987 writes.go:44] "Created"`, false},
 		{"an error in place of news", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`E1121 08:59:15.444652   12987 writes.go:43] "Created"`, false},
 		{"a CRD that is there already", "crd/foos created", "crd/foos unchanged", true},
@@ -136,5 +165,23 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
+	}
+}
+
+func TestRefreshedTranscriptsLeaveOutWhatThePageLeavesOut(t *testing.T) {
+	shown := []string{"...", `I1121 08:59:15.444652 1 writes.go:43] "Created"`, "..."}
+	output := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Created"`, "noise"}
+
+	want := []string{"...", output[1], "..."}
+	if got := refresh(shown, output); !slices.Equal(got, want) {
+		t.Errorf("another line number: got %q, want %q", got, want)
+	}
+	other := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Updated"`}
+	if got := refresh(shown, other); !slices.Equal(got, other) {
+		t.Errorf("another message: got %q, want all of it", got)
+	}
+	more := []string{output[1], "more"}
+	if got := refresh(shown[1:2], more); !slices.Equal(got, more) {
+		t.Errorf("more than is shown: got %q, want all of it", got)
 	}
 }

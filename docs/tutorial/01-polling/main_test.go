@@ -43,11 +43,9 @@ func TestChangesAreReportedAtTheNextPoll(t *testing.T) {
 
 func TestWhatHappensBetweenTwoPollsIsNotNoticed(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		l.CreateDeployment("web", 1)
 		out := start(l)
-		out.Reset()
-		l.DeleteDeployment("web")
 		l.CreateDeployment("web", 1)
+		l.DeleteDeployment("web")
 		time.Sleep(time.Minute)
 
 		if out.String() != "" {

@@ -95,8 +95,7 @@ func (c *Controller) addEventHandlers(
 			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
-				// Of a deletion that the watch missed, only an older state is known; its owner is
-				// the same.
+				// Of a deletion that the watch missed, only an older state is known.
 				if deleted.OptionalObj != nil {
 					c.handleObject(deleted.OptionalObj)
 				}

@@ -100,6 +100,20 @@ func TestARenamedFooLeavesItsOldDeployment(t *testing.T) {
 	})
 }
 
+func TestAFooDoesNotNoticeThatItsDeploymentWasReleased(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		l.ChangeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+		l.DeleteDeployment("web")
+		time.Sleep(time.Hour)
+
+		if l.GetDeployment("web") != nil {
+			t.Error("the Deployment came back")
+		}
+	})
+}
+
 func TestAFooDoesNotNoticeThatItsNameIsFree(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)

@@ -138,8 +138,8 @@ func (c *Controller) addEventHandlers(
 			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
-				// Of a deletion that the watch missed, only an older state is known; its owner and
-				// its name are the same.
+				// Of a deletion that the watch missed, only an older state is known. Its owner may
+				// be another by now, but its name is the same.
 				if deleted.OptionalObj != nil {
 					c.handleObject(deleted.OptionalObj)
 				}
