@@ -123,6 +123,24 @@ func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
 	})
 }
 
+func TestTerminatingDeploymentIsNotRepaired(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+			d.Spec.Replicas = new(int32(7))
+		})
+
+		if got := *h.getDeployment("web").Spec.Replicas; got != 7 {
+			t.Errorf("replicas: got %d, want 7 as long as it goes", got)
+		}
+		if got := h.ready("example-foo"); got != "False DeploymentTerminating" {
+			t.Errorf("Ready: got %q", got)
+		}
+	})
+}
+
 func TestReleasedDeploymentIsForeign(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

@@ -124,6 +124,8 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestTerminatingNamespaceIsNoError"},
 	{"a lost label stays lost", "writes.go", "desired := observed.DeepCopy()\n\tsetOwnedFields(desired, foo)",
 		"desired := observed.DeepCopy()", "TestRemovedLabelIsPutBack"},
+	{"a Deployment that is being deleted is repaired", "controller.go",
+		"if observed.DeletionTimestamp == nil {", "if true {", "TestTerminatingDeploymentIsNotRepaired"},
 	{"an update that met nothing is forgotten", "writes.go",
 		"case deployment != nil && apierrors.IsNotFound(err):", "case false:",
 		"TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain"},

@@ -233,8 +233,8 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 }
 
 // syncHandler takes one step from what the caches show towards what the Foo of that key asks for.
-// After a write to a Deployment it returns: the event of the write brings the key back. It
-// returns nil when there is nothing to do until the next change.
+// After a Create or an Update it returns: the event of the write brings the key back. It returns nil
+// when there is nothing to do until the next change.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
