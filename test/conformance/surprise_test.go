@@ -118,3 +118,23 @@ func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
 	n.fooWhen("web", "is Ready again", isReady)
 	n.fewRequests(begin)
 }
+
+func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
+	behaviour(t, 15)
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 1))
+	begin := now(t)
+
+	n.kubectl("set", "resources", "deployment/web", "--limits=memory=8Mi", "--requests=memory=8Mi")
+	n.fooWhen("web", "reports the refusal", notReadyBecause("DeploymentRejected"))
+	n.kubectl("scale", "foo/web", "--replicas=2")
+	n.fooWhen("web", "reports the refusal again", notReadyBecause("DeploymentRejected"))
+	n.catchUp()
+	n.onlyWarning("web")
+	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+
+	n.kubectl("set", "resources", "deployment/web", "--limits=memory=32Mi")
+	n.fooWhen("web", "is Ready again", isReady)
+	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
+	n.fewRequests(begin)
+}
