@@ -51,12 +51,7 @@ var steps = rapid.Custom(func(t *rapid.T) step {
 
 // actions are what can happen, by name.
 var actions = map[string]func(*world, step){
-	"create a Foo": func(w *world, s step) {
-		w.fooCount++
-		foo := newFoo(s.foo, s.name, s.count())
-		foo.UID += "-" + types.UID(strconv.Itoa(w.fooCount))
-		w.ignore(w.h.fooTracker.Create(foosGVR, foo, namespace))
-	},
+	"create a Foo": func(w *world, s step) { w.createFoo(s) },
 	"scale a Foo": func(w *world, s step) {
 		w.changeFoo(s.foo, func(foo *v1alpha1.Foo) { foo.Spec.Replicas = s.count() })
 	},
@@ -88,6 +83,13 @@ var actions = map[string]func(*world, step){
 	"delete a Deployment": func(w *world, s step) {
 		w.ignore(w.h.kubeTracker.Delete(deploymentsGVR, namespace, s.name))
 	},
+	"delete a Deployment that no watch showed": func(w *world, s step) {
+		w.loseWatch("deployments")
+		w.ignore(w.h.kubeTracker.Delete(deploymentsGVR, namespace, s.name))
+		w.createFoo(s)
+		time.Sleep(time.Millisecond) // the controller creates the Deployment
+		w.ignore(w.h.kubeTracker.Delete(deploymentsGVR, namespace, s.name))
+	},
 	"collect garbage":                func(w *world, _ step) { w.collectGarbage() },
 	"roll out":                       func(w *world, _ step) { w.rollOut() },
 	"restart":                        func(w *world, _ step) { w.h.stop(); w.h.start() },
@@ -98,6 +100,14 @@ var actions = map[string]func(*world, step){
 	"lose the watch of Deployments":  func(w *world, _ step) { w.loseWatch("deployments") },
 	"break the watch of Foos":        func(w *world, _ step) { w.breakWatch("foos") },
 	"break the watch of Deployments": func(w *world, _ step) { w.breakWatch("deployments") },
+}
+
+// createFoo creates the Foo of s, with a UID that no other has.
+func (w *world) createFoo(s step) {
+	w.fooCount++
+	foo := newFoo(s.foo, s.name, s.count())
+	foo.UID += "-" + types.UID(strconv.Itoa(w.fooCount))
+	w.ignore(w.h.fooTracker.Create(foosGVR, foo, namespace))
 }
 
 // count returns the replicas as a Foo has them.
