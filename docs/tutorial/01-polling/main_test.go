@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,9 +12,27 @@ import (
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 )
 
+// output is what the program prints; it may be read while the program goes on.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // start runs the program, and returns what it prints.
-func start(l *lab.Lab) *strings.Builder {
-	out := &strings.Builder{}
+func start(l *lab.Lab) *output {
+	out := &output{}
 	l.Start(func(ctx context.Context) { _ = poll(ctx, l.Kube, out) })
 	time.Sleep(pollInterval / 2) // so the test acts between two polls
 	return out
