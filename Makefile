@@ -83,4 +83,6 @@ kubeconfig: ## print what to evaluate so that kubectl finds the local control pl
 	@hack/cluster kubeconfig $(CLUSTER)
 
 clean: ## stop all local control planes and delete everything that was built
-	@hack/cluster down dev && hack/cluster down test && hack/cluster down faults && rm -rf .local
+	@for name in dev test faults; do hack/cluster down $$name; done
+	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down docs
+	@rm -rf .local

@@ -24,7 +24,8 @@ type session struct {
 	terminals map[string]*terminal
 }
 
-// newSession makes the copy; its built tools and its control planes are those of the original.
+// newSession makes the copy. Its built tools are those of the original, but not the controller, which
+// a page may build from changed files.
 func newSession(t *testing.T) *session {
 	t.Helper()
 	original, err := filepath.Abs(root)
@@ -42,7 +43,8 @@ func newSession(t *testing.T) *session {
 	s.do(t, original, `rm -rf .local/docs && mkdir -p .local/docs &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
-	s.do(t, s.folder, `ln -s ../../.local .local && git init -q && git add -A &&
+	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
+		rm -f .local/bin/sample-controller && git init -q && git add -A &&
 		git -c user.name=docs -c user.email=docs@example.com commit -qm "The pages as they are"`)
 	t.Cleanup(func() { s.do(t, s.folder, "hack/cluster down docs") })
 	return s
