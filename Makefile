@@ -12,7 +12,7 @@ LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit
 IMAGE ?= example.com/sample-controller:$(VERSION)
 TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
-.PHONY: help demo test run build image unit generate verify docs mutants conformance faults histories fuzz
+.PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
 .PHONY: deploy undeploy cluster cluster-down kubeconfig clean
 
 help: ## list the targets
@@ -49,6 +49,7 @@ generate: ## generate code and CRD from pkg/apis
 verify: ## fail if anything generated is stale
 	hack/verify-codegen.sh
 
+.PHONY: docs
 docs: cluster ## rewrite the listings and the transcripts of all pages from what is so
 	go test ./docs/tutorial -update
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update

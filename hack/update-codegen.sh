@@ -14,6 +14,8 @@ version=v1alpha1
 api=$module/pkg/apis/$group/$version
 out=pkg/generated
 header=hack/boilerplate.go.txt
+# The plural is that of the resource, whatever the generators would make of the kind.
+plural=Foo:Foos
 
 gen() { # gen TOOL FLAGS...: one generator, with the flags that all of them take
   echo "$1"
@@ -28,12 +30,13 @@ gen register-gen --output-file zz_generated.register.go "$api"
 gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
   --output-pkg "$module/$out/applyconfiguration" "$api"
 gen client-gen --output-dir "$out/clientset" --output-pkg "$module/$out/clientset" \
-  --clientset-name versioned --input-base "$module/pkg/apis" --input "$group/$version" \
+  --plural-exceptions "$plural" --clientset-name versioned --input-base "$module/pkg/apis" --input "$group/$version" \
   --apply-configuration-package "$module/$out/applyconfiguration"
-gen lister-gen --output-dir "$out/listers" --output-pkg "$module/$out/listers" "$api"
+gen lister-gen --output-dir "$out/listers" --output-pkg "$module/$out/listers" \
+  --plural-exceptions "$plural" "$api"
 gen informer-gen --output-dir "$out/informers" --output-pkg "$module/$out/informers" \
   --versioned-clientset-package "$module/$out/clientset/versioned" \
-  --listers-package "$module/$out/listers" "$api"
+  --listers-package "$module/$out/listers" --plural-exceptions "$plural" "$api"
 
 echo controller-gen
 go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen

@@ -56,11 +56,11 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 func TestUnknownKindIsRefused(t *testing.T) {
 	behaviour(t, 12)
 	n := parallelNamespace(t)
-	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Fooo", 1)
+	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Nothing", 1)
 
 	output, err := kubectl(t, n.name, yaml, "create", "-f", "-")
 
-	const message = `no matches for kind "Fooo" in version "samplecontroller.k8s.io/v1alpha1"`
+	const message = `no matches for kind "Nothing" in version "samplecontroller.k8s.io/v1alpha1"`
 	if err == nil || !strings.Contains(output, message) {
 		t.Errorf("got %q, want it to contain %q", output, message)
 	}

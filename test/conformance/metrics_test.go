@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var footprintFoos = flag.Int("footprint-foos", 100, "how many Foos to measure the controller with")
+var memoryFoos = flag.Int("memory-foos", 100, "how many Foos to measure the controller with")
 
 // freeAddress returns an address that nobody listens on.
 func freeAddress(t *testing.T) string {
@@ -80,7 +80,7 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 }
 
 // With more Foos than by default, and -v, it measures what docs/production.md says.
-func TestFootprint(t *testing.T) {
+func TestMemoryOfFoos(t *testing.T) {
 	n := newNamespace(t)
 	address := freeAddress(t)
 	flags := "--namespace=" + n.name + " --metrics-bind-address=" + address
@@ -89,11 +89,11 @@ func TestFootprint(t *testing.T) {
 	report(t, "1 Foo", scrape(t, address))
 
 	begin := time.Now()
-	n.createFoos(*footprintFoos)
-	n.deploymentsSettle(*footprintFoos)
+	n.createFoos(*memoryFoos)
+	n.deploymentsSettle(*memoryFoos)
 	n.catchUp()
-	t.Logf("%d Foos created and synced in %.0fs", *footprintFoos, time.Since(begin).Seconds())
-	report(t, fmt.Sprintf("%d Foos", *footprintFoos), scrape(t, address))
+	t.Logf("%d Foos created and synced in %.0fs", *memoryFoos, time.Since(begin).Seconds())
+	report(t, fmt.Sprintf("%d Foos", *memoryFoos), scrape(t, address))
 	stopProgram(t, first)
 
 	begin = time.Now()

@@ -5,4 +5,5 @@
 //
 // +k8s:deepcopy-gen=package
 // +groupName=samplecontroller.k8s.io
+// +groupGoName=Samplecontroller
 package v1alpha1
