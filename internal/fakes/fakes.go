@@ -22,6 +22,7 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
@@ -41,17 +42,25 @@ type Clients struct {
 // to apply a status: https://github.com/kubernetes/kubernetes/issues/126850
 func New() Clients {
 	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}}
-	c.KubeTracker = useTracker(&c.Kube.Fake, kubescheme.Scheme)
-	c.FooTracker = useTracker(&c.Foo.Fake, fooscheme.Scheme)
+	foos := v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
+	c.KubeTracker = useTracker(&c.Kube.Fake, kubescheme.Scheme, nil)
+	c.FooTracker = useTracker(&c.Foo.Fake, fooscheme.Scheme,
+		map[schema.GroupVersionResource]schema.GroupVersionResource{
+			foos: guess(foos.GroupVersion().WithKind("Foo")),
+		})
 	return c
 }
 
-// useTracker makes client keep its objects in a new Tracker.
-func useTracker(client *clienttesting.Fake, scheme *runtime.Scheme) *Tracker {
+// useTracker makes client keep its objects in a new Tracker. Resources that the guesses name are
+// kept as what they are guessed to be.
+func useTracker(
+	client *clienttesting.Fake, scheme *runtime.Scheme,
+	guesses map[schema.GroupVersionResource]schema.GroupVersionResource,
+) *Tracker {
 	tracker := &Tracker{
-		ObjectTracker: clienttesting.NewFieldManagedObjectTracker(scheme,
-			serializer.NewCodecFactory(scheme).UniversalDecoder(),
-			managedfields.NewDeducedTypeConverter()),
+		ObjectTracker: plurals{guess: guesses, ObjectTracker: clienttesting.NewFieldManagedObjectTracker(
+			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder(),
+			managedfields.NewDeducedTypeConverter())},
 		versions: map[schema.GroupVersionResource]int{},
 	}
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
