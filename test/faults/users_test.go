@@ -152,11 +152,11 @@ func (u *users) deleteFoo(name string) func() error {
 
 // deleteOptions are those of a user, who may want to wait for what goes along.
 func (u *users) deleteOptions() metav1.DeleteOptions {
-	policy := metav1.DeletePropagationBackground
+	propagation := metav1.DeletePropagationBackground
 	if u.random.IntN(3) == 0 {
-		policy = metav1.DeletePropagationForeground
+		propagation = metav1.DeletePropagationForeground
 	}
-	return metav1.DeleteOptions{PropagationPolicy: &policy}
+	return metav1.DeleteOptions{PropagationPolicy: &propagation}
 }
 
 // deleteDeployment returns what deletes a Deployment if it is there.
