@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	forkSome = flag.Bool("fork", false, "fork two kinds, and run the forks' tests; takes minutes")
+	forkAll  = flag.Bool("fork-all", false, "fork all kinds that are not refused; takes longer")
+)
+
+// at does a command in a folder, and fails the test if it fails.
+func at(t *testing.T, folder, command string) string {
+	t.Helper()
+	printed, err := output(t.Context(), folder, "bash", "-c", command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return printed
+}
+
+// forkInto makes a fork in a new folder.
+func forkInto(t *testing.T, values map[string]string) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "fork")
+	values["dir"] = folder
+	if err := run(t.Context(), ".", arguments(values), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestForkedRepositoriesWork(t *testing.T) {
+	if !*forkSome {
+		t.Skip("with -fork only: it takes minutes")
+	}
+	tests := map[string]map[string]string{
+		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
+			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator"},
+		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
+			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
+	}
+	for kind, values := range tests {
+		t.Run(kind, func(t *testing.T) {
+			folder := forkInto(t, values)
+			speaksOfItself(t, folder)
+			leadsSomewhere(t, folder)
+			at(t, folder, "go test ./...")
+			at(t, folder, "hack/verify-codegen.sh")
+			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
+			t.Cleanup(func() { _, _ = output(context.Background(), folder, "hack/cluster", "down", "fork") })
+			at(t, folder, `hack/cluster up fork && make -s build &&
+				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
+				go -C test test ./conformance -v \
+				-run "^(TestExample.*Works|TestScaled.*|TestDeletedDeploymentComesBack)$" |
+				tee /dev/stderr | awk '/^--- PASS/ {n++} END {exit n != 3}'`)
+			knowsBuiltinNames(t, folder)
+		})
+	}
+}
+
+// speaksOfItself is a search that shares nothing with the program's own. What it lets pass is
+// Kubernetes' words, in what the generators write.
+func speaksOfItself(t *testing.T, folder string) {
+	t.Helper()
+	found := at(t, folder, `git grep -n -i -e foo -e sample-\\?controller -e example.com/sample \
+		-e tutorial -e forking -e changelog -e api-approved -- ':!*.sum' |
+		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' || :`)
+	if found != "" {
+		t.Errorf("old names:\n%s", found)
+	}
+}
+
+// leadsSomewhere looks at the links in all pages, and at the files that they name in code.
+func leadsSomewhere(t *testing.T, folder string) {
+	t.Helper()
+	for file := range strings.Lines(at(t, folder, "git ls-files '*.md'")) {
+		file = strings.TrimSpace(file)
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
+			to := filepath.Join(folder, path.Dir(file), target[1])
+			if _, err := os.Stat(to); err != nil && !strings.Contains(target[1], "://") {
+				t.Errorf("%s: %s leads nowhere", file, target[1])
+			}
+		}
+	}
+}
+
+// knowsBuiltinNames asks a control plane whether builtin.txt is complete.
+func knowsBuiltinNames(t *testing.T, folder string) {
+	t.Helper()
+	served := at(t, folder, `.local/bin/kubectl --kubeconfig .local/clusters/fork/kubeconfig.yaml \
+		--cache-dir .local/cache api-resources --no-headers | grep -v acme.dev`)
+	known, groups := builtinNames(), builtinGroups()
+	for line := range strings.Lines(served) {
+		fields := strings.Fields(line)
+		version := len(fields) - 3 // before it may be short names, after it namespaced and kind
+		names := append(strings.Split(strings.Join(fields[1:version], ""), ","), fields[0],
+			strings.ToLower(fields[version+2]))
+		for _, name := range names {
+			if name != "" && !known[name] {
+				t.Errorf("%s is missing in builtin.txt: %s", name, line)
+			}
+		}
+		group, _, _ := strings.Cut(fields[version], "/")
+		if strings.Contains(group, ".") && !groups[group] {
+			t.Errorf("group %s is missing in builtin.txt", group)
+		}
+	}
+}
+
+func TestAllKindsBuild(t *testing.T) {
+	if !*forkAll {
+		t.Skip("with -fork-all only: it takes many minutes")
+	}
+	for _, test := range kinds {
+		if test.refused != "" {
+			continue
+		}
+		t.Run(test.kind, func(t *testing.T) {
+			at(t, forkInto(t, map[string]string{"kind": test.kind, "module": "github.com/acme/things",
+				"group": "things.acme.dev", "version": "v1"}), "go test ./... >/dev/null")
+		})
+	}
+	for _, group := range []string{"time", "cache", "apps", "main", "v1", "foo", "a-b", "errors"} {
+		t.Run(group, func(t *testing.T) {
+			at(t, forkInto(t, map[string]string{"kind": "Person", "plural": "people",
+				"module": "acme.dev/" + group, "group": group + ".acme.dev"}), "go test ./... >/dev/null")
+		})
+	}
+}
+
+// TestNothingStaysBehindAFailure: this fork has no generator, and fails after it was written.
+func TestNothingStaysBehindAFailure(t *testing.T) {
+	folder := t.TempDir()
+	dir := filepath.Join(folder, "new")
+	f := &fork{from: &repository{root: folder}, files: map[string]string{"a": "b"},
+		modes: map[string]os.FileMode{"a": 0o644}, progress: io.Discard}
+	for _, exists := range []bool{false, true} {
+		if exists {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := f.create(t.Context(), dir)
+		if err == nil || !strings.Contains(err.Error(), "generating code") {
+			t.Errorf("got %v, want that code cannot be generated", err)
+		}
+		entries, err := os.ReadDir(folder)
+		if err != nil || exists && len(entries) != 1 || !exists && len(entries) != 0 {
+			t.Errorf("left behind: %v (%v)", entries, err)
+		}
+	}
+}

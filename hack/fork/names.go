@@ -1,0 +1,172 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// names are what a controller and its resource are called. Of the kind, the lower-case forms are
+// all lower case wherever they stand, in Go identifiers as in the names of objects: so a word is
+// spelled the same in code, in a string that holds code, and in YAML.
+type names struct {
+	module, group, version string
+	pkg                    string // the group in Go: the first part of its name, without hyphens
+	kind, plural           string // Foo, Foos
+	short                  string // for kubectl
+	name                   string // of the controller
+}
+
+// lower returns the kind and its plural, as the resource is called.
+func (n names) lower() (kind, plural string) {
+	return strings.ToLower(n.kind), strings.ToLower(n.plural)
+}
+
+// protected reports whether the group is one that only Kubernetes' own API may use.
+func (n names) protected() bool {
+	return strings.HasSuffix(n.group, ".k8s.io") || strings.HasSuffix(n.group, ".kubernetes.io")
+}
+
+// goPlural is the plural that the generators would make: Name in namer/plural_namer.go of
+// k8s.io/gengo/v2. They are told it nevertheless, see hack/update-codegen.sh.
+func goPlural(kind string) string {
+	last, before := kind[len(kind)-1], kind[max(0, len(kind)-2)]
+	switch {
+	case len(kind) < 2:
+		return kind
+	case strings.IndexByte("sxz", last) >= 0, last == 'h' && (before == 'c' || before == 's'):
+		return kind + "es"
+	case last == 'y' && strings.IndexByte("bcdfghjklmnpqrstvwxyz", before) >= 0:
+		return kind[:len(kind)-1] + "ies"
+	case last == 'e' && before == 'f':
+		return kind[:len(kind)-2] + "ves"
+	case last == 'f':
+		return kind[:len(kind)-1] + "ves"
+	}
+	return kind + "s"
+}
+
+// pluralLike returns a plural in Go that is the resource's in lower case: People for a Person.
+func pluralLike(kind, resource string) string {
+	if usual := goPlural(kind); strings.ToLower(usual) == resource {
+		return usual
+	}
+	same := 0
+	for same < min(len(kind), len(resource)) && strings.ToLower(kind)[same] == resource[same] {
+		same++
+	}
+	goName := kind[:same] + resource[same:]
+	return strings.ToUpper(goName[:1]) + goName[1:]
+}
+
+// builtin is what kubectl calls the resources of Kubernetes itself: plural, short names, kind and
+// group. Who asks for a node gets Kubernetes' Node, whatever other API has one. A test compares it
+// with a control plane.
+//
+//go:embed builtin.txt
+var builtin string
+
+// builtinNames are the words by which kubectl finds a resource of Kubernetes.
+func builtinNames() map[string]bool {
+	taken := map[string]bool{}
+	for line := range strings.Lines(builtin) {
+		fields := strings.Fields(line)
+		taken[fields[0]] = true
+		taken[strings.ToLower(fields[2])] = true
+		for short := range strings.SplitSeq(fields[1], ",") {
+			taken[short] = true
+		}
+	}
+	return taken
+}
+
+// builtinGroups are the groups of Kubernetes' own API.
+func builtinGroups() map[string]bool {
+	groups := map[string]bool{}
+	for line := range strings.Lines(builtin) {
+		groups[strings.Fields(line)[3]] = true
+	}
+	return groups
+}
+
+// shortName is the initials of a kind of several words, or else its shortest beginning of two
+// letters or more that is no other resource's name.
+func shortName(kind string) string {
+	initials := ""
+	letters := []rune(kind)
+	for i, letter := range letters {
+		after := i+1 == len(letters) || !unicode.IsLower(letters[i+1])
+		inAcronym := i > 0 && unicode.IsUpper(letters[i-1]) && after
+		if unicode.IsUpper(letter) && !inAcronym {
+			initials += string(unicode.ToLower(letter))
+		}
+	}
+	taken := builtinNames()
+	if len(initials) > 1 && !taken[initials] {
+		return initials
+	}
+	lower := strings.ToLower(kind)
+	n := min(2, len(lower))
+	for n < len(lower) && taken[lower[:n]] {
+		n++
+	}
+	return lower[:n]
+}
+
+// find returns the one group of a pattern that a file must have once.
+func find(root, file, pattern string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return "", err
+	}
+	found := regexp.MustCompile("(?m)"+pattern).FindAllStringSubmatch(string(text), -1)
+	if len(found) != 1 {
+		return "", fmt.Errorf("%s has %d lines that match %s, want 1", file, len(found), pattern)
+	}
+	return found[0][1], nil
+}
+
+// readNames finds out how everything in the repository is called.
+func readNames(root string) (names, error) {
+	docs, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/*/doc.go"))
+	if err != nil || len(docs) != 1 {
+		return names{}, fmt.Errorf("%d files match pkg/apis/*/*/doc.go, want 1 (%v)", len(docs), err)
+	}
+	doc, err := filepath.Rel(root, docs[0])
+	if err != nil {
+		return names{}, err
+	}
+	doc = filepath.ToSlash(doc)
+	types := path.Join(path.Dir(doc), "types.go")
+	var n names
+	var resource string
+	var problems []error
+	for _, source := range []struct {
+		to            *string
+		file, pattern string
+	}{
+		{&n.module, "go.mod", `^module (\S+)$`},
+		{&n.group, doc, `^// \+groupName=(\S+)$`},
+		{&n.kind, types, `\+genclient\n(?://.*\n)*type (\w+) struct`},
+		{&resource, types, `\+kubebuilder:resource:.*\bpath=(\w+)`},
+		{&n.short, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`},
+		{&n.name, "controller.go", `\bcontrollerName\s*=\s*"(.*)"$`},
+	} {
+		value, err := find(root, source.file, source.pattern)
+		problems = append(problems, err)
+		*source.to = value
+	}
+	if err := errors.Join(problems...); err != nil {
+		return names{}, err
+	}
+	n.version = path.Base(path.Dir(doc))
+	n.pkg = path.Base(path.Dir(path.Dir(doc)))
+	n.plural = pluralLike(n.kind, resource)
+	return n, nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// old are the names of this repository, as long as it has them.
+var old = names{
+	module: "example.com/sample-controller", group: "samplecontroller.k8s.io",
+	pkg: "samplecontroller", version: "v1alpha1", kind: "Foo", plural: "Foos", short: "fo",
+	name: "sample-controller",
+}
+
+// namesOf returns the names of a fork of that kind.
+func namesOf(t *testing.T, kind, resource string) names {
+	t.Helper()
+	n, err := checkNames(names{module: "github.com/acme/things", group: "things.acme.dev",
+		version: "v1beta1", kind: kind}, resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNamesAreReadFromTheRepository(t *testing.T) {
+	if n, err := readNames("../.."); err != nil || n != old {
+		t.Errorf("got %+v (%v), want %+v", n, err, old)
+	}
+	if _, err := readNames(t.TempDir()); err == nil {
+		t.Error("an empty folder has names")
+	}
+}
+
+func TestNamesFollowFromTheKind(t *testing.T) {
+	tests := []struct{ kind, resource, plural, wantResource, short, name string }{
+		{"Widget", "", "Widgets", "widgets", "wi", "widget-controller"},
+		{"DNSRecord", "", "DNSRecords", "dnsrecords", "dr", "dnsrecord-controller"},
+		{"Policy", "", "Policies", "policies", "pol", "policy-controller"},
+		{"FooBar", "", "FooBars", "foobars", "fb", "foobar-controller"},
+		{"Food", "", "Foods", "foods", "fo", "food-controller"},
+		{"Person", "people", "People", "people", "pe", "person-controller"},
+		{"Bus", "", "Buses", "buses", "bu", "bus-controller"},
+		{"NetShelf", "", "NetShelves", "netshelves", "ne", "netshelf-controller"}, // not ns
+		{"HTTPKey", "", "HTTPKeys", "httpkeys", "hk", "httpkey-controller"},
+		{"Api2Wish", "", "Api2Wishes", "api2wishes", "aw", "api2wish-controller"},
+		{"DNSRecord", "dnsrecordset", "DNSRecordset", "dnsrecordset", "dr", "dnsrecord-controller"},
+	}
+	for _, test := range tests {
+		n := namesOf(t, test.kind, test.resource)
+		_, resource := n.lower()
+		got := []string{n.plural, resource, n.short, n.name}
+		want := []string{test.plural, test.wantResource, test.short, test.name}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s %s: got %q, want %q", test.kind, test.resource, got, want)
+		}
+	}
+}
+
+// What is expected is what k8s.io/gengo/v2/namer's plural namer returned for these.
+func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Foo": "Foos", "Box": "Boxes", "Quiz": "Quizes", "Class": "Classes", "Gateway": "Gateways",
+		"Registry": "Registries", "Branch": "Branches", "Wish": "Wishes", "Graph": "Graphs",
+		"Knife": "Knives", "Wolf": "Wolves", "Cache": "Caches", "Endpoints": "Endpointses", "X": "X",
+	} {
+		if got := goPlural(kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}
+
+// The rest, short names above all, is compared with a control plane: TestForkedRepositoriesWork.
+func TestBuiltinNamesAreThoseOfClientGo(t *testing.T) {
+	known, groups := builtinNames(), builtinGroups()
+	notServed := map[string]bool{"APIGroup": true, "Eviction": true} // alone, or by default
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		isResource := scheme.Scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if !isResource || strings.Contains(gvk.Version, "alpha") ||
+			strings.Contains(gvk.Version, "beta") || notServed[gvk.Kind] {
+			continue
+		}
+		if strings.Contains(gvk.Group, ".") && !groups[gvk.Group] {
+			t.Errorf("group %s is missing in builtin.txt", gvk.Group)
+		}
+		if !known[strings.ToLower(gvk.Kind)] {
+			t.Errorf("kind %s is missing in builtin.txt", gvk.Kind)
+		}
+	}
+}
+
+func TestPagesOfAForkNameWhatThereIs(t *testing.T) {
+	var code strings.Builder
+	goFiles, err := filepath.Glob("../../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	goFiles = append(goFiles, "../../pkg/apis/samplecontroller/v1alpha1/types.go")
+	for _, file := range goFiles {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(text)
+	}
+	quoted := regexp.MustCompile("`([A-Za-z][\\w./-]*)`")
+	for _, page := range []string{"README.md.tmpl", "NEXT.md.tmpl"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
+			_, err := os.Stat(filepath.Join("../..", match[1]))
+			_, besideTest := os.Stat(filepath.Join("../../test/conformance", match[1]))
+			isWord := regexp.MustCompile(`\b` + regexp.QuoteMeta(match[1]) + `\b`).MatchString
+			if err != nil && besideTest != nil && !isWord(code.String()) {
+				t.Errorf("%s: there is no %s", page, match[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"go/format"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// word is an old name and what becomes of it. fits says whether it is one between these texts.
+type word struct {
+	old, new string
+	kind     bool // a name of the kind, which may have an article
+	fits     func(before, after string) bool
+}
+
+// renamer renames everything in one pass, so that nothing is renamed that is new already: Foo may
+// become FooBar.
+type renamer struct {
+	words []word // the longest first
+	image string // the module path, as a registry accepts it
+}
+
+// newRenamer returns the renamer from one controller's names to another's. The aliases are those
+// under which Go files import packages: in fooscheme, only they tell where the kind ends.
+func newRenamer(old, new names, aliases []string) *renamer {
+	anything := func(string, string) bool { return true }
+	oldKind, oldPlural := old.lower()
+	newKind, newPlural := new.lower()
+	r := &renamer{image: strings.ToLower(new.module), words: []word{
+		{old: old.module, new: new.module, fits: wholePath},
+		{old: old.group, new: new.group, fits: wholeGroup},
+		{old: old.name, new: new.name, fits: anything},
+		{old: old.pkg, new: new.pkg, fits: anything},
+		{old: initial(old.pkg), new: initial(new.pkg), fits: anything},
+		{old: old.version, new: new.version, fits: versionOf(old)},
+		{old: initial(old.version), new: initial(new.version), fits: noVersionGoesOn},
+		{old: "shortName=" + old.short, new: "shortName=" + new.short, fits: wordEnds},
+		{old: old.plural, new: new.plural, kind: true, fits: wordEnds},
+		{old: old.kind, new: new.kind, kind: true, fits: wordEnds},
+		{old: oldPlural, new: newPlural, kind: true, fits: wholeWord},
+		{old: oldKind, new: newKind, kind: true, fits: wholeWord},
+	}}
+	for _, alias := range aliases {
+		if rest, ok := strings.CutPrefix(alias, oldKind); ok && rest != "" && alias != oldPlural {
+			r.words = append(r.words, word{old: alias, new: newKind + rest, fits: wholeWord})
+		}
+	}
+	slices.SortStableFunc(r.words, func(a, b word) int { return len(b.old) - len(a.old) })
+	return r
+}
+
+// initial returns the text with an upper-case initial.
+func initial(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// lastRune and firstRune return what stands beside a word, 0 if nothing does.
+func lastRune(text string) rune {
+	for i := len(text) - 1; i >= 0 && i >= len(text)-4; i-- {
+		if text[i] < 0x80 || text[i] >= 0xc0 { // where a character begins
+			return firstRune(text[i:])
+		}
+	}
+	return 0
+}
+
+func firstRune(text string) rune {
+	for _, r := range text {
+		return r
+	}
+	return 0
+}
+
+// wordEnds reports that the word is not the beginning of a longer one.
+func wordEnds(_, after string) bool { return !unicode.IsLower(firstRune(after)) }
+
+// wholeWord also reports that it is not the end of one. In a capital letter, another word begins.
+func wholeWord(before, after string) bool {
+	return !unicode.IsLetter(lastRune(before)) && wordEnds(before, after)
+}
+
+func partOfName(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' }
+
+func wholePath(before, after string) bool {
+	return !partOfName(lastRune(before)) && lastRune(before) != '.' && !partOfName(firstRune(after))
+}
+
+// wholeGroup lets a dot stand before the group: foos.samplecontroller.k8s.io is our CRD.
+func wholeGroup(before, after string) bool {
+	return !partOfName(lastRune(before)) && !partOfName(firstRune(after))
+}
+
+func noVersionGoesOn(_, after string) bool {
+	return !unicode.IsDigit(firstRune(after)) && !unicode.IsLower(firstRune(after))
+}
+
+// versionOf recognizes the version of our API. What follows a slash is ours if our group or our
+// package stands before that, and otherwise another API's: config.kwok.x-k8s.io/v1alpha1.
+func versionOf(n names) func(before, after string) bool {
+	owner := regexp.MustCompile(`([\w.-]+)/$`)
+	return func(before, after string) bool {
+		if partOfName(lastRune(before)) || !noVersionGoesOn(before, after) {
+			return false
+		}
+		found := owner.FindStringSubmatch(before[max(0, len(before)-300):])
+		return found == nil || found[1] == n.group || found[1] == n.pkg
+	}
+}
+
+// rename renames what a file says, or a path if file is "".
+func (r *renamer) rename(file, text string) string {
+	var renamed []byte
+	done := 0
+	for i := 0; i < len(text); {
+		w := r.wordAt(text, i)
+		if w == nil {
+			i++
+			continue
+		}
+		renamed = append(renamed, text[done:i]...)
+		if w.kind && needsN(text[:i], w.new) {
+			renamed = slices.Insert(renamed, len(bytes.TrimRight(renamed, spacing)), 'n')
+		}
+		done = i + len(w.old)
+		if r.isImage(file, w, text[done:]) {
+			renamed = append(renamed, r.image...)
+		} else {
+			renamed = append(renamed, w.new...)
+		}
+		i = done
+	}
+	return string(renamed) + text[done:]
+}
+
+// wordAt returns the word that begins at this place.
+func (r *renamer) wordAt(text string, i int) *word {
+	for k := range r.words {
+		w := &r.words[k]
+		if strings.HasPrefix(text[i:], w.old) && w.fits(text[:i], text[i+len(w.old):]) {
+			return w
+		}
+	}
+	return nil
+}
+
+// isImage reports whether the module path stands for the image, whose name is lower case.
+func (r *renamer) isImage(file string, w *word, after string) bool {
+	if strings.ToLower(w.new) != r.image {
+		return false
+	}
+	code := slices.Contains([]string{".go", ".mod", ".sum"}, path.Ext(file))
+	return !code || strings.HasPrefix(after, ":")
+}
+
+// spacing is what may stand between an article and a kind: also the end of a line of a comment.
+const spacing = " \n\t/#`*"
+
+// needsN reports whether the "a" before a kind has to become "an".
+func needsN(before, kind string) bool {
+	said := strings.TrimRight(before, spacing)
+	return strings.Contains("AEIOaeio", kind[:1]) &&
+		strings.ContainsAny(before[len(said):], " \n") &&
+		(strings.HasSuffix(said, "a") || strings.HasSuffix(said, "A")) &&
+		!partOfName(lastRune(said[:len(said)-1]))
+}
+
+// renameFile renames what a file says, and puts Go code in order again.
+func (r *renamer) renameFile(file, text string) (string, error) {
+	text = r.rename(file, text)
+	if path.Ext(file) != ".go" {
+		return text, nil
+	}
+	formatted, err := format.Source([]byte(text))
+	return string(formatted), err
+}

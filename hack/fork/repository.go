@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// repository is what is forked, as it is in the working tree.
+type repository struct {
+	root  string
+	names names
+	files map[string]string // what git knows, path to text
+	modes map[string]os.FileMode
+}
+
+// command returns a command in a folder. What git tells its hooks is not for other repositories.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = dir
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "GIT_DIR=") && !strings.HasPrefix(variable, "GIT_INDEX_FILE=") &&
+			!strings.HasPrefix(variable, "GIT_WORK_TREE=") {
+			c.Env = append(c.Env, variable)
+		}
+	}
+	return c
+}
+
+// output runs a command and returns what it prints, without the end of the last line.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	c := command(ctx, dir, name, args...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err,
+			stdout.String(), stderr.String())
+	}
+	return strings.TrimRight(stdout.String(), "\n"), nil
+}
+
+// openRepository reads the repository that the folder is in.
+func openRepository(ctx context.Context, dir string) (*repository, error) {
+	root, err := output(ctx, dir, "git", "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, err
+	}
+	r, err := readFiles(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	if r.names, err = readNames(root); err != nil {
+		return nil, fmt.Errorf("finding out what is called how: %w", err)
+	}
+	return r, nil
+}
+
+// readFiles reads what git knows in a repository.
+func readFiles(ctx context.Context, root string) (*repository, error) {
+	r := &repository{root: root, files: map[string]string{}, modes: map[string]os.FileMode{}}
+	list, err := output(ctx, root, "git", "ls-files", "-z")
+	if err != nil {
+		return nil, err
+	}
+	for file := range strings.SplitSeq(strings.TrimRight(list, "\x00"), "\x00") {
+		if err := r.read(file); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// read reads one file.
+func (r *repository) read(file string) error {
+	full := filepath.Join(r.root, file)
+	info, err := os.Lstat(full)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // deleted in the working tree
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file, and this program does not know what to make of it", file)
+	}
+	text, err := os.ReadFile(full)
+	r.files[file], r.modes[file] = string(text), info.Mode().Perm()
+	return err
+}
+
+// version says which state of the repository is forked.
+func (r *repository) version(ctx context.Context) (string, error) {
+	commit, err := output(ctx, r.root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return "", err
+	}
+	changed, err := output(ctx, r.root, "git", "status", "--porcelain", "--untracked-files=no")
+	if changed != "" {
+		commit += " with changes that are not committed"
+	}
+	return commit, err
+}
+
+// templates are the pages that speak of a fork in this repository's names.
+const templates = "hack/fork/"
+
+// kept returns the files that a fork has, in the old names: without what is about this project,
+// without what is generated, and with pages of its own.
+func (r *repository) kept(protected bool) map[string]string {
+	drop := func(file string) func(string) bool {
+		return func(unit string) bool {
+			return mention(file, unit) != "" || !protected && strings.Contains(unit, approval)
+		}
+	}
+	kept := map[string]string{}
+	for file, text := range r.files {
+		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, templates), ".tmpl")
+		switch {
+		case isTemplate:
+			kept[page] = text
+		case isLeftOut(file) || isGenerated(text):
+		case r.files[templates+file+".tmpl"] != "":
+		default:
+			kept[file] = withoutUnits(file, text, drop(file))
+			if !protected {
+				kept[file] = withoutApproval(file, kept[file])
+			}
+		}
+	}
+	return kept
+}

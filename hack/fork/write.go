@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// fork is a repository that is about to be written.
+type fork struct {
+	from     *repository
+	names    names
+	files    map[string]string
+	modes    map[string]os.FileMode
+	command  []string // with which it is made
+	progress io.Writer
+}
+
+// newFork renames everything, and refuses names with which it would not work.
+func newFork(from *repository, to names) (*fork, error) {
+	f := &fork{from: from, names: to, files: map[string]string{}, modes: map[string]os.FileMode{}}
+	kept := from.kept(to.protected())
+	err := errors.Join(unclean(mentions(kept, to.protected())),
+		checkNotInScripts(kept, to.name, from.names.name))
+	if err != nil {
+		return nil, err
+	}
+	packages, aliases, err := parseAll(kept)
+	if err != nil {
+		return nil, err
+	}
+	// Versions may meet: every API has a V1.
+	onlyKind := from.names
+	onlyKind.kind, onlyKind.plural = to.kind, to.plural
+	kindRenamer := newRenamer(from.names, onlyKind, aliases)
+	for _, folder := range sortedKeys(packages) {
+		if err := packages[folder].checkCollisions(kindRenamer, to.kind); err != nil {
+			return nil, err
+		}
+	}
+	r := newRenamer(from.names, to, aliases)
+	for _, file := range sortedKeys(kept) {
+		renamed := r.rename("", file)
+		if f.files[renamed] != "" {
+			return nil, fmt.Errorf("two files would be called %s; choose other names", renamed)
+		}
+		if f.files[renamed], err = r.renameFile(file, kept[file]); err != nil {
+			return nil, fmt.Errorf("renaming what is in %s: %w", file, err)
+		}
+		f.modes[renamed] = from.modes[file]
+		if f.modes[renamed] == 0 { // a page of the fork's own
+			f.modes[renamed] = 0o644
+		}
+	}
+	return f, unclean(leftovers(f.files, from.names, to))
+}
+
+// create makes the fork beside its place, and puts it there when everything is right.
+func (f *fork) create(ctx context.Context, dir string) (err error) {
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	work := filepath.Join(temporary, filepath.Base(dir))
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, string) error
+	}{
+		{fmt.Sprintf("writing %d files", len(f.files)), f.write},
+		{"generating code", f.generate},
+		{"go vet ./... in . and test", f.vet},
+		{"the first commit", f.commit},
+	} {
+		fmt.Fprintf(f.progress, "fork: %s\n", step.what)
+		if err := step.do(ctx, work); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	// An empty folder gives way; one with something in it, which was written meanwhile, does not.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(work, dir)
+}
+
+// write writes the files, and borrows the tools.
+func (f *fork) write(_ context.Context, dir string) error {
+	for file, text := range f.files {
+		full := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(full, []byte(text), f.modes[file]); err != nil {
+			return err
+		}
+	}
+	return f.borrowTools(dir)
+}
+
+// borrowTools saves the fork minutes: it builds the same tools, and their stamp, which comes along,
+// says so. Links do no harm: who builds a tool anew makes a new file.
+func (f *fork) borrowTools(dir string) error {
+	const bin = ".local/bin"
+	if _, err := os.Stat(filepath.Join(f.from.root, bin, "stamp")); err != nil {
+		return nil // nothing was built, or not all of it
+	}
+	tools, err := os.ReadDir(filepath.Join(f.from.root, bin))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, bin), 0o755); err != nil {
+		return err
+	}
+	for _, tool := range tools {
+		if tool.Name() == f.from.names.name || !tool.Type().IsRegular() {
+			continue
+		}
+		from := filepath.Join(f.from.root, bin, tool.Name())
+		to := filepath.Join(dir, bin, tool.Name())
+		if os.Link(from, to) == nil {
+			continue
+		}
+		if err := copyFile(from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a program to another file system, where it cannot be linked.
+func copyFile(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
+
+func (f *fork) generate(ctx context.Context, dir string) error {
+	_, err := output(ctx, dir, filepath.Join(dir, "hack/update-codegen.sh"))
+	return err
+}
+
+func (f *fork) vet(ctx context.Context, dir string) error {
+	for _, module := range []string{".", "test"} {
+		if _, err := output(ctx, dir, "go", "-C", module, "vet", "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit makes the fork a repository of its own, after a last look at all that is in it. Its
+// message is for those who take over later improvements: they need the version and the command.
+func (f *fork) commit(ctx context.Context, dir string) error {
+	version, err := f.from.version(ctx)
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("Fork %s\n\nIt was made from %s, commit\n%s, by\n\n    %s\n",
+		f.names.kind, f.from.names.module, version, strings.Join(f.command, " "))
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}} {
+		if _, err := output(ctx, dir, "git", args...); err != nil {
+			return err
+		}
+	}
+	made, err := readFiles(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := unclean(leftovers(made.files, f.from.names, f.names)); err != nil {
+		return err
+	}
+	// Neither hooks nor a signature that someone has to type a password for.
+	args := []string{"-c", "commit.gpgSign=false", "commit", "-q", "--no-verify", "-m", message}
+	if _, err := output(ctx, dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil {
+		args = append([]string{"-c", "user.name=" + f.names.name,
+			"-c", "user.email=" + f.names.name + "@localhost"}, args...)
+	}
+	_, err = output(ctx, dir, "git", args...)
+	return err
+}
