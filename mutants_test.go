@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,7 @@ import (
 var runMutants = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
 
 // mutants are small changes that break the controller, each with the test that must notice. In
-// file, the one place that reads old is made to read new.
+// file, the one place that reads old, but for spaces and ends of lines, is made to read new.
 var mutants = []struct{ name, file, old, new, test string }{
 	{"another image", "deployment.go", "container.Image = containerImage", `container.Image = "other"`,
 		"TestChangedDeploymentIsRepaired"},
@@ -207,20 +208,30 @@ func TestMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := strings.Count(string(source), mutant.old); n != 1 {
+			old := anySpacing(mutant.old)
+			if n := len(old.FindAllIndex(source, -1)); n != 1 {
 				t.Fatalf("%s has %d places that read %q, want 1", mutant.file, n, mutant.old)
 			}
 			if *runMutants {
 				t.Parallel()
-				changed := strings.Replace(string(source), mutant.old, mutant.new, 1)
+				changed := old.ReplaceAllLiteral(source, []byte(mutant.new))
 				killMutant(t, mutant.file, changed, mutant.test)
 			}
 		})
 	}
 }
 
+// anySpacing matches code however gofmt breaks its lines, which depends on how long the names are.
+func anySpacing(code string) *regexp.Regexp {
+	words := strings.Fields(code)
+	for i := range words {
+		words[i] = regexp.QuoteMeta(words[i])
+	}
+	return regexp.MustCompile(strings.Join(words, `\s+`))
+}
+
 // killMutant runs one test with file replaced by changed, and expects it to fail.
-func killMutant(t *testing.T, file, changed, test string) {
+func killMutant(t *testing.T, file string, changed []byte, test string) {
 	t.Helper()
 	dir := t.TempDir()
 	mutated := filepath.Join(dir, file)
@@ -234,7 +245,7 @@ func killMutant(t *testing.T, file, changed, test string) {
 	}
 	overlayFile := filepath.Join(dir, "overlay.json")
 	err = errors.Join(
-		os.WriteFile(mutated, []byte(changed), 0o600), os.WriteFile(overlayFile, overlay, 0o600))
+		os.WriteFile(mutated, changed, 0o600), os.WriteFile(overlayFile, overlay, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

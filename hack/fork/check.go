@@ -15,7 +15,7 @@ import (
 var (
 	dnsLabel      = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	kubeVersion   = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
-	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // a label is KIND-uid
 	lowerWord     = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
 	pathElement   = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
 	majorVersion  = regexp.MustCompile(`^v[0-9]+$`)
@@ -117,7 +117,7 @@ func checkKind(kind string) error {
 	case kind == "":
 		return errors.New("--kind is missing; write the name of your resource, like Widget")
 	case !camelCase.MatchString(kind):
-		return fmt.Errorf("--kind %q: write an upper-case letter, and then up to 62 letters and "+
+		return fmt.Errorf("--kind %q: write an upper-case letter, and then up to 49 letters and "+
 			"digits, like Widget or DNSRecord", kind)
 	case builtinNames()[strings.ToLower(kind)]:
 		return fmt.Errorf("--kind %s: kubectl knows Kubernetes' own by that name; choose another, "+

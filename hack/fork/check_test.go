@@ -40,7 +40,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"kind", "widget", "write an upper-case letter"},
 		{"kind", "Wid-get", "write an upper-case letter"},
 		{"kind", "Größe", "write an upper-case letter"},
-		{"kind", "W" + long, "write an upper-case letter"},
+		{"kind", "W" + long[:50], "write an upper-case letter"},
 		{"kind", "Deployment", "kubectl knows Kubernetes' own by that name; choose another"},
 		{"kind", "Svc", "kubectl knows Kubernetes' own by that name"},
 		{"kind", "Func", "foo in writes.go would become func, which is a keyword of Go; choose another"},

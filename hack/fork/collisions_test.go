@@ -21,7 +21,7 @@ var kinds = []struct{ kind, refused string }{
 	{"Foo", ""}, {"FooBar", ""}, {"Food", ""}, {"Footprint", ""}, {"Widget", ""}, {"DNSRecord", ""},
 	{"Policy", ""}, {"Bus", ""}, {"Series", ""}, {"Addon", ""}, {"Sample", ""}, {"Example", ""},
 	{"Web", ""}, {"Tutorial", ""}, {"Ox", ""}, {"Gateway", ""}, {"WorkloadDeploymentList", ""},
-	{"W" + strings.Repeat("idget", 12) + "s1", ""}, // the longest
+	{"W" + strings.Repeat("idget", 9) + "size", ""}, // the longest
 }
 
 // thisRepository opens it, if it is one: who downloaded the files alone cannot fork.
