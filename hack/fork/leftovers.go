@@ -67,7 +67,7 @@ func leftover(line string, generated bool, old, new names) string {
 	newKind, newPlural := new.lower()
 	oldKind, _ := old.lower()
 	if generated {
-		for _, name := range byLength(new.kind, new.plural) {
+		for _, name := range byLength(new.kind, new.plural, initial(new.pkg)) {
 			line = strings.ReplaceAll(line, name, "\x00")
 		}
 		if strings.Contains(line, old.kind) {
