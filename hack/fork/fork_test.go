@@ -162,3 +162,16 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 		}
 	}
 }
+
+func TestSameNamesChangeNothing(t *testing.T) {
+	from := thisRepository(t)
+	f, err := newFork(from, from.names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range from.kept(from.names.protected()) {
+		if f.files[file] != text {
+			t.Errorf("%s is not the same", file)
+		}
+	}
+}
