@@ -93,11 +93,12 @@ func checkGroup(group string) error {
 // checkPackage refuses what cannot be a package. Other packages' names are no harm: the generators
 // choose an alias then.
 func checkPackage(pkg string) error {
+	special := map[string]bool{"main": true, "internal": true, "vendor": true, "testdata": true}
 	switch {
 	case !goIdentifier.MatchString(pkg):
 		return fmt.Errorf("--group: its first part, %s, is to be a Go package and must begin with a "+
 			"letter; write another, like widgets.acme.dev", pkg)
-	case token.IsKeyword(pkg) || types.Universe.Lookup(pkg) != nil || pkg == "internal":
+	case token.IsKeyword(pkg) || types.Universe.Lookup(pkg) != nil || special[pkg]:
 		return fmt.Errorf("--group: its first part, %s, is to be a Go package, but has a meaning in "+
 			"Go; write another, like %ss.acme.dev", pkg, pkg)
 	}

@@ -32,6 +32,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"group", "events.k8s.io", "it is a group of Kubernetes itself"},
 		{"group", "type.acme.dev", "has a meaning in Go; write another, like types.acme.dev"},
 		{"group", "string.acme.dev", "has a meaning in Go"},
+		{"group", "main.acme.dev", "has a meaning in Go"},
 		{"group", "3d.acme.dev", "must begin with a letter"},
 		{"version", "1", "write a version of Kubernetes' kind: v1alpha1, v1beta1 or v1"},
 		{"version", "v1alpha", "write a version"},

@@ -132,7 +132,7 @@ func TestAllKindsBuild(t *testing.T) {
 				"group": "things.acme.dev", "version": "v1"}), "go test ./...")
 		})
 	}
-	for _, group := range []string{"time", "cache", "apps", "main", "v1", "foo", "a-b", "errors"} {
+	for _, group := range []string{"time", "cache", "apps", "http", "v1", "foo", "a-b", "errors"} {
 		t.Run(group, func(t *testing.T) {
 			at(t, forkInto(t, map[string]string{"kind": "Person", "plural": "people",
 				"module": "acme.dev/" + group, "group": group + ".acme.dev"}), "go test ./...")
