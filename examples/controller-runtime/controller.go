@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// controllerName is the controller's one identity: in the queue's metrics, in events, as field
+	// manager, as value of the managed-by label and as name of the Lease.
+	controllerName = "sample-controller"
+
+	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, ... 30s, 30s.
+	minRetryDelay = 5 * time.Millisecond
+	maxRetryDelay = 30 * time.Second
+	// slowRetry is for what cannot be mended here and may not be seen either: a Deployment that
+	// has the name but not the label that the Cache selects by.
+	slowRetry = 15 * time.Second
+	// writeCheck is when a Foo is looked at again after a write, should no event bring it back.
+	writeCheck = time.Second
+	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	syncTimeout = 10 * time.Second
+	// maxStaleness is how long a read waits for the Cache to show a write. A worker is blocked
+	// meanwhile.
+	maxStaleness = 3 * time.Second
+
+	controllerUIDIndex  = "controllerUID"
+	deploymentNameIndex = "deploymentName"
+)
+
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
+
+// Reconciler makes the Deployments of all Foos match their specs, and reports in their statuses.
+type Reconciler struct {
+	client.Client               // reads from the Cache, and writes to the API server
+	live          client.Reader // reads from the API server
+	recorder      events.EventRecorder
+}
+
+// SetupWithManager adds a Controller to mgr: it watches Foos and their Deployments, and has r
+// called with the key of each Foo that something happened to.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, workers int) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.Deployment{}, controllerUIDIndex,
+		func(deployment client.Object) []string {
+			if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
+				return []string{string(owner.UID)}
+			}
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	err = mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.Foo{}, deploymentNameIndex,
+		func(foo client.Object) []string {
+			return []string{foo.(*v1alpha1.Foo).Spec.DeploymentName}
+		})
+	if err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		For(&v1alpha1.Foo{}).
+		Owns(&appsv1.Deployment{}).
+		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.foosThatName)).
+		// A resync brings what is known already. GenerationChangedPredicate, which is common for
+		// the primary resource, would go too far: who changes the status is not to go unnoticed.
+		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](
+				minRetryDelay, maxRetryDelay),
+		}).
+		Complete(r)
+}
+
+// foosThatName maps a Deployment to the Foos that name it: one of them may wait for the name to
+// become free, or may have lost the Deployment. The owner alone is found by Owns.
+func (r *Reconciler) foosThatName(
+	ctx context.Context, deployment client.Object,
+) (requests []ctrl.Request) {
+	var foos v1alpha1.FooList
+	// Without waiting for writes: a Foo that is not in the Cache yet brings an event of its own.
+	err := r.List(ctx, &foos, client.InNamespace(deployment.GetNamespace()),
+		client.MatchingFields{deploymentNameIndex: deployment.GetName()},
+		client.DisableReadYourWritesConsistency)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Finding the Foos of a Deployment failed")
+	}
+	for _, foo := range foos.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&foo)})
+	}
+	return requests
+}
+
+// Reconcile syncs the Foo of that key. An error is logged by the Controller, which then retries.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	// Not canceled with ctx: what has begun is finished, also when the Manager is asked to stop.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	defer cancel()
+	result, err := r.sync(ctx, request.NamespacedName)
+	if apierrors.IsConflict(err) {
+		// Somebody else wrote in between. That is normal, and the event of their write brings the
+		// Foo back. The Controller would log and count it as an error; there is no quiet backoff.
+		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
+		return ctrl.Result{RequeueAfter: writeCheck}, nil
+	}
+	return result, err
+}
+
+// get reads an object as it was after this program's last write to it, or later. Should the Cache
+// not show that soon, what it has must do: the API server's own checks (AlreadyExists, Conflict)
+// guard every write. The client alone would wait for the next event of any object of that kind,
+// which may never come, where that of the write is lost: the object was deleted while the watch was
+// down, or an etcd was restored. It knows from events only how new the Cache is, and cannot ask it:
+// the interface of the Cache's informers does not have the store's resourceVersion.
+func (r *Reconciler) get(ctx context.Context, key client.ObjectKey, object client.Object) error {
+	waitCtx, cancel := context.WithTimeout(ctx, maxStaleness)
+	defer cancel()
+	err := r.Get(waitCtx, key, object)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = r.Get(ctx, key, object, client.DisableReadYourWritesConsistency)
+	}
+	return err
+}
+
+// sync takes one step from what the Cache shows towards what the Foo of that key asks for. After a
+// write to a Deployment it returns: the event of the write brings the key back. The zero Result
+// means that there is nothing to do until the next change.
+func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
+	foo := &v1alpha1.Foo{}
+	err := r.get(ctx, key, foo)
+	if apierrors.IsNotFound(err) || err == nil && foo.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil // its Deployments go with it, or stay with --cascade=orphan
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading Foo: %w", err)
+	}
+
+	observed := &appsv1.Deployment{}
+	key.Name = foo.Spec.DeploymentName
+	err = r.get(ctx, key, observed)
+	if apierrors.IsNotFound(err) {
+		return r.createDeployment(ctx, foo)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading Deployment: %w", err)
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		return ctrl.Result{}, r.reportNameTaken(ctx, foo, observed)
+	}
+	if observed.DeletionTimestamp == nil {
+		desired := observed.DeepCopy()
+		setOwnedFields(desired, foo)
+		if !equality.Semantic.DeepEqual(observed, desired) {
+			return r.updateDeployment(ctx, foo, desired)
+		}
+		if rolledOut(observed) {
+			if err := r.deleteOtherDeployments(ctx, foo); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	}
+	status := desiredStatus(foo, observed, readyCondition(observed))
+	return ctrl.Result{}, r.updateStatus(ctx, foo, status)
+}

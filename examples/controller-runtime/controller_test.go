@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// laggingClient is a client whose Cache never shows the last write.
+type laggingClient struct{ client.Client }
+
+func (laggingClient) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	if !(&client.GetOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
+		<-ctx.Done()
+		return fmt.Errorf("waiting for the cache: %w", ctx.Err())
+	}
+	object.SetName(key.Name)
+	return nil
+}
+
+func TestReadDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{Client: laggingClient{}}
+		foo := &v1alpha1.Foo{}
+		begin := time.Now()
+
+		err := r.get(t.Context(), client.ObjectKey{Name: "web"}, foo)
+
+		if err != nil || foo.Name != "web" {
+			t.Errorf("got Foo %q and error %v, want web and none", foo.Name, err)
+		}
+		if waited := time.Since(begin); waited != maxStaleness {
+			t.Errorf("waited %v, want %v", waited, maxStaleness)
+		}
+	})
+}

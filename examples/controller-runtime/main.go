@@ -1,0 +1,222 @@
+// Command controller-runtime keeps a Deployment running for every Foo, as the controller in the
+// repository's root does, with the machinery of sigs.k8s.io/controller-runtime.
+//
+// Read it in this order: main.go, the Manager; controller.go, an event's way to a sync, and the
+// sync; writes.go, what a sync writes; webhook.go, the admission webhooks. deployment.go is the
+// root's: a Foo means the same.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// shutdownTimeout is how long the Manager waits for what has begun: the last syncs, mostly.
+	shutdownTimeout = syncTimeout + 2*time.Second
+
+	clusterHint = "start a local cluster with 'make cluster', or set --kubeconfig or KUBECONFIG"
+	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
+)
+
+func main() {
+	err := run(ctrl.SetupSignalHandler(), os.Args[1:])
+	klog.Flush()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
+		os.Exit(1)
+	}
+}
+
+// options is what the command line decides.
+type options struct {
+	kubeconfig, namespace string
+	workers               int
+	qps                   float64
+	webhooks              bool
+	webhookPort           int
+	manager               ctrl.Options
+}
+
+// parseFlags returns the options that args ask for.
+func parseFlags(args []string) (*options, error) {
+	o := &options{}
+	m := &o.manager
+	m.LeaseDuration, m.RenewDeadline = new(time.Duration), new(time.Duration)
+	m.RetryPeriod = new(time.Duration)
+	fs := flag.NewFlagSet(controllerName, flag.ContinueOnError)
+	klog.InitFlags(fs)
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig `file`")
+	fs.StringVar(&o.namespace, "namespace", "", "the only `namespace` to work in (default: all)")
+	fs.IntVar(&o.workers, "workers", 16, "Foos to sync at a time")
+	fs.Float64Var(&o.qps, "kube-api-qps", -1, "requests per second, on average; -1 is no limit")
+	fs.BoolVar(&o.webhooks, "webhooks", false, "serve the admission webhooks, on 127.0.0.1")
+	fs.IntVar(&o.webhookPort, "webhook-port", webhook.DefaultPort, "`port` of the webhooks")
+	fs.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "127.0.0.1:8080",
+		"`address` to serve /metrics on; 0 is none")
+	fs.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", ":8081",
+		"`address` to serve /healthz and /readyz on; 0 is none")
+	fs.BoolVar(&m.LeaderElection, "leader-elect", false, "work only while holding a Lease")
+	fs.DurationVar(m.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long the others wait for a leader that is silent")
+	fs.DurationVar(m.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to renew before it gives up")
+	fs.DurationVar(m.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"how long to wait between two tries")
+	err := fs.Parse(args)
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return o, err
+}
+
+// run runs the program until ctx is done, for which it returns nil, or until it cannot go on.
+func run(ctx context.Context, args []string) error {
+	o, err := parseFlags(args)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(klog.Background())
+	config, err := o.loadConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+	}
+	caBundle, err := o.completeManagerOptions()
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, o.manager) // asks the API server which resources it has
+	if err != nil {
+		return fmt.Errorf("creating the Manager: %w; %s", err, clusterHint)
+	}
+	if err := preflight(ctx, mgr, o.namespace); err != nil {
+		return err
+	}
+	if err := setUp(ctx, mgr, o, caBundle); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
+// the Lease's namespace in a Pod only, so it is taken from the kubeconfig's context here.
+func (o *options) loadConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		rules, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = float32(o.qps)
+	o.manager.LeaderElectionNamespace, _, err = loader.Namespace()
+	return config, err
+}
+
+// completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its
+// Cache, its Client and its servers. It returns what the webhooks' certificate is verified with.
+func (o *options) completeManagerOptions() (caBundle []byte, err error) {
+	m := &o.manager
+	m.Scheme = runtime.NewScheme()
+	err = errors.Join(kubescheme.AddToScheme(m.Scheme), v1alpha1.Install(m.Scheme))
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	// The memory grows with the Foos, not with the cluster.
+	m.Cache = cache.Options{
+		ByObject:         map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: ours()}},
+		DefaultTransform: cache.TransformStripManagedFields(),
+	}
+	if o.namespace != "" {
+		m.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
+	}
+	// A read of an object that was written here waits until the Cache shows that write: see
+	// Reconciler.get.
+	m.Client = client.Options{
+		FieldOwner: controllerName,
+		Cache:      &client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
+	}
+	m.LeaderElectionID = controllerName
+	m.LeaderElectionReleaseOnCancel = true // after the last sync; main returns right behind it
+	m.GracefulShutdownTimeout = new(shutdownTimeout)
+	if o.webhooks {
+		m.WebhookServer, caBundle, err = newWebhookServer(o.webhookPort)
+	}
+	return caBundle, err
+}
+
+// ours selects the Deployments that this controller made.
+func ours() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})
+}
+
+// preflight finds out whether the API server serves Foos and lets this program list what it needs.
+// The Manager would wait for its Cache instead, for ever, and not end on a signal: when its context
+// is done, runnableGroup.Start does not return, but spins.
+func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	one := client.ListOptions{Namespace: namespace, Limit: 1}
+	err := mgr.GetAPIReader().List(ctx, &v1alpha1.FooList{}, &one)
+	if err == nil {
+		one.LabelSelector = ours()
+		err = mgr.GetAPIReader().List(ctx, &appsv1.DeploymentList{}, &one)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("the API server does not serve foos: %w; %s", err, installHint)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; grant it, or work in one --namespace", err)
+	default:
+		return fmt.Errorf("the API server does not answer: %w; %s", err, clusterHint)
+	}
+}
+
+// setUp adds to mgr what is to run: the Controller, the health checks and the webhooks.
+func setUp(ctx context.Context, mgr ctrl.Manager, o *options, caBundle []byte) error {
+	r := &Reconciler{
+		Client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder(controllerName),
+	}
+	if err := r.SetupWithManager(ctx, mgr, o.workers); err != nil {
+		return fmt.Errorf("setting up the Controller: %w", err)
+	}
+	synced := func(request *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(request.Context()) {
+			return errors.New("the Cache is not synced")
+		}
+		return nil
+	}
+	err := errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", synced))
+	if err == nil && o.webhooks {
+		err = addWebhooks(mgr, o, caBundle)
+	}
+	return err
+}

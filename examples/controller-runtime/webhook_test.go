@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+var onCluster = flag.Bool("cluster", false, "test the webhooks, on the cluster of KUBECONFIG")
+
+// patience is how long a test waits for what has to happen.
+const patience = 30 * time.Second
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > patience {
+			t.Fatalf("expected within %v: %s\nlast seen: %v", patience, what, err)
+		}
+	}
+}
+
+// newTestClient returns a client for the cluster, which serves Foos then, and the name of a new
+// namespace.
+func newTestClient(t *testing.T) (c client.Client, namespace string) {
+	t.Helper()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.BuildConfigFromKubeconfigGetter("", rules.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &options{}
+	if _, err := o.completeManagerOptions(); err != nil {
+		t.Fatal(err)
+	}
+	installCRD(t, config)
+	if c, err = client.New(config, client.Options{Scheme: o.manager.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
+	if err := c.Create(t.Context(), created); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Delete(context.Background(), created) })
+	return c, created.Name
+}
+
+func installCRD(t *testing.T, config *rest.Config) {
+	t.Helper()
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{"../../artifacts/examples/crd.yaml"}, ErrorIfPathMissing: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the program in the namespace, with the webhooks, until stop is called.
+func start(t *testing.T, namespace string) (stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(webhookHost, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"--webhooks", "--namespace=" + namespace,
+			fmt.Sprintf("--webhook-port=%d", port),
+			"--metrics-bind-address=0", "--health-probe-bind-address=0"})
+	}()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the program failed: %v", err)
+		}
+	}
+}
+
+// newFoo returns a Foo, without a deploymentName if it is empty.
+func newFoo(namespace, name, deploymentName string) client.Object {
+	foo := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	foo.SetGroupVersionKind(fooKind)
+	foo.SetNamespace(namespace)
+	foo.SetName(name)
+	if deploymentName != "" {
+		_ = unstructured.SetNestedField(foo.Object, deploymentName, "spec", "deploymentName")
+	}
+	return foo
+}
+
+// seenFoo returns the Foo of that name when the program's Cache shows it: when it has a status.
+func seenFoo(t *testing.T, c client.Client, namespace, name string) *v1alpha1.Foo {
+	t.Helper()
+	foo := &v1alpha1.Foo{}
+	eventually(t, "Foo "+name+" has a status", func() error {
+		err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, foo)
+		if err == nil && foo.Status.ObservedGeneration == 0 {
+			err = errors.New("no status")
+		}
+		return err
+	})
+	return foo
+}
+
+// refusedFor fails the test unless err is a webhook's, which says that the Foo of that name has
+// the Deployment.
+func refusedFor(t *testing.T, err error, name string) {
+	t.Helper()
+	message := fmt.Sprintf("is the Deployment of Foo %q", name)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "admission webhook") ||
+		!strings.Contains(err.Error(), message) {
+		t.Errorf("got %v, want an admission webhook's %s", err, message)
+	}
+}
+
+func TestWebhooks(t *testing.T) {
+	if !*onCluster {
+		t.Skip("needs -cluster, and a cluster in KUBECONFIG")
+	}
+	c, namespace := newTestClient(t)
+	if err := c.Create(t.Context(), newFoo(namespace, "web", "")); !apierrors.IsInvalid(err) {
+		t.Fatalf("got %v without webhooks, want that deploymentName is required", err)
+	}
+	stop := start(t, namespace)
+
+	eventually(t, "a Foo without deploymentName is accepted", func() error {
+		return c.Create(t.Context(), newFoo(namespace, "web", ""))
+	})
+	if got := seenFoo(t, c, namespace, "web").Spec.DeploymentName; got != "web" {
+		t.Errorf("got deploymentName %q, want the Foo's name", got)
+	}
+
+	refusedFor(t, c.Create(t.Context(), newFoo(namespace, "second", "web")), "web")
+	other := newFoo(namespace, "other", "")
+	if err := c.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	rename := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"deploymentName":"web"}}`))
+	refusedFor(t, c.Patch(t.Context(), other, rename), "web")
+
+	stop()
+	left := &admissionv1.MutatingWebhookConfiguration{}
+	err := c.Get(t.Context(), client.ObjectKey{Name: controllerName}, left)
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want that the program takes its webhooks along", err)
+	}
+}

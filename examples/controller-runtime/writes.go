@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Reasons of the Normal events.
+const (
+	reasonCreated = "DeploymentCreated"
+	reasonUpdated = "DeploymentUpdated"
+	reasonDeleted = "DeploymentDeleted"
+)
+
+// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
+// cannot take over an object that somebody else made.
+func (r *Reconciler) createDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (ctrl.Result, error) {
+	if gone, err := r.isGone(ctx, foo); gone || err != nil {
+		return ctrl.Result{}, err // the event of the Foo's deletion is on the way
+	}
+	deployment := newDeployment(foo)
+	err := r.Create(ctx, deployment) // which fills in what the API server made of it
+	if apierrors.IsAlreadyExists(err) {
+		return r.resolveAlreadyExists(ctx, foo)
+	}
+	if err != nil {
+		return r.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
+	}
+	r.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
+		"Created Deployment %q", deployment.Name)
+	return ctrl.Result{RequeueAfter: writeCheck}, nil
+}
+
+// isGone asks the API server, for a Foo that had a Deployment before, whether the Foo is still
+// there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
+// Deployments may tell so before that of Foos.
+func (r *Reconciler) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	if foo.Status.ObservedGeneration == 0 {
+		return false, nil // its first one; the request is spared
+	}
+	live := &v1alpha1.Foo{}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(foo), live)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+	}
+	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+}
+
+// resolveAlreadyExists is for a Deployment that the API server has and the Cache does not show: one
+// without the label that the Cache selects by, or one that it does not show yet.
+func (r *Reconciler) resolveAlreadyExists(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (ctrl.Result, error) {
+	observed := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
+	if err := r.live.Get(ctx, key, observed); err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading Deployment that exists already: %w", err)
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		return ctrl.Result{RequeueAfter: slowRetry}, r.reportNameTaken(ctx, foo, observed)
+	}
+	desired := observed.DeepCopy()
+	setOwnedFields(desired, foo)
+	if equality.Semantic.DeepEqual(observed, desired) {
+		return ctrl.Result{RequeueAfter: writeCheck}, nil
+	}
+	return r.updateDeployment(ctx, foo, desired)
+}
+
+// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
+// API server refuse the write if somebody else wrote since.
+func (r *Reconciler) updateDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+) (ctrl.Result, error) {
+	if err := r.Update(ctx, desired); err != nil {
+		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
+		"Updated Deployment %q", desired.Name)
+	return ctrl.Result{RequeueAfter: writeCheck}, nil
+}
+
+// deleteOtherDeployments deletes the Deployments that foo owned under other names.
+func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
+	var owned appsv1.DeploymentList
+	// A consistent List would wait for the writes to all Deployments, those of other Foos too.
+	err := r.List(ctx, &owned, client.InNamespace(foo.Namespace),
+		client.MatchingFields{controllerUIDIndex: string(foo.UID)},
+		client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
+	}
+	for _, deployment := range owned.Items {
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		err := r.Delete(ctx, &deployment,
+			// Just the object that the Cache shows, unchanged: still owned by this Foo.
+			client.Preconditions{UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting Deployment of the former name: %w", err)
+		}
+		r.recorder.Eventf(foo, &deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
+			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+	}
+	return nil
+}
+
+// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
+// A refusal that the same write would meet again is reported in the status and retried slowly; an
+// object that is gone or going is nothing to do; everything else is returned, for a retry.
+func (r *Reconciler) handleWriteError(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
+) (ctrl.Result, error) {
+	switch {
+	case deployment != nil && apierrors.IsNotFound(err):
+		return ctrl.Result{RequeueAfter: writeCheck}, nil // deleted in between
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ctrl.Result{}, nil // the event of the deletion brings the key back if the Foo stays
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		status := desiredStatus(foo, deployment, notReady(reasonRejected, err.Error()))
+		return ctrl.Result{RequeueAfter: slowRetry}, r.updateStatus(ctx, foo, status)
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// reportNameTaken reports that the Deployment that foo names is not its own.
+func (r *Reconciler) reportNameTaken(
+	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
+) error {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
+		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
+	return r.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+}
+
+// updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
+// that was not there before. The resourceVersion that foo has makes the API server refuse a status
+// that was computed from an older Foo.
+func (r *Reconciler) updateStatus(
+	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
+) error {
+	if equality.Semantic.DeepEqual(foo.Status, desired) {
+		return nil
+	}
+	updated := foo.DeepCopy()
+	updated.Status = desired
+	err := r.Status().Update(ctx, updated)
+	if apierrors.IsNotFound(err) {
+		return nil // deleted; its event is on the way
+	}
+	if err != nil {
+		return fmt.Errorf("updating status: %w", err)
+	}
+	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
+	failed := ready.Reason == reasonNameTaken || ready.Reason == reasonRejected
+	if failed && (before == nil || before.Reason != ready.Reason || before.Message != ready.Message) {
+		r.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
+			"%s", ready.Message)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rancher/lasso/pkg/controller"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// queue stands for the shared controller of Foos, and remembers what is enqueued.
+type queue struct {
+	controller.SharedController
+	keys []string
+}
+
+func (q *queue) EnqueueKey(key string) { q.keys = append(q.keys, key) }
+
+// newTestController returns a Controller whose cache has a Foo for each of these names, and each
+// names the Deployment "web".
+func newTestController(t *testing.T, foos ...string) (*Controller, *queue) {
+	t.Helper()
+	q := &queue{}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+		cache.Indexers{deploymentNameIndex: deploymentName})
+	for _, name := range foos {
+		err := indexer.Add(&v1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec:       v1alpha1.FooSpec{DeploymentName: "web"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Controller{foos: q, foosByDeployment: indexer}, q
+}
+
+func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
+	c, q := newTestController(t, "waits")
+	owner := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
+	owner.Spec.DeploymentName = "web"
+
+	if _, err := c.onDeployment("default/web", newDeployment(owner)); err != nil {
+		t.Fatal(err)
+	}
+
+	if want := []string{"default/waits", "default/owner"}; !slices.Equal(q.keys, want) {
+		t.Errorf("got the keys %v, want %v", q.keys, want)
+	}
+}
+
+func TestDeploymentOfAnotherKindOfOwnerEnqueuesNothing(t *testing.T) {
+	c, q := newTestController(t)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "example.com/v1", Kind: "Foo", Name: "other", Controller: new(true),
+		}},
+	}}
+
+	if _, err := c.onDeployment("default/web", deployment); err != nil {
+		t.Fatal(err)
+	}
+
+	if len(q.keys) > 0 {
+		t.Errorf("got the keys %v, want none", q.keys)
+	}
+}
+
+func TestDeletedDeploymentEnqueuesTheFoosThatNamedIt(t *testing.T) {
+	c, q := newTestController(t, "owner", "waits")
+
+	if _, err := c.onDeployment("default/web", nil); err != nil {
+		t.Fatal(err)
+	}
+
+	slices.Sort(q.keys)
+	if want := []string{"default/owner", "default/waits"}; !slices.Equal(q.keys, want) {
+		t.Errorf("got the keys %v, want %v", q.keys, want)
+	}
+}
+
+func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {
+	c, _ := newTestController(t)
+	c.running.RLock() // as a sync does
+	stopped := make(chan struct{})
+	go func() {
+		c.stop()
+		close(stopped)
+	}()
+	for c.running.TryRLock() { // until stop waits
+		c.running.RUnlock()
+	}
+	select {
+	case <-stopped:
+		t.Error("stop returned while a sync was under way")
+	default:
+	}
+
+	c.running.RUnlock()
+	<-stopped
+
+	if _, err := c.onFoo("default/web", &v1alpha1.Foo{}); !errors.Is(err, errStopped) {
+		t.Errorf("got the error %v, want %v", err, errStopped)
+	}
+}
+
+func TestReadThatDoesNotShowTheLastWriteWaitsAMinuteAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var writes lastWrites
+		if !writes.seen("default/web", "1") {
+			t.Error("waits although nothing was written")
+		}
+		writes.record("default/web", "10")
+		if writes.seen("default/web", "9") {
+			t.Error("does not wait at 9 for what was written at 10")
+		}
+		if !writes.seen("default/web", "10") || !writes.seen("default/web", "11") {
+			t.Error("waits at 10 or 11 for what was written at 10")
+		}
+		time.Sleep(maxStaleness + time.Second)
+		if !writes.seen("default/web", "9") {
+			t.Errorf("waits for longer than %v", maxStaleness)
+		}
+	})
+}
+
+// The tests below pin what of Lasso this program allows for.
+
+func TestLassoTakesAnIgnoredErrorForSuccess(t *testing.T) {
+	handler := &controller.SharedHandler{}
+	handler.Register(t.Context(), "", controller.SharedControllerHandlerFunc(
+		func(_ string, object runtime.Object) (runtime.Object, error) { return object, errGone }))
+
+	if err := handler.OnChange("default/web", &v1alpha1.Foo{}); err != nil {
+		t.Errorf("got %v, want no error", err)
+	}
+}
+
+func TestLassoDelaysWhatIsEnqueuedByNameAndNotByKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		synced := map[string]time.Duration{}
+		lasso := startLasso(t.Context(), t, func(key string) { synced[key] = time.Since(begin) })
+
+		lasso.EnqueueKey("default/by-key")
+		lasso.Enqueue("default", "by-name")
+		time.Sleep(time.Second)
+		synctest.Wait()
+
+		if at, ok := synced["default/by-key"]; !ok || at != 0 {
+			t.Errorf("synced by key after %v (%v), want at once", at, ok)
+		}
+		if at := synced["default/by-name"]; at != 5*time.Millisecond {
+			t.Errorf("synced by name after %v, want 5ms", at)
+		}
+	})
+}
+
+func TestLassoGoesOnUntilTheQueueIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var synced []string
+		lasso := startLasso(ctx, t, func(key string) {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			synced = append(synced, key)
+		})
+		for _, key := range []string{"default/a", "default/b", "default/c"} {
+			lasso.EnqueueKey(key)
+		}
+		synctest.Wait() // the first is being synced
+
+		cancel()
+		time.Sleep(time.Minute)
+
+		mu.Lock()
+		defer mu.Unlock()
+		if len(synced) != 3 {
+			t.Errorf("got %v synced, want all three: then stop can be simpler", synced)
+		}
+	})
+}
+
+// emptyInformer is synced, and has no objects.
+type emptyInformer struct{ cache.SharedIndexInformer }
+
+func (emptyInformer) HasSynced() bool { return true }
+
+// startLasso starts a controller of Lasso with one worker in a bubble.
+func startLasso(ctx context.Context, t *testing.T, sync func(key string)) controller.Controller {
+	t.Helper()
+	informer := cache.NewSharedIndexInformer(
+		&cache.ListWatch{}, &v1alpha1.Foo{}, 0, cache.Indexers{})
+	lasso := controller.New("", emptyInformer{informer},
+		func(context.Context) error { return nil },
+		controller.HandlerFunc(func(key string, _ runtime.Object) error {
+			sync(key)
+			return nil
+		}), nil)
+	if err := lasso.Start(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return lasso
+}

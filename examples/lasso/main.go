@@ -1,0 +1,234 @@
+// Command lasso keeps a Deployment running for every Foo, on Rancher's Lasso. What a Foo means,
+// deployment.go, is the same as in the repository's controller; the machinery is Lasso's.
+//
+// Read it in this order: main.go, the process; controller.go, the handlers; writes.go, what a sync
+// writes; consistency.go, what of a write a sync must have seen.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	lassocache "github.com/rancher/lasso/pkg/cache"
+	"github.com/rancher/lasso/pkg/controller"
+	"github.com/rancher/lasso/pkg/log"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	clusterHint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
+		"or set KUBECONFIG"
+	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
+)
+
+var (
+	workers       = flag.Int("workers", 16, "Foos to sync at a time.")
+	leaderElect   = flag.Bool("leader-elect", false, "Work only while holding a Lease.")
+	leaseDuration = flag.Duration("leader-elect-lease-duration", 15*time.Second,
+		"How long the others wait for a leader that is silent.")
+	renewDeadline = flag.Duration("leader-elect-renew-deadline", 10*time.Second,
+		"How long a leader tries to renew before it gives up.")
+	retryPeriod = flag.Duration("leader-elect-retry-period", 2*time.Second,
+		"How long to wait between two tries.")
+)
+
+func main() {
+	klog.InitFlags(nil)
+	flag.Parse()
+	log.Infof, log.Errorf = klog.Infof, klog.Errorf // Lasso's are of the package log
+
+	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(signaled, stop) // a second signal ends the process at once
+	err := run(signaled)
+	klog.Flush()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
+		os.Exit(1)
+	}
+}
+
+// run builds the parts, connects them, and works until signaled is done. The order at the end: no
+// new sync begins, those under way finish, the Lease is released.
+func run(signaled context.Context) error {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1 // the API server limits, by API Priority and Fairness
+	rest.AddUserAgent(config, controllerName)
+	kubeClient, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("creating the client for Leases and Events: %w", err)
+	}
+
+	ctx, fail := context.WithCancelCause(signaled)
+	defer fail(nil)
+	c, err := connect(config, kubeClient, fail)
+	if err != nil {
+		return err
+	}
+	// Filled before this process leads, so that a standby has them when it takes over; and not
+	// stopped by ctx, because the last syncs need them.
+	caches := c.factory.SharedCacheFactory()
+	if err := caches.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("starting Lasso's caches: %w", err)
+	}
+	caches.WaitForCacheSync(ctx)
+	work := func(ctx context.Context) {
+		if err := c.Run(ctx, *workers); err != nil {
+			fail(err)
+		}
+	}
+	if *leaderElect {
+		if err = lead(ctx, kubeClient, namespace, work); err == nil {
+			c.stop() // once more, should the Lease have been lost while the last syncs finished
+		}
+	} else {
+		work(ctx)
+	}
+	if err == nil && signaled.Err() == nil {
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// connect returns a Controller on a Lasso factory. ForKind, in it, is the first to ask the API
+// server something: which resource the kind is.
+func connect(
+	config *rest.Config, kubeClient kubernetes.Interface, fail context.CancelCauseFunc,
+) (*Controller, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	factory, err := newFactory(config, scheme)
+	if err != nil {
+		return nil, fmt.Errorf("creating Lasso's factories: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(context.Background()); err != nil {
+		return nil, fmt.Errorf("starting the event recorder: %w", err)
+	}
+	c, err := NewController(factory, broadcaster.NewRecorder(scheme, controllerName),
+		func(err error) {
+			fail(fmt.Errorf("filling the caches: %w; %s, or grant the permission", err, installHint))
+		})
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("the API server at %s does not serve foos: %w; %s",
+			config.Host, err, installHint)
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err, clusterHint)
+	}
+	return c, nil
+}
+
+// newScheme returns the types that are read and written.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme))
+}
+
+// newFactory returns a factory of controllers, caches and clients that share all they can.
+func newFactory(
+	config *rest.Config, scheme *runtime.Scheme,
+) (controller.SharedControllerFactory, error) {
+	return controller.NewSharedControllerFactoryFromConfigWithOptions(config, scheme,
+		&controller.SharedControllerFactoryOptions{
+			CacheOptions: &lassocache.SharedCacheFactoryOptions{
+				// Memory grows with the Foos, not with the cluster.
+				KindTweakList: map[schema.GroupVersionKind]lassocache.TweakListOptionsFunc{
+					deploymentKind: func(list *metav1.ListOptions) {
+						list.LabelSelector = managedByLabel + "=" + controllerName
+					},
+				},
+			},
+			// Lasso's resync cannot be turned off (0 means 10 h), but its events can.
+			SyncOnlyChangedObjects: true,
+			// 5ms, 10ms, 20ms, ... 20.48s, 30s, 30s, ... A DefaultRateLimiter would be one for all
+			// kinds, and take a Deployment and a Foo of one name for the same key.
+			//lint:ignore SA1019 Lasso's queues are untyped
+			KindRateLimiter: map[schema.GroupVersionKind]workqueue.RateLimiter{
+				fooKind: workqueue.NewTypedItemExponentialFailureRateLimiter[any](
+					5*time.Millisecond, 30*time.Second),
+			},
+			KindWorkers: map[schema.GroupVersionKind]int{deploymentKind: 1},
+		})
+}
+
+// lead calls work while this process holds the Lease, and returns when ctx is done and work has
+// returned: the election goes on until then. That the Lease is lost is an error.
+func lead(
+	ctx context.Context, client kubernetes.Interface, namespace string, work func(context.Context),
+) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("naming this process in the Lease: %w", err)
+	}
+	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopElection()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: controllerName,
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: controllerName},
+			Client:    client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{
+				Identity: hostname + "_" + string(uuid.NewUUID()),
+			},
+		},
+		LeaseDuration: *leaseDuration, RenewDeadline: *renewDeadline, RetryPeriod: *retryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer stopElection()
+				workCtx, stopWork := context.WithCancel(ctx)
+				defer stopWork()
+				context.AfterFunc(leading, stopWork)
+				work(workCtx)
+			},
+			OnStoppedLeading: func() {}, // required; Run returns after it
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing leader election: %w", err)
+	}
+	context.AfterFunc(ctx, func() {
+		if !elector.IsLeader() { // a standby has no work that would notice ctx
+			stopElection()
+		}
+	})
+	elector.Run(electionCtx)
+	if ctx.Err() == nil {
+		return errors.New("the Lease was lost to another replica or could not be renewed in time")
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// createDeployment creates the Deployment of foo. Create cannot take over what somebody else made.
+func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	if err := c.checkNotGone(ctx, foo); err != nil {
+		return err
+	}
+	created := &appsv1.Deployment{}
+	err := c.deployments.Client().Create(ctx, foo.Namespace, newDeployment(foo), created,
+		metav1.CreateOptions{FieldManager: controllerName})
+	if apierrors.IsAlreadyExists(err) {
+		return c.resolveAlreadyExists(ctx, foo)
+	}
+	if err != nil {
+		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
+	}
+	c.wroteDeployment(foo, created)
+	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, "DeploymentCreated",
+		"CreateDeployment", "Created Deployment %q", created.Name)
+	return nil
+}
+
+// checkNotGone asks the API server, for a Foo that had a Deployment before, whether the Foo is
+// still there: the Deployment may be gone because the Foo is, and its watch may tell so first.
+func (c *Controller) checkNotGone(ctx context.Context, foo *v1alpha1.Foo) error {
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(keyOf(foo)) {
+		return nil
+	}
+	live := &v1alpha1.Foo{}
+	err := c.foos.Client().Get(ctx, foo.Namespace, foo.Name, live, metav1.GetOptions{})
+	gone := err == nil && (live.UID != foo.UID || live.DeletionTimestamp != nil)
+	if apierrors.IsNotFound(err) || gone {
+		return errGone
+	}
+	return err
+}
+
+// resolveAlreadyExists is for a Deployment that the API server has and the cache does not show:
+// one without the label that the cache selects by.
+func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
+	observed := &appsv1.Deployment{}
+	err := c.deployments.Client().Get(
+		ctx, foo.Namespace, foo.Spec.DeploymentName, observed, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Deployment that exists already: %w", err)
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, slowRetry)
+		return c.reportNameTaken(ctx, foo, observed)
+	}
+	setOwnedFields(observed, foo)
+	return c.updateDeployment(ctx, foo, observed)
+}
+
+// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
+// API server refuse the write if somebody else wrote since.
+func (c *Controller) updateDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+) error {
+	updated := &appsv1.Deployment{}
+	err := c.deployments.Client().Update(ctx, foo.Namespace, desired, updated,
+		metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	c.wroteDeployment(foo, updated)
+	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, "DeploymentUpdated",
+		"UpdateDeployment", "Updated Deployment %q", updated.Name)
+	return nil
+}
+
+// wroteDeployment makes the next sync of foo wait until the cache shows that write, and makes sure
+// that there is a next sync.
+func (c *Controller) wroteDeployment(foo *v1alpha1.Foo, written *appsv1.Deployment) {
+	c.deploymentWrites.record(keyOf(foo), written.ResourceVersion)
+	c.foos.EnqueueAfter(foo.Namespace, foo.Name, writeCheck)
+}
+
+// deleteOtherDeployments deletes the Deployments that foo owned under other names.
+func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
+	owned, err := c.deploymentsByUID.ByIndex(controllerUIDIndex, string(foo.UID))
+	if err != nil {
+		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
+	}
+	for _, object := range owned {
+		deployment := object.(*appsv1.Deployment)
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.deployments.Client().Delete(ctx, foo.Namespace, deployment.Name, metav1.DeleteOptions{
+			// Just the object that the cache shows, unchanged: still owned by this Foo.
+			Preconditions: &metav1.Preconditions{
+				UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
+			},
+			PropagationPolicy: new(metav1.DeletePropagationBackground),
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting Deployment of the former name: %w", err)
+		}
+		c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, "DeploymentDeleted",
+			"DeleteDeployment", "Deleted Deployment %q, now replaced by %q",
+			deployment.Name, foo.Spec.DeploymentName)
+	}
+	return nil
+}
+
+// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created. A
+// refusal is reported and retried slowly; what is gone is ignored; the rest Lasso retries.
+func (c *Controller) handleWriteError(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
+) error {
+	switch {
+	case deployment != nil && apierrors.IsNotFound(err):
+		// Deleted in between. Should the cache not have shown it, no event tells of that.
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, writeCheck)
+		return nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return errGone
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, slowRetry)
+		ready := notReady(reasonRejected, err.Error())
+		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+	default:
+		return err
+	}
+}
+
+// reportNameTaken reports that the Deployment that foo names is not its own.
+func (c *Controller) reportNameTaken(
+	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
+) error {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
+		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
+	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+}
+
+// updateStatus writes the status of foo if it is to change. The resourceVersion of foo makes the
+// API server refuse what was computed from an older Foo, or from another one of that name.
+func (c *Controller) updateStatus(
+	ctx context.Context, foo *v1alpha1.Foo, status v1alpha1.FooStatus,
+) error {
+	if equality.Semantic.DeepEqual(foo.Status, status) {
+		return nil
+	}
+	desired, updated := foo.DeepCopy(), &v1alpha1.Foo{}
+	desired.Status = status
+	err := c.foos.Client().UpdateStatus(ctx, foo.Namespace, desired, updated,
+		metav1.UpdateOptions{FieldManager: controllerName})
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
+	if err != nil {
+		return fmt.Errorf("updating status: %w", err)
+	}
+	c.fooWrites.record(keyOf(foo), updated.ResourceVersion)
+	c.recordFailure(foo, status)
+	return nil
+}
+
+// recordFailure records a Warning event if status tells of a failure that the status of foo does
+// not tell of yet.
+func (c *Controller) recordFailure(foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
+	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+		return
+	}
+	if before == nil || before.Reason != ready.Reason || before.Message != ready.Message {
+		c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
+			"%s", ready.Message)
+	}
+}
