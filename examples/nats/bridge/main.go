@@ -1,0 +1,273 @@
+// Command bridge lets a controller whose Foos are in NATS be tested as one whose Foos are in the
+// API server: it puts every Foo of the API server into the bucket, takes it out again, and writes
+// the statuses from the other bucket into the Foos. It knows the controller by its buckets only.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const (
+	maxRetryDelay = 500 * time.Millisecond
+	workers       = 8
+	// timeout bounds one sync: while no controller runs, there is no server that answers.
+	timeout = 2 * time.Second
+)
+
+type bridge struct {
+	client   clientset.Interface
+	foos     listers.FooLister
+	js       jetstream.JetStream
+	queue    workqueue.TypedRateLimitingInterface[string]
+	informer cache.SharedIndexInformer
+}
+
+func main() {
+	url := flag.String("nats-url", nats.DefaultURL, "`URL` of the NATS server of the controller")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *url); err != nil {
+		fmt.Fprintln(os.Stderr, "bridge:", err)
+		os.Exit(1)
+	}
+}
+
+// run mirrors until ctx is done. The NATS server may come and go with the controller.
+func run(ctx context.Context, url string) error {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	connected := make(chan struct{}, 1)
+	again := func(*nats.Conn) {
+		select {
+		case connected <- struct{}{}:
+		default:
+		}
+	}
+	conn, err := nats.Connect(url, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+		nats.ReconnectWait(50*time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.ConnectHandler(again), nats.ReconnectHandler(again))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	factory := fooinformers.NewSharedInformerFactory(client, 0)
+	foos := factory.Samplecontroller().V1alpha1().Foos()
+	b := &bridge{
+		client: client, foos: foos.Lister(), js: js, informer: foos.Informer(),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](
+				5*time.Millisecond, maxRetryDelay)),
+	}
+	if err := b.addHandler(); err != nil {
+		return err
+	}
+	factory.StartWithContext(ctx)
+	if !cache.WaitFor(ctx, "", b.informer.HasSyncedChecker()) {
+		return nil
+	}
+	for range workers {
+		go b.work(ctx)
+	}
+	b.watchAgain(ctx, connected)
+	b.queue.ShutDown()
+	return nil
+}
+
+// key returns the key of a Foo in the buckets.
+func key(foo metav1.Object) string { return foo.GetNamespace() + "." + foo.GetName() }
+
+func (b *bridge) addHandler() error {
+	_, err := b.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { b.queue.Add(key(object.(metav1.Object))) },
+		UpdateFunc: func(_, object any) { b.queue.Add(key(object.(metav1.Object))) },
+		DeleteFunc: func(object any) {
+			if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = missed.Obj
+			}
+			b.queue.Add(key(object.(metav1.Object)))
+		},
+	})
+	return err
+}
+
+// watchAgain watches the buckets anew each time that there is a new connection: behind it may be
+// a new server, and what happened meanwhile is in the first values of a watch.
+func (b *bridge) watchAgain(ctx context.Context, connected <-chan struct{}) {
+	for ctx.Err() == nil {
+		watchCtx, stop := context.WithCancel(ctx)
+		for _, bucket := range []string{"foos", "foo-status"} {
+			go b.watch(watchCtx, bucket)
+		}
+		select {
+		case <-connected:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+}
+
+// watch enqueues the key of every entry of the bucket, as soon as there is that bucket.
+func (b *bridge) watch(ctx context.Context, bucket string) {
+	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		kv, err := b.js.KeyValue(ctx, bucket)
+		if err != nil {
+			continue
+		}
+		watcher, err := kv.WatchAll(ctx)
+		if err != nil {
+			continue
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				_ = watcher.Stop()
+				return
+			case entry := <-watcher.Updates():
+				if entry != nil {
+					b.queue.Add(entry.Key())
+				}
+			}
+		}
+	}
+}
+
+func (b *bridge) work(ctx context.Context) {
+	for {
+		key, shutdown := b.queue.Get()
+		if shutdown {
+			return
+		}
+		syncCtx, cancel := context.WithTimeout(ctx, timeout)
+		if err := b.sync(syncCtx, key); err != nil {
+			b.queue.AddRateLimited(key)
+		} else {
+			b.queue.Forget(key)
+		}
+		cancel()
+		b.queue.Done(key)
+	}
+}
+
+// sync makes the bucket say what the API server says of the Foo of that key, and then the API
+// server's status what the other bucket says.
+func (b *bridge) sync(ctx context.Context, key string) error {
+	specs, err := b.js.KeyValue(ctx, "foos")
+	if err != nil {
+		return err
+	}
+	statuses, err := b.js.KeyValue(ctx, "foo-status")
+	if err != nil {
+		return err
+	}
+	entry, err := specs.Get(ctx, key)
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err
+	}
+	namespace, name, _ := strings.Cut(key, ".")
+	foo, err := b.foos.Foos(namespace).Get(name)
+	if apierrors.IsNotFound(err) || err == nil && foo.DeletionTimestamp != nil {
+		if entry == nil {
+			return nil
+		}
+		return specs.Delete(ctx, key)
+	}
+	if err != nil {
+		return err
+	}
+	if entry == nil || !isSame(entry.Value(), foo) {
+		value, err := json.Marshal(foo)
+		if err != nil {
+			return err
+		}
+		_, err = specs.Put(ctx, key, value)
+		return err // the event of this put brings the key back
+	}
+	status, err := statuses.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return b.writeStatus(ctx, foo, entry.Revision(), status.Value())
+}
+
+// isSame reports whether value is foo with the same spec.
+func isSame(value []byte, foo *v1alpha1.Foo) bool {
+	var known v1alpha1.Foo
+	return json.Unmarshal(value, &known) == nil && known.UID == foo.UID &&
+		known.Generation == foo.Generation
+}
+
+// writeStatus writes a status that speaks of that revision of the bucket as one that speaks of the
+// generation that was put with it. One that speaks of an older revision will be followed by one
+// that does not.
+func (b *bridge) writeStatus(
+	ctx context.Context, foo *v1alpha1.Foo, revision uint64, value []byte,
+) error {
+	var status v1alpha1.FooStatus
+	if err := json.Unmarshal(value, &status); err != nil {
+		return err
+	}
+	if status.ObservedGeneration != int64(revision) {
+		return nil
+	}
+	status.ObservedGeneration = foo.Generation
+	for i := range status.Conditions {
+		status.Conditions[i].ObservedGeneration = foo.Generation
+	}
+	if equality.Semantic.DeepEqual(status, foo.Status) {
+		return nil
+	}
+	// The UID makes the API server refuse it for another Foo of that name.
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": foo.UID}, "status": status,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = b.client.SamplecontrollerV1alpha1().Foos(foo.Namespace).Patch(ctx, foo.Name,
+		types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bridge"}, "status")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

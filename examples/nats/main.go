@@ -1,0 +1,228 @@
+// Command nats keeps a Deployment running for every Foo, like the program in the repository's
+// root. Its Foos are not in the API server but in a key-value bucket of NATS JetStream.
+//
+// Read it in this order: main.go, the process; mirror.go, the copy of a bucket in memory, which
+// takes the place of an informer; controller.go, an event's way to a sync; writes.go, what a sync
+// writes; deployment.go, what a Foo means, the same in all implementations.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// startTimeout bounds the requests that find out whether there is something to work on.
+	startTimeout = 10 * time.Second
+	// reconnectWait is the time between two tries when the NATS server is away.
+	reconnectWait = 200 * time.Millisecond
+
+	clusterHint = "start a local cluster with 'make cluster', or set KUBECONFIG"
+)
+
+// options is what the command line decides.
+type options struct {
+	natsURL, listen, store string
+	workers                int
+	resync                 time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.natsURL, "nats-url", "", "`URL` of a NATS server with JetStream. "+
+		"(default: a server in this process)")
+	flag.StringVar(&o.listen, "nats-listen", "127.0.0.1:4222",
+		"`Address` at which the server in this process listens.")
+	flag.StringVar(&o.store, "nats-store", "../.local/nats",
+		"`Folder` in which the server in this process keeps its data.")
+	flag.IntVar(&o.workers, "workers", 16, "Foos to sync at a time.")
+	flag.DurationVar(&o.resync, "resync", 10*time.Minute, "How often to list the buckets anew, "+
+		"sync every Foo, and collect the Deployments whose Foo is gone.")
+	klog.InitFlags(nil)
+	flag.Parse()
+	if err := run(o); err != nil {
+		klog.Flush()
+		fmt.Fprintf(os.Stderr, "%s: %v\n", controllerName, err)
+		os.Exit(1)
+	}
+}
+
+// run works until a signal asks it to stop, for which it returns nil, or until it cannot go on.
+func run(o options) error {
+	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	kubeClient, err := newKubeClient(signaled)
+	if err != nil {
+		return err
+	}
+	url := o.natsURL
+	if url == "" {
+		embedded, err := startServer(o.listen, o.store)
+		if err != nil {
+			return err
+		}
+		defer embedded.WaitForShutdown()
+		defer embedded.Shutdown()
+		url = embedded.ClientURL()
+	}
+	conn, foos, statuses, err := connect(signaled, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+
+	// The watches and the Events outlive the last sync; fail ends the work with an error.
+	background, stopBackground := context.WithCancel(context.Background())
+	defer stopBackground()
+	ctx, fail := context.WithCancelCause(signaled)
+	defer fail(nil)
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(background); err != nil {
+		return err
+	}
+	// What this controller made, and in each namespace, the one ConfigMap that it reads.
+	ours := newInformerFactory(kubeClient, func(list *metav1.ListOptions) {
+		list.LabelSelector = managedByLabel + "=" + controllerName
+	})
+	defaults := newInformerFactory(kubeClient, func(list *metav1.ListOptions) {
+		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, defaultsName).String()
+	})
+	controller, err := NewController(kubeClient, foos, statuses,
+		ours.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(),
+		broadcaster.NewRecorder(scheme.Scheme, controllerName))
+	if err != nil {
+		return err
+	}
+	// A watch that was interrupted may have missed something, so it begins anew.
+	conn.SetReconnectHandler(func(*nats.Conn) { controller.Relist() })
+	ours.StartWithContext(background)
+	defaults.StartWithContext(background)
+	controller.Run(ctx, fail, o.workers, o.resync)
+	if signaled.Err() == nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func newInformerFactory(
+	client kubernetes.Interface, selects func(*metav1.ListOptions),
+) kubeinformers.SharedInformerFactory {
+	return kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
+		kubeinformers.WithTweakListOptions(selects))
+}
+
+// newKubeClient returns a client for the cluster that kubectl would talk to, if that answers and
+// lets this program see what it has to. (An informer would try again for ever.)
+func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+	}
+	config.QPS = -1 // no limit on this side: API Priority and Fairness limits on the server's
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	one := metav1.ListOptions{Limit: 1}
+	_, err = client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, one)
+	if err == nil {
+		_, err = client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, one)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err, clusterHint)
+	}
+	return client, nil
+}
+
+// startServer starts a NATS server in this process, to which others may connect as well.
+func startServer(address, store string) (*server.Server, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-listen: %w", err)
+	}
+	port, err := strconv.Atoi(portText)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-listen: %w", err)
+	}
+	embedded, err := server.NewServer(&server.Options{
+		Host: host, Port: port, JetStream: true, StoreDir: store, NoSigs: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("starting the NATS server: %w", err)
+	}
+	embedded.Start()
+	if !embedded.ReadyForConnections(startTimeout) {
+		embedded.Shutdown()
+		return nil, fmt.Errorf("the NATS server does not get ready at %s; is the port in use? "+
+			"choose another with --nats-listen, or give its --nats-url", address)
+	}
+	return embedded, nil
+}
+
+// connect connects to the NATS server and opens the two buckets, which it makes unless they are
+// there. The connection heals itself, however long that takes.
+func connect(ctx context.Context, url string) (_ *nats.Conn, foos, statuses *mirror, err error) {
+	conn, err := nats.Connect(url, nats.Name(controllerName), nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait))
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("connecting to NATS at %s: %w", url, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	foos, err = openBucket(ctx, conn, fooBucket, func(value []byte, foo *v1alpha1.Foo) error {
+		return json.Unmarshal(value, foo)
+	})
+	if err == nil {
+		statuses, err = openBucket(ctx, conn, statusBucket,
+			func(value []byte, foo *v1alpha1.Foo) error { return json.Unmarshal(value, &foo.Status) })
+	}
+	if err != nil {
+		conn.Close()
+	}
+	return conn, foos, statuses, err
+}
+
+func openBucket(
+	ctx context.Context, conn *nats.Conn, name string, decode func([]byte, *v1alpha1.Foo) error,
+) (*mirror, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, err
+	}
+	bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
+	if errors.Is(err, jetstream.ErrBucketExists) { // made by others, with settings of theirs
+		bucket, err = js.KeyValue(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening bucket %s: %w", name, err)
+	}
+	return newMirror(ctx, bucket, decode)
+}

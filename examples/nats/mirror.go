@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// rewatchDelay is how long to wait after a watch that failed.
+const rewatchDelay = 200 * time.Millisecond
+
+// errReplaced ends the process: revisions of another bucket cannot be compared with those known.
+var errReplaced = errors.New("the bucket was deleted and made again; start the controller anew")
+
+// record is what a bucket holds under one key: a Foo, or the status of one.
+type record struct {
+	key      string
+	revision uint64
+	foo      v1alpha1.Foo
+	err      error // why the value is no Foo; there is no CustomResourceDefinition to refuse it
+}
+
+// mirror is a copy of a bucket in memory, what an informer is for a resource of the API server:
+// it lists and watches, keeps an indexed store, and calls a function with the key of each change.
+type mirror struct {
+	bucket  jetstream.KeyValue
+	store   string // the bucket's identity; see identity
+	decode  func(value []byte, into *v1alpha1.Foo) error
+	changed func(key string)
+	listed  func() // called whenever all that is in the bucket was seen
+	relist  chan struct{}
+
+	synced   chan struct{} // closed when that was so for the first time
+	syncOnce sync.Once
+
+	mu      sync.Mutex // held to compare a revision with the one that is known, and replace it
+	records cache.Indexer
+}
+
+func newMirror(
+	ctx context.Context, bucket jetstream.KeyValue, decode func([]byte, *v1alpha1.Foo) error,
+) (*mirror, error) {
+	store, err := identity(ctx, bucket)
+	return &mirror{
+		bucket: bucket, store: store, decode: decode,
+		changed: func(string) {}, listed: func() {},
+		relist: make(chan struct{}, 1), synced: make(chan struct{}),
+		records: cache.NewIndexer(
+			func(object any) (string, error) { return object.(*record).key, nil },
+			cache.Indexers{namespaceIndex: byNamespace, deploymentIndex: byDeployment}),
+	}, err
+}
+
+func byNamespace(object any) ([]string, error) {
+	namespace, _, _ := strings.Cut(object.(*record).key, ".")
+	return []string{namespace}, nil
+}
+
+func byDeployment(object any) ([]string, error) {
+	namespace, _, _ := strings.Cut(object.(*record).key, ".")
+	return []string{keyOf(namespace, object.(*record).foo.Spec.DeploymentName)}, nil
+}
+
+// identity returns a name for bucket that no other has had, also if it was deleted and made again
+// or if this is another server: an empty bucket must not look like one whose Foos were deleted.
+func identity(ctx context.Context, bucket jetstream.KeyValue) (string, error) {
+	status, err := bucket.Status(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the state of bucket %s: %w", bucket.Bucket(), err)
+	}
+	created := status.(*jetstream.KeyValueBucketStatus).StreamInfo().Created
+	return fmt.Sprintf("%s@%d", bucket.Bucket(), created.UnixMilli()), nil
+}
+
+// get returns the record of key, nil if there is none.
+func (m *mirror) get(key string) *record {
+	if object, exists, _ := m.records.GetByKey(key); exists {
+		return object.(*record)
+	}
+	return nil
+}
+
+// keysBy returns the keys of the records that have value in that index.
+func (m *mirror) keysBy(index, value string) []string {
+	keys, err := m.records.IndexKeys(index, value)
+	utilruntime.Must(err) // there is that index
+	return keys
+}
+
+// run keeps the copy up to date until ctx is done. It calls fail if that has no sense any more.
+func (m *mirror) run(ctx context.Context, fail context.CancelCauseFunc) {
+	for ctx.Err() == nil {
+		err := m.watch(ctx)
+		if errors.Is(err, errReplaced) {
+			fail(fmt.Errorf("bucket %s: %w", m.bucket.Bucket(), err))
+			return
+		}
+		if err != nil {
+			klog.FromContext(ctx).Info("Watching failed, will retry",
+				"bucket", m.bucket.Bucket(), "err", err)
+			select {
+			case <-time.After(rewatchDelay):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// watch sees everything that is in the bucket and then every change, until it is to begin anew. A
+// key that it does not see, and that was known, was deleted while nobody watched.
+func (m *mirror) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	store, err := identity(ctx, m.bucket)
+	if err != nil {
+		return err
+	}
+	if store != m.store {
+		return errReplaced
+	}
+	unseen := sets.New(m.records.ListKeys()...)
+	watcher, err := m.bucket.WatchAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer watcher.Stop()
+	for {
+		select {
+		case entry, open := <-watcher.Updates():
+			switch {
+			case !open:
+				return errors.New("the watch has ended")
+			case entry == nil: // all that was in the bucket when the watch began was seen
+				for key := range unseen {
+					m.remove(key, math.MaxUint64)
+				}
+				unseen = nil
+				m.syncOnce.Do(func() { close(m.synced) })
+				m.listed()
+			default:
+				unseen.Delete(entry.Key())
+				m.apply(entry)
+			}
+		case <-m.relist:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// apply takes over one entry. A purge differs from a deletion in what the bucket keeps of the
+// past, and not in what it means: the Foo is gone.
+func (m *mirror) apply(entry jetstream.KeyValueEntry) {
+	if entry.Operation() == jetstream.KeyValuePut {
+		m.put(entry.Key(), entry.Revision(), entry.Value())
+	} else {
+		m.remove(entry.Key(), entry.Revision())
+	}
+}
+
+// put takes over a value, unless a newer one is known: what this process wrote itself, it knows
+// before the watch shows it.
+func (m *mirror) put(key string, revision uint64, value []byte) {
+	r := &record{key: key, revision: revision}
+	r.err = m.decode(value, &r.foo)
+	m.mu.Lock()
+	known := m.get(key)
+	if known != nil && known.revision >= revision {
+		m.mu.Unlock()
+		return
+	}
+	_ = m.records.Add(r) // no error: keyOf has none
+	m.mu.Unlock()
+	m.changed(key)
+}
+
+// remove drops the record of key if that is older than revision.
+func (m *mirror) remove(key string, revision uint64) {
+	m.mu.Lock()
+	known := m.get(key)
+	if known == nil || known.revision >= revision {
+		m.mu.Unlock()
+		return
+	}
+	_ = m.records.Delete(known)
+	m.mu.Unlock()
+	m.changed(key)
+}
+
+// listAnew makes the watch begin anew.
+func (m *mirror) listAnew() {
+	select {
+	case m.relist <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// Name and Done let cache.WaitFor wait for the first list, as it waits for informers.
+func (m *mirror) Name() string          { return m.bucket.Bucket() }
+func (m *mirror) Done() <-chan struct{} { return m.synced }
