@@ -31,14 +31,16 @@ func (n *namespace) warnings(foo string) (notes []string) {
 // onlyWarning waits until there is a Warning event about the Foo, and fails if there are more.
 func (n *namespace) onlyWarning(foo string) {
 	n.t.Helper()
-	var notes []string
-	eventually(n.t, "a Warning event about Foo "+foo, func() (bool, string) {
-		notes = n.warnings(foo)
-		return len(notes) > 0, "none"
+	part(n.t, "one Warning event", func(t *testing.T) {
+		var notes []string
+		eventually(t, "a Warning event about Foo "+foo, func() (bool, string) {
+			notes = n.warnings(foo)
+			return len(notes) > 0, "none"
+		})
+		if len(notes) != 1 {
+			t.Errorf("got %d Warning events, want 1: %q", len(notes), notes)
+		}
 	})
-	if len(notes) != 1 {
-		n.t.Errorf("got %d Warning events, want 1: %q", len(notes), notes)
-	}
 }
 
 // untouched returns what of a Deployment changes when somebody other than the Deployment
@@ -99,7 +101,9 @@ func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
 	n.kubectl("delete", "foo/first")
 	n.fooWhen("second", "is Ready", isReady)
 	deployment = n.deploymentWhen("web", "has the second Foo's 2 replicas", hasReplicas(2))
-	if !metav1.IsControlledBy(deployment, second) {
-		t.Errorf("got owners %+v, want Foo second", deployment.OwnerReferences)
-	}
+	part(t, "controller owner reference", func(t *testing.T) {
+		if !metav1.IsControlledBy(deployment, second) {
+			t.Errorf("got owners %+v, want Foo second", deployment.OwnerReferences)
+		}
+	})
 }

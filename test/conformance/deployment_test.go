@@ -26,13 +26,15 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 	if *deployment.Spec.Replicas != 3 {
 		t.Errorf("got %d replicas, want 3", *deployment.Spec.Replicas)
 	}
-	owners := []metav1.OwnerReference{{
-		APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
-		Controller: new(true), BlockOwnerDeletion: new(true),
-	}}
-	if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
-		t.Errorf("got owners %+v, want %+v", deployment.OwnerReferences, owners)
-	}
+	part(t, "controller owner reference", func(t *testing.T) {
+		owners := []metav1.OwnerReference{{
+			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
+			Controller: new(true), BlockOwnerDeletion: new(true),
+		}}
+		if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
+			t.Errorf("got owners %+v, want %+v", deployment.OwnerReferences, owners)
+		}
+	})
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {

@@ -1,10 +1,10 @@
 package conformance
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,12 +23,18 @@ var (
 // outcomes says which behaviours were tested, and whether all of their tests passed.
 var outcomes = struct {
 	sync.Mutex
-	passed map[int]bool
-}{passed: map[int]bool{}}
+	passed  map[int]bool
+	numbers map[string]int      // of the behaviour that a test proves, by the test's name
+	leftOut map[int][]exception // by the number of the behaviour
+}{passed: map[int]bool{}, numbers: map[string]int{}, leftOut: map[int][]exception{}}
 
 // behaviour notes that t proves the behaviour of that number; docs/conformance.md lists them.
 func behaviour(t *testing.T, number int) {
 	t.Helper()
+	outcomes.Lock()
+	outcomes.numbers[t.Name()] = number
+	outcomes.Unlock()
+	skipIfExcepted(t)
 	t.Cleanup(func() {
 		outcomes.Lock()
 		defer outcomes.Unlock()
@@ -37,8 +43,8 @@ func behaviour(t *testing.T, number int) {
 	})
 }
 
-// writeTable writes the program's line of the table in file: in place of the one that it has, or
-// as a new one at the end of the table.
+// writeTable writes the program's line of the table in file, and below the table why behaviours do
+// not apply to it: in place of what is there about it, or as the last.
 func writeTable(file, name string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -49,24 +55,35 @@ func writeTable(file, name string) error {
 		return err
 	}
 	lines := strings.Split(string(content), "\n")
-	end := -1
-	for i, line := range lines {
-		if strings.HasPrefix(line, "| "+name+" |") {
-			lines[i] = row
-			return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
-		}
-		if strings.HasPrefix(line, "| implementation |") || end == i && strings.HasPrefix(line, "|") {
-			end = i + 1
-		}
+	if lines, err = renew(lines, "| implementation |", "| "+name+" |", []string{row}); err != nil {
+		return err
 	}
-	if end < 0 {
-		return errors.New("no table that begins with \"| implementation |\"")
+	if lines, err = renew(lines, "Left out, ", "- "+name+", ", exceptionNotes(name)); err != nil {
+		return err
 	}
-	lines = append(lines[:end], append([]string{row}, lines[end:]...)...)
 	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
-// tableRow returns the program's line: a behaviour is proven, broken or was not tested.
+// renew puts own in place of the lines that begin with prefix, or, where there are none, at the
+// end of the block of lines that begins with heading.
+func renew(lines []string, heading, prefix string, own []string) ([]string, error) {
+	hasPrefix := func(line string) bool { return strings.HasPrefix(line, prefix) }
+	at := slices.IndexFunc(lines, hasPrefix)
+	if at < 0 {
+		at = slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, heading) })
+		if at < 0 {
+			return nil, fmt.Errorf("no line that begins with %q", heading)
+		}
+		for at < len(lines) && lines[at] != "" {
+			at++
+		}
+	}
+	lines = slices.DeleteFunc(lines, hasPrefix)
+	return slices.Insert(lines, at, own...), nil
+}
+
+// tableRow returns the program's line: a behaviour is proven, proven but for what does not apply,
+// broken, not applicable or was not tested.
 func tableRow(name string) (string, error) {
 	version, err := kubeClient.Discovery().ServerVersion()
 	if err != nil {
@@ -76,8 +93,12 @@ func tableRow(name string) (string, error) {
 	for number := 1; number <= lastBehaviour; number++ {
 		passed, tested := outcomes.passed[number]
 		switch {
+		case !tested && len(outcomes.leftOut[number]) > 0:
+			cells = append(cells, "–")
 		case !tested:
 			cells = append(cells, "")
+		case passed && len(outcomes.leftOut[number]) > 0:
+			cells = append(cells, "(✓)")
 		case passed:
 			cells = append(cells, "✓")
 		default:
