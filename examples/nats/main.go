@@ -12,10 +12,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -46,17 +44,17 @@ const (
 
 // options is what the command line decides.
 type options struct {
-	natsURL, listen, store string
-	workers                int
-	resync                 time.Duration
+	natsURL, store string
+	port, workers  int
+	resync         time.Duration
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.natsURL, "nats-url", "", "`URL` of a NATS server with JetStream. "+
 		"(default: a server in this process)")
-	flag.StringVar(&o.listen, "nats-listen", "127.0.0.1:4222",
-		"`Address` at which the server in this process listens.")
+	flag.IntVar(&o.port, "nats-port", 4222,
+		"Port on this computer at which the server in this process listens.")
 	flag.StringVar(&o.store, "nats-store", "../.local/nats",
 		"`Folder` in which the server in this process keeps its data.")
 	flag.IntVar(&o.workers, "workers", 16, "Foos to sync at a time.")
@@ -81,7 +79,7 @@ func run(o options) error {
 	}
 	url := o.natsURL
 	if url == "" {
-		embedded, err := startServer(o.listen, o.store)
+		embedded, err := startServer(o.port, o.store)
 		if err != nil {
 			return err
 		}
@@ -89,39 +87,16 @@ func run(o options) error {
 		defer embedded.Shutdown()
 		url = embedded.ClientURL()
 	}
-	conn, foos, statuses, err := connect(signaled, url)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-
 	// The watches and the Events outlive the last sync; fail ends the work with an error.
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
-	ctx, fail := context.WithCancelCause(signaled)
-	defer fail(nil)
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(background); err != nil {
-		return err
-	}
-	// What this controller made, and in each namespace, the one ConfigMap that it reads.
-	ours := newInformerFactory(kubeClient, func(list *metav1.ListOptions) {
-		list.LabelSelector = managedByLabel + "=" + controllerName
-	})
-	defaults := newInformerFactory(kubeClient, func(list *metav1.ListOptions) {
-		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, defaultsName).String()
-	})
-	controller, err := NewController(kubeClient, foos, statuses,
-		ours.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(),
-		broadcaster.NewRecorder(scheme.Scheme, controllerName))
+	controller, disconnect, err := connect(background, kubeClient, url)
 	if err != nil {
 		return err
 	}
-	// A watch that was interrupted may have missed something, so it begins anew.
-	conn.SetReconnectHandler(func(*nats.Conn) { controller.Relist() })
-	ours.StartWithContext(background)
-	defaults.StartWithContext(background)
+	defer disconnect()
+	ctx, fail := context.WithCancelCause(signaled)
+	defer fail(nil)
 	controller.Run(ctx, fail, o.workers, o.resync)
 	if signaled.Err() == nil {
 		return context.Cause(ctx)
@@ -163,17 +138,9 @@ func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 }
 
 // startServer starts a NATS server in this process, to which others may connect as well.
-func startServer(address, store string) (*server.Server, error) {
-	host, portText, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("--nats-listen: %w", err)
-	}
-	port, err := strconv.Atoi(portText)
-	if err != nil {
-		return nil, fmt.Errorf("--nats-listen: %w", err)
-	}
+func startServer(port int, store string) (*server.Server, error) {
 	embedded, err := server.NewServer(&server.Options{
-		Host: host, Port: port, JetStream: true, StoreDir: store, NoSigs: true,
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: store, NoSigs: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("starting the NATS server: %w", err)
@@ -181,35 +148,75 @@ func startServer(address, store string) (*server.Server, error) {
 	embedded.Start()
 	if !embedded.ReadyForConnections(startTimeout) {
 		embedded.Shutdown()
-		return nil, fmt.Errorf("the NATS server does not get ready at %s; is the port in use? "+
-			"choose another with --nats-listen, or give its --nats-url", address)
+		return nil, fmt.Errorf("no NATS server can listen at port %d; choose another --nats-port, "+
+			"or if one does already, give its --nats-url", port)
 	}
 	return embedded, nil
 }
 
-// connect connects to the NATS server and opens the two buckets, which it makes unless they are
-// there. The connection heals itself, however long that takes.
-func connect(ctx context.Context, url string) (_ *nats.Conn, foos, statuses *mirror, err error) {
+// connect connects to the NATS server, and returns a Controller whose informers run until ctx is
+// done. The connection heals itself, however long that takes.
+func connect(
+	ctx context.Context, kubeClient kubernetes.Interface, url string,
+) (_ *Controller, disconnect func(), err error) {
 	conn, err := nats.Connect(url, nats.Name(controllerName), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait))
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("connecting to NATS at %s: %w", url, err)
+		return nil, nil, fmt.Errorf("connecting to NATS at %s: %w", url, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	foos, err = openBucket(ctx, conn, fooBucket, func(value []byte, foo *v1alpha1.Foo) error {
-		return json.Unmarshal(value, foo)
-	})
-	if err == nil {
-		statuses, err = openBucket(ctx, conn, statusBucket,
-			func(value []byte, foo *v1alpha1.Foo) error { return json.Unmarshal(value, &foo.Status) })
-	}
-	if err != nil {
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	disconnect = func() {
+		broadcaster.Shutdown()
 		conn.Close()
 	}
-	return conn, foos, statuses, err
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		disconnect()
+		return nil, nil, err
+	}
+	c, err := newController(ctx, kubeClient, conn,
+		broadcaster.NewRecorder(scheme.Scheme, controllerName))
+	if err != nil {
+		disconnect()
+		return nil, nil, err
+	}
+	// What happened while the connection was interrupted may have been missed.
+	conn.SetReconnectHandler(func(*nats.Conn) { c.Relist() })
+	return c, disconnect, nil
 }
 
+// newController returns a Controller with its buckets open and its informers started.
+func newController(
+	ctx context.Context, client kubernetes.Interface, conn *nats.Conn, recorder events.EventRecorder,
+) (*Controller, error) {
+	foos, err := openBucket(ctx, conn, fooBucket, func(value []byte, foo *v1alpha1.Foo) error {
+		return json.Unmarshal(value, foo)
+	})
+	if err != nil {
+		return nil, err
+	}
+	statuses, err := openBucket(ctx, conn, statusBucket,
+		func(value []byte, foo *v1alpha1.Foo) error { return json.Unmarshal(value, &foo.Status) })
+	if err != nil {
+		return nil, err
+	}
+	// What this controller made, and in each namespace, the one ConfigMap that it reads.
+	ours := newInformerFactory(client, func(list *metav1.ListOptions) {
+		list.LabelSelector = managedByLabel + "=" + controllerName
+	})
+	defaults := newInformerFactory(client, func(list *metav1.ListOptions) {
+		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, defaultsName).String()
+	})
+	c, err := NewController(client, foos, statuses,
+		ours.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(), recorder)
+	if err != nil {
+		return nil, err
+	}
+	ours.StartWithContext(ctx)
+	defaults.StartWithContext(ctx)
+	return c, nil
+}
+
+// openBucket opens the bucket of that name, which it makes unless it is there.
 func openBucket(
 	ctx context.Context, conn *nats.Conn, name string, decode func([]byte, *v1alpha1.Foo) error,
 ) (*mirror, error) {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func TestRestartedControllerWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	foo := w.put("web", `{"deploymentName":"web","replicas":2}`)
+	w.deploymentWhen("web", "exists", exists)
+	w.rollOut("web")
+	w.reasonIs("web", foo, reasonAvailable)
+	_, before := w.status("web")
+
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.fake.Kube.ClearActions()
+	w.startController()
+	w.catchUp()
+
+	if writes := w.writes(); len(writes) != 1 { // that of catchUp
+		t.Errorf("got the writes %v, want one", writes)
+	}
+	if _, after := w.status("web"); after != before {
+		t.Errorf("the status was written: got revision %d, want %d", after, before)
+	}
+}
+
+func TestFooDeletedWhileNobodyLookedIsCollectedAtStart(t *testing.T) {
+	w := newWorld(t)
+	w.put("web", `{"deploymentName":"web"}`)
+	w.put("changed", `{"deploymentName":"changed","replicas":1}`)
+	w.deploymentWhen("web", "exists", exists)
+	w.deploymentWhen("changed", "exists", exists)
+
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.delete("web")
+	w.put("changed", `{"deploymentName":"changed","replicas":2}`)
+	w.startController()
+
+	w.deploymentGone("web")
+	w.deploymentWhen("changed", "has 2 replicas", hasReplicas(2))
+}
+
+// removeWithoutATrace takes a Foo out of the bucket in such a way that no watch tells of it, as an
+// entry does that expires.
+func (w *world) removeWithoutATrace(name string) {
+	w.t.Helper()
+	stream, err := w.js.Stream(w.t.Context(), "KV_"+fooBucket)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	subject := "$KV." + fooBucket + "." + keyOf(namespace, name)
+	if err := stream.Purge(w.t.Context(), jetstream.WithPurgeSubject(subject)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestOrphanIsCollectedOnResync(t *testing.T) {
+	w := newWorld(t)
+	w.put("web", `{"deploymentName":"web"}`)
+	w.deploymentWhen("web", "exists", exists)
+	w.removeWithoutATrace("web")
+	w.catchUp()
+	w.deploymentWhen("web", "is still there", exists)
+
+	w.controller.Relist()
+
+	w.deploymentGone("web")
+}
+
+func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.put("deleted", `{"deploymentName":"deleted"}`)
+	w.put("expired", `{"deploymentName":"expired"}`)
+	w.put("changed", `{"deploymentName":"changed","replicas":1}`)
+	w.deploymentWhen("changed", "exists", exists)
+
+	w.stopServer()
+	w.startServer(server.RANDOM_PORT) // where the controller does not find it
+	w.connect()
+	w.delete("deleted")
+	w.removeWithoutATrace("expired")
+	w.put("changed", `{"deploymentName":"changed","replicas":2}`)
+	w.put("new", `{"deploymentName":"new"}`)
+	w.stopServer()
+	w.startServer(w.port)
+	w.connect()
+
+	w.deploymentGone("deleted")
+	w.deploymentGone("expired")
+	w.deploymentWhen("changed", "has 2 replicas", hasReplicas(2))
+	w.deploymentWhen("new", "exists", exists)
+	revision := w.put("changed", `{"deploymentName":"changed","replicas":3}`)
+	w.deploymentWhen("changed", "has 3 replicas", hasReplicas(3))
+	w.reasonIs("changed", revision, reasonProgressing)
+}
+
+func TestStaleCopyOfTheBucketDeletesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.put("web", `{"deploymentName":"web"}`)
+	w.deploymentWhen("web", "exists", exists)
+
+	// What a sync does if the Foo is not in the copy yet.
+	if err := w.controller.finalize(t.Context(), "default.web"); err != nil {
+		t.Fatal(err)
+	}
+
+	w.deploymentWhen("web", "is still there", exists)
+}
+
+// remakeBucket deletes the bucket of Foos and makes an empty one of the same name.
+func (w *world) remakeBucket() {
+	w.t.Helper()
+	if err := w.js.DeleteKeyValue(w.t.Context(), fooBucket); err != nil {
+		w.t.Fatal(err)
+	}
+	config := jetstream.KeyValueConfig{Bucket: fooBucket}
+	if _, err := w.js.CreateKeyValue(w.t.Context(), config); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestEmptyBucketInPlaceOfTheOldOneDeletesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.put("web", `{"deploymentName":"web"}`)
+	w.deploymentWhen("web", "exists", exists)
+
+	w.remakeBucket()
+	w.controller.Relist()
+	<-w.stopped
+	if err := w.stop(); !errors.Is(err, errReplaced) {
+		t.Errorf("got %v, want %v", err, errReplaced)
+	}
+	w.startController()
+	w.catchUp()
+
+	w.deploymentWhen("web", "is still there", exists)
+}
+
+func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
+	w := newWorld(t)
+	revision := w.put("web", `{"deploymentName":"web"}`)
+	w.deploymentWhen("web", "exists", exists)
+	w.reasonIs("web", revision, reasonProgressing)
+
+	if err := w.stop(); err != nil { // after it has deleted the Deployment
+		t.Fatal(err)
+	}
+	w.delete("web")
+	err := w.kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.startController()
+
+	w.eventually("no status", func() bool {
+		_, revision := w.status("web")
+		return revision == 0
+	})
+}
