@@ -58,9 +58,8 @@ const (
 	slowRetry   = 15 * time.Second
 	syncTimeout = 10 * time.Second
 
-	ownerIndex      = "owner"
-	deploymentIndex = "deployment"
-	namespaceIndex  = "namespace"
+	ownerIndex  = "owner"  // of Deployments
+	recordIndex = "record" // of Foos
 )
 
 // fooKind is for deployment.go, where a Foo is an object of the API server.
@@ -88,8 +87,9 @@ type Controller struct {
 // NewController returns a Controller that reads from the two buckets and from the two informers,
 // which must not be started yet.
 func NewController(
-	kubeClient kubernetes.Interface, foos, statuses *mirror, deployments appsinformers.DeploymentInformer,
-	configMaps coreinformers.ConfigMapInformer, recorder events.EventRecorder,
+	kubeClient kubernetes.Interface, foos, statuses *mirror,
+	deployments appsinformers.DeploymentInformer, configMaps coreinformers.ConfigMapInformer,
+	recorder events.EventRecorder,
 ) (*Controller, error) {
 	c := &Controller{
 		kubeClient: kubeClient, recorder: recorder, foos: foos, statuses: statuses,
@@ -142,15 +142,14 @@ func (c *Controller) handleSecondary(deployment metav1.Object) {
 	if key, ours := c.ownerKey(deployment); ours {
 		c.queue.Add(key)
 	}
-	for _, key := range c.foos.keysBy(deploymentIndex,
-		keyOf(deployment.GetNamespace(), deployment.GetName())) {
+	for _, key := range c.foos.find(keyOf(deployment.GetNamespace(), deployment.GetName())) {
 		c.queue.Add(key)
 	}
 }
 
 // handleTertiary enqueues the Foos in the namespace of a ConfigMap with defaults.
 func (c *Controller) handleTertiary(configMap metav1.Object) {
-	for _, key := range c.foos.keysBy(namespaceIndex, configMap.GetNamespace()) {
+	for _, key := range c.foos.find(configMap.GetNamespace()) {
 		c.queue.Add(key)
 	}
 }

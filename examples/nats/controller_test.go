@@ -231,7 +231,8 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 	}
 
 	// Another controller writes.
-	if _, err := w.statuses.PutString(t.Context(), "default.web", `{"replicas":9}`); err != nil {
+	theirs := `{"status":{"replicas":9}}`
+	if _, err := w.statuses.PutString(t.Context(), "default.web", theirs); err != nil {
 		t.Fatal(err)
 	}
 	err = w.controller.writeStatus(t.Context(), stale, v1alpha1.FooStatus{Replicas: 1})

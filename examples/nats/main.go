@@ -8,8 +8,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -18,7 +16,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -29,8 +26,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
@@ -90,11 +85,21 @@ func run(o options) error {
 	// The watches and the Events outlive the last sync; fail ends the work with an error.
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
-	controller, disconnect, err := connect(background, kubeClient, url)
+	conn, err := connect(url)
 	if err != nil {
 		return err
 	}
-	defer disconnect()
+	defer conn.Close()
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(background); err != nil {
+		return err
+	}
+	controller, err := startInformers(background, kubeClient, conn,
+		broadcaster.NewRecorder(scheme.Scheme, controllerName))
+	if err != nil {
+		return err
+	}
 	ctx, fail := context.WithCancelCause(signaled)
 	defer fail(nil)
 	controller.Run(ctx, fail, o.workers, o.resync)
@@ -102,13 +107,6 @@ func run(o options) error {
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-func newInformerFactory(
-	client kubernetes.Interface, selects func(*metav1.ListOptions),
-) kubeinformers.SharedInformerFactory {
-	return kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
-		kubeinformers.WithTweakListOptions(selects))
 }
 
 // newKubeClient returns a client for the cluster that kubectl would talk to, if that answers and
@@ -126,11 +124,7 @@ func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	one := metav1.ListOptions{Limit: 1}
-	_, err = client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, one)
-	if err == nil {
-		_, err = client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(ctx, one)
-	}
+	_, err = client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err, clusterHint)
 	}
@@ -154,82 +148,50 @@ func startServer(port int, store string) (*server.Server, error) {
 	return embedded, nil
 }
 
-// connect connects to the NATS server, and returns a Controller whose informers run until ctx is
-// done. The connection heals itself, however long that takes.
-func connect(
-	ctx context.Context, kubeClient kubernetes.Interface, url string,
-) (_ *Controller, disconnect func(), err error) {
+// connect connects to a NATS server. The connection heals itself, however long that takes.
+func connect(url string) (*nats.Conn, error) {
 	conn, err := nats.Connect(url, nats.Name(controllerName), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait))
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to NATS at %s: %w", url, err)
+		return nil, fmt.Errorf("connecting to NATS at %s: %w", url, err)
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
-	disconnect = func() {
-		broadcaster.Shutdown()
-		conn.Close()
-	}
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		disconnect()
-		return nil, nil, err
-	}
-	c, err := newController(ctx, kubeClient, conn,
-		broadcaster.NewRecorder(scheme.Scheme, controllerName))
-	if err != nil {
-		disconnect()
-		return nil, nil, err
-	}
-	// What happened while the connection was interrupted may have been missed.
-	conn.SetReconnectHandler(func(*nats.Conn) { c.Relist() })
-	return c, disconnect, nil
+	return conn, nil
 }
 
-// newController returns a Controller with its buckets open and its informers started.
-func newController(
+// startInformers returns a Controller with what it reads from: the two buckets, which are made
+// unless they are there, and two informers, which run until ctx is done.
+func startInformers(
 	ctx context.Context, client kubernetes.Interface, conn *nats.Conn, recorder events.EventRecorder,
 ) (*Controller, error) {
-	foos, err := openBucket(ctx, conn, fooBucket, func(value []byte, foo *v1alpha1.Foo) error {
-		return json.Unmarshal(value, foo)
-	})
+	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, err
 	}
-	statuses, err := openBucket(ctx, conn, statusBucket,
-		func(value []byte, foo *v1alpha1.Foo) error { return json.Unmarshal(value, &foo.Status) })
+	foos, err := newMirror(ctx, js, fooBucket)
+	if err != nil {
+		return nil, err
+	}
+	statuses, err := newMirror(ctx, js, statusBucket)
 	if err != nil {
 		return nil, err
 	}
 	// What this controller made, and in each namespace, the one ConfigMap that it reads.
-	ours := newInformerFactory(client, func(list *metav1.ListOptions) {
-		list.LabelSelector = managedByLabel + "=" + controllerName
-	})
-	defaults := newInformerFactory(client, func(list *metav1.ListOptions) {
-		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, defaultsName).String()
-	})
+	ours := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
+			list.LabelSelector = managedByLabel + "=" + controllerName
+		}))
+	defaults := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
+			list.FieldSelector = metav1.ObjectNameField + "=" + defaultsName
+		}))
 	c, err := NewController(client, foos, statuses,
 		ours.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(), recorder)
 	if err != nil {
 		return nil, err
 	}
+	// What happened while the connection was interrupted may have been missed.
+	conn.SetReconnectHandler(func(*nats.Conn) { c.Relist() })
 	ours.StartWithContext(ctx)
 	defaults.StartWithContext(ctx)
 	return c, nil
-}
-
-// openBucket opens the bucket of that name, which it makes unless it is there.
-func openBucket(
-	ctx context.Context, conn *nats.Conn, name string, decode func([]byte, *v1alpha1.Foo) error,
-) (*mirror, error) {
-	js, err := jetstream.New(conn)
-	if err != nil {
-		return nil, err
-	}
-	bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
-	if errors.Is(err, jetstream.ErrBucketExists) { // made by others, with settings of theirs
-		bucket, err = js.KeyValue(ctx, name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening bucket %s: %w", name, err)
-	}
-	return newMirror(ctx, bucket, decode)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -9,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -25,7 +25,7 @@ const rewatchDelay = 200 * time.Millisecond
 // errReplaced ends the process: revisions of another bucket cannot be compared with those known.
 var errReplaced = errors.New("the bucket was deleted and made again; start the controller anew")
 
-// record is what a bucket holds under one key: a Foo, or the status of one.
+// record is what a bucket holds under one key: a Foo, or as much of one as its status.
 type record struct {
 	key      string
 	revision uint64
@@ -38,7 +38,6 @@ type record struct {
 type mirror struct {
 	bucket  jetstream.KeyValue
 	store   string // the bucket's identity; see identity
-	decode  func(value []byte, into *v1alpha1.Foo) error
 	changed func(key string)
 	listed  func() // called whenever all that is in the bucket was seen
 	relist  chan struct{}
@@ -50,28 +49,31 @@ type mirror struct {
 	records cache.Indexer
 }
 
-func newMirror(
-	ctx context.Context, bucket jetstream.KeyValue, decode func([]byte, *v1alpha1.Foo) error,
-) (*mirror, error) {
+// newMirror returns a mirror of the bucket of that name, which it makes unless it is there.
+func newMirror(ctx context.Context, js jetstream.JetStream, name string) (*mirror, error) {
+	bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
+	if errors.Is(err, jetstream.ErrBucketExists) { // made by others, with settings of theirs
+		bucket, err = js.KeyValue(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening bucket %s: %w", name, err)
+	}
 	store, err := identity(ctx, bucket)
 	return &mirror{
-		bucket: bucket, store: store, decode: decode,
+		bucket: bucket, store: store,
 		changed: func(string) {}, listed: func() {},
 		relist: make(chan struct{}, 1), synced: make(chan struct{}),
 		records: cache.NewIndexer(
 			func(object any) (string, error) { return object.(*record).key, nil },
-			cache.Indexers{namespaceIndex: byNamespace, deploymentIndex: byDeployment}),
+			cache.Indexers{recordIndex: indexRecord}),
 	}, err
 }
 
-func byNamespace(object any) ([]string, error) {
-	namespace, _, _ := strings.Cut(object.(*record).key, ".")
-	return []string{namespace}, nil
-}
-
-func byDeployment(object any) ([]string, error) {
-	namespace, _, _ := strings.Cut(object.(*record).key, ".")
-	return []string{keyOf(namespace, object.(*record).foo.Spec.DeploymentName)}, nil
+// indexRecord makes a record be found by its namespace, and by the Deployment that it names.
+func indexRecord(object any) ([]string, error) {
+	r := object.(*record)
+	namespace, _, _ := strings.Cut(r.key, ".")
+	return []string{namespace, keyOf(namespace, r.foo.Spec.DeploymentName)}, nil
 }
 
 // identity returns a name for bucket that no other has had, also if it was deleted and made again
@@ -93,10 +95,10 @@ func (m *mirror) get(key string) *record {
 	return nil
 }
 
-// keysBy returns the keys of the records that have value in that index.
-func (m *mirror) keysBy(index, value string) []string {
-	keys, err := m.records.IndexKeys(index, value)
-	utilruntime.Must(err) // there is that index
+// find returns the keys of the records in a namespace, or those that name a Deployment, which is
+// given as by keyOf.
+func (m *mirror) find(namespaceOrDeployment string) []string {
+	keys, _ := m.records.IndexKeys(recordIndex, namespaceOrDeployment) // there is that index
 	return keys
 }
 
@@ -145,7 +147,7 @@ func (m *mirror) watch(ctx context.Context) error {
 				return errors.New("the watch has ended")
 			case entry == nil: // all that was in the bucket when the watch began was seen
 				for key := range unseen {
-					m.remove(key, math.MaxUint64)
+					m.replace(key, math.MaxUint64, nil)
 				}
 				unseen = nil
 				m.syncOnce.Do(func() { close(m.synced) })
@@ -168,36 +170,31 @@ func (m *mirror) apply(entry jetstream.KeyValueEntry) {
 	if entry.Operation() == jetstream.KeyValuePut {
 		m.put(entry.Key(), entry.Revision(), entry.Value())
 	} else {
-		m.remove(entry.Key(), entry.Revision())
+		m.replace(entry.Key(), entry.Revision(), nil)
 	}
 }
 
-// put takes over a value, unless a newer one is known: what this process wrote itself, it knows
-// before the watch shows it.
+// put takes over a value.
 func (m *mirror) put(key string, revision uint64, value []byte) {
 	r := &record{key: key, revision: revision}
-	r.err = m.decode(value, &r.foo)
-	m.mu.Lock()
-	known := m.get(key)
-	if known != nil && known.revision >= revision {
-		m.mu.Unlock()
-		return
-	}
-	_ = m.records.Add(r) // no error: keyOf has none
-	m.mu.Unlock()
-	m.changed(key)
+	r.err = json.Unmarshal(value, &r.foo)
+	m.replace(key, revision, r)
 }
 
-// remove drops the record of key if that is older than revision.
-func (m *mirror) remove(key string, revision uint64) {
+// replace replaces what is known of key by r, nil if there is nothing any more, unless something
+// newer is known: what this process wrote itself, it knows before the watch shows it.
+func (m *mirror) replace(key string, revision uint64, r *record) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	known := m.get(key)
-	if known == nil || known.revision >= revision {
-		m.mu.Unlock()
+	switch {
+	case known != nil && known.revision >= revision, known == nil && r == nil:
 		return
+	case r == nil:
+		_ = m.records.Delete(known) // no error: every record has a key
+	default:
+		_ = m.records.Add(r)
 	}
-	_ = m.records.Delete(known)
-	m.mu.Unlock()
 	m.changed(key)
 }
 

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -103,7 +104,12 @@ func (w *world) startController() {
 	w.t.Helper()
 	ctx, fail := context.WithCancelCause(context.Background())
 	url := fmt.Sprintf("nats://127.0.0.1:%d", w.port)
-	controller, disconnect, err := connect(ctx, w.kube, url)
+	conn, err := connect(url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	recorder := &events.FakeRecorder{} // it drops them
+	controller, err := startInformers(ctx, w.kube, conn, recorder)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -113,7 +119,7 @@ func (w *world) startController() {
 	go func() {
 		defer close(stopped)
 		controller.Run(ctx, fail, 1, time.Hour)
-		disconnect()
+		conn.Close()
 	}()
 	errStopped := errors.New("stopped by the test")
 	w.stop = func() error {
@@ -223,10 +229,11 @@ func (w *world) status(name string) (status v1alpha1.FooStatus, revision uint64)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := json.Unmarshal(entry.Value(), &status); err != nil {
+	var foo v1alpha1.Foo
+	if err := json.Unmarshal(entry.Value(), &foo); err != nil {
 		w.t.Fatal(err)
 	}
-	return status, entry.Revision()
+	return foo.Status, entry.Revision()
 }
 
 // reasonIs waits until the Foo's Ready condition has that reason, about that revision.

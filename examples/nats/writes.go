@@ -210,7 +210,7 @@ func (c *Controller) writeStatus(
 	if equality.Semantic.DeepEqual(foo.Status, desired) {
 		return nil
 	}
-	value, err := json.Marshal(desired)
+	value, err := json.Marshal(map[string]any{"status": desired}) // a part of a Foo
 	if err != nil {
 		return fmt.Errorf("encoding status: %w", err)
 	}

@@ -243,10 +243,11 @@ func isSame(value []byte, foo *v1alpha1.Foo) bool {
 func (b *bridge) writeStatus(
 	ctx context.Context, foo *v1alpha1.Foo, revision uint64, value []byte,
 ) error {
-	var status v1alpha1.FooStatus
-	if err := json.Unmarshal(value, &status); err != nil {
+	var known v1alpha1.Foo
+	if err := json.Unmarshal(value, &known); err != nil {
 		return err
 	}
+	status := known.Status
 	if status.ObservedGeneration != int64(revision) {
 		return nil
 	}
