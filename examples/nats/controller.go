@@ -163,8 +163,8 @@ func (c *Controller) enqueueAll() {
 }
 
 // garbageSecondaries enqueues the owners of Deployments that are not in the bucket: one may have
-// been deleted while this program did not run, and no garbage collector knows of Foos. The sync
-// of a Foo that is gone deletes its Deployments.
+// been deleted while this program did not run, and no garbage collector knows of Foos. Events bring
+// most of them, too; this needs none. The sync of a Foo that is gone deletes its Deployments.
 func (c *Controller) garbageSecondaries() {
 	for _, object := range c.deploymentsByOwner.List() {
 		key, ours := c.ownerKey(object.(metav1.Object))

@@ -6,7 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -167,8 +170,8 @@ func TestKeyThatIsNoFooIsIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.catchUp()
-	if retries := w.controller.queue.NumRequeues("no_foo"); retries != 0 {
-		t.Errorf("got %d retries, want none", retries)
+	if writes := w.writes(); len(writes) != 1 { // that of catchUp
+		t.Errorf("got the writes %v, want one", writes)
 	}
 }
 
@@ -245,4 +248,37 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 
 	w.controller.Relist()
 	w.reasonIs("web", revision, reasonAvailable)
+}
+
+func TestConflictOfResourceVersionsIsRetried(t *testing.T) {
+	w := newWorld(t)
+	revision := w.put("web", `{"deploymentName":"web","replicas":1}`)
+	w.reasonIs("web", revision, reasonProgressing)
+	refused := false
+	w.fake.Kube.PrependReactor("update", "deployments",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			if refused {
+				return false, nil, nil
+			}
+			refused = true
+			return true, nil, apierrors.NewConflict(deploymentResource.GroupResource(), "web", nil)
+		})
+
+	w.put("web", `{"deploymentName":"web","replicas":5}`)
+
+	w.deploymentWhen("web", "has 5 replicas", hasReplicas(5))
+}
+
+func TestDeploymentMadeForAFooThatIsGoneIsDeleted(t *testing.T) {
+	w := newWorld(t)
+	foo := &v1alpha1.Foo{Spec: v1alpha1.FooSpec{DeploymentName: "late"}}
+	foo.Namespace, foo.Name, foo.UID = namespace, "web", w.controller.uid("default.web")
+	late := w.controller.desiredDeployment(newDeployment(foo), foo)
+	late.Labels[fooUIDLabel] = string(foo.UID)
+
+	if err := w.fake.KubeTracker.Create(deploymentResource, late, namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	w.deploymentGone("late")
 }

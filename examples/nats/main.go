@@ -1,5 +1,7 @@
 // Command nats keeps a Deployment running for every Foo, like the program in the repository's
-// root. Its Foos are not in the API server but in a key-value bucket of NATS JetStream.
+// root. Its Foos are not in the API server but in a key-value bucket of NATS JetStream. To put one:
+//
+//	nats kv put foos default.web '{"spec":{"deploymentName":"web","replicas":2}}'
 //
 // Read it in this order: main.go, the process; mirror.go, the copy of a bucket in memory, which
 // takes the place of an informer; controller.go, an event's way to a sync; writes.go, what a sync

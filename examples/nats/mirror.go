@@ -138,7 +138,13 @@ func (m *mirror) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer watcher.Stop()
+	defer func() {
+		_ = watcher.Stop()
+		go func() {
+			for range watcher.Updates() { // or its sender may wait for ever
+			}
+		}()
+	}()
 	for {
 		select {
 		case entry, open := <-watcher.Updates():

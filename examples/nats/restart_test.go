@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,12 +79,33 @@ func TestOrphanIsCollectedOnResync(t *testing.T) {
 	w.deploymentGone("web")
 }
 
+func TestResyncNeedsNoEventToFindOrphans(t *testing.T) {
+	w := newWorld(t)
+	revision := w.put("web", `{"deploymentName":"web"}`)
+	w.reasonIs("web", revision, reasonProgressing)
+	// Nothing is left but the Deployment, and nobody was told.
+	c := w.controller
+	if err := w.statuses.Delete(t.Context(), "default.web"); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the status is forgotten", func() bool { return c.statuses.get("default.web") == nil })
+	w.removeWithoutATrace("web")
+	if err := c.foos.records.Delete(c.foos.get("default.web")); err != nil {
+		t.Fatal(err)
+	}
+
+	c.Relist()
+
+	w.deploymentGone("web")
+}
+
 func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
 	w := newWorld(t)
-	w.put("deleted", `{"deploymentName":"deleted"}`)
-	w.put("expired", `{"deploymentName":"expired"}`)
-	w.put("changed", `{"deploymentName":"changed","replicas":1}`)
-	w.deploymentWhen("changed", "exists", exists)
+	for _, name := range []string{"deleted", "expired", "changed"} {
+		revision := w.put(name, `{"deploymentName":"`+name+`","replicas":1}`)
+		// The last request: one that is under way when the server goes waits for syncTimeout.
+		w.reasonIs(name, revision, reasonProgressing)
+	}
 
 	w.stopServer()
 	w.startServer(server.RANDOM_PORT) // where the controller does not find it
@@ -105,6 +127,19 @@ func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
 	w.reasonIs("changed", revision, reasonProgressing)
 }
 
+func TestOlderRevisionDoesNotReplaceANewerOne(t *testing.T) {
+	statuses := newWorld(t).controller.statuses
+	const newer = 1000
+
+	statuses.put("default.web", newer, []byte("{}"))
+	statuses.put("default.web", newer-1, []byte("{}"))
+	statuses.replace("default.web", newer-1, nil)
+
+	if r := statuses.get("default.web"); r == nil || r.revision != newer {
+		t.Errorf("got %+v, want revision %d", r, newer)
+	}
+}
+
 func TestStaleCopyOfTheBucketDeletesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.put("web", `{"deploymentName":"web"}`)
@@ -115,7 +150,9 @@ func TestStaleCopyOfTheBucketDeletesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	w.deploymentWhen("web", "is still there", exists)
+	if writes := w.writes(); slices.Contains(writes, "delete deployments") {
+		t.Errorf("got the writes %v, want no deletion", writes)
+	}
 }
 
 // remakeBucket deletes the bucket of Foos and makes an empty one of the same name.
