@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -174,7 +175,11 @@ func TestEmptyBucketInPlaceOfTheOldOneDeletesNothing(t *testing.T) {
 
 	w.remakeBucket()
 	w.controller.Relist()
-	<-w.stopped
+	select {
+	case <-w.stopped:
+	case <-time.After(patience):
+		t.Error("the controller goes on")
+	}
 	if err := w.stop(); !errors.Is(err, errReplaced) {
 		t.Errorf("got %v, want %v", err, errReplaced)
 	}
