@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
@@ -295,57 +291,4 @@ func (c *Controller) syncHandler(ctx context.Context, key string) error {
 		}
 	}
 	return c.writeStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
-}
-
-// foo returns the Foo of key, nil if there is none, put together from both buckets and the
-// defaults, with what the API server would have set. An error says why the Foo makes no sense.
-func (c *Controller) foo(key string) (*v1alpha1.Foo, error) {
-	r := c.foos.get(key)
-	if r == nil {
-		return nil, nil
-	}
-	foo := &v1alpha1.Foo{Spec: *r.foo.Spec.DeepCopy()}
-	foo.Namespace, foo.Name, _ = strings.Cut(key, ".")
-	foo.UID = c.uid(key)
-	foo.Generation = int64(r.revision) // each put is one, also if it changes nothing
-	if status := c.statuses.get(key); status != nil {
-		foo.Status = *status.foo.Status.DeepCopy()
-		foo.ResourceVersion = strconv.FormatUint(status.revision, 10) // for writeStatus
-	}
-	if r.err != nil || foo.Spec.Replicas != nil {
-		return foo, r.err
-	}
-	defaults, err := c.configMaps.ConfigMaps(foo.Namespace).Get(defaultsName)
-	if err != nil || defaults.Data[defaultsKey] == "" {
-		return foo, nil // a lister has no other error than NotFound
-	}
-	replicas, err := strconv.ParseInt(defaults.Data[defaultsKey], 10, 32)
-	if err != nil {
-		return foo, fmt.Errorf("reading %s of ConfigMap %q: %w", defaultsKey, defaultsName, err)
-	}
-	foo.Spec.Replicas = new(int32(replicas))
-	return foo, nil
-}
-
-// uid returns the UID of a Foo: a valid label value, whatever its name. It is made of the bucket's
-// identity and the key, so that nothing has to be remembered. Unlike one that the API server
-// gives, it comes back with a Foo that is deleted and put again.
-func (c *Controller) uid(key string) types.UID {
-	sum := sha256.Sum256([]byte(c.foos.store + "/" + key))
-	return types.UID(hex.EncodeToString(sum[:16]))
-}
-
-// keyOf returns the key in the buckets of the Foo of that namespace and name.
-func keyOf(namespace, name string) string { return namespace + "." + name }
-
-// isOwnedBy reports whether deployment is that of foo. The label does what a controller owner
-// reference would do, were there an object that it could refer to.
-func isOwnedBy(deployment metav1.Object, foo *v1alpha1.Foo) bool {
-	return deployment.GetLabels()[fooUIDLabel] == string(foo.UID)
-}
-
-// ownerKey returns the key of the Foo that owns deployment, if that is or was in this bucket.
-func (c *Controller) ownerKey(deployment metav1.Object) (key string, ours bool) {
-	key, ours = strings.CutPrefix(deployment.GetAnnotations()[ownerAnnotation], c.foos.store+"/")
-	return key, ours && deployment.GetLabels()[fooUIDLabel] == string(c.uid(key))
 }

@@ -4,8 +4,9 @@
 //	nats kv put foos default.web '{"spec":{"deploymentName":"web","replicas":2}}'
 //
 // Read it in this order: main.go, the process; mirror.go, the copy of a bucket in memory, which
-// takes the place of an informer; controller.go, an event's way to a sync; writes.go, what a sync
-// writes; deployment.go, what a Foo means, the same in all implementations.
+// takes the place of an informer; controller.go, an event's way to a sync; owner.go, what the API
+// server does for its own objects; writes.go, what a sync writes; deployment.go, what a Foo means,
+// the same in all implementations.
 package main
 
 import (

@@ -89,7 +89,9 @@ func TestResyncNeedsNoEventToFindOrphans(t *testing.T) {
 	if err := w.statuses.Delete(t.Context(), "default.web"); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the status is forgotten", func() bool { return c.statuses.get("default.web") == nil })
+	w.eventually("the status is forgotten", func() bool {
+		return c.statuses.get("default.web") == nil
+	})
 	w.removeWithoutATrace("web")
 	if err := c.foos.records.Delete(c.foos.get("default.web")); err != nil {
 		t.Fatal(err)
