@@ -63,6 +63,12 @@ conformance: build image ## hold the controller, and then broken ones, against t
 	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 -timeout 30m ./broken -run-suite
 	@hack/cluster down test >/dev/null
 
+.PHONY: examples
+examples: ## hold the same Foo on other frameworks against the suite
+	@hack/cluster up test >/dev/null
+	KUBECONFIG=$(TEST_KUBECONFIG) examples/conformance
+	@hack/cluster down test >/dev/null
+
 faults: build histories ## let everything fail around the controller, for about ten minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
 

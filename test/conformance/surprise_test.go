@@ -132,9 +132,9 @@ func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
 	n.catchUp()
 	n.onlyWarning("web")
 	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	n.fewRequests(begin)
 
 	n.kubectl("set", "resources", "deployment/web", "--limits=memory=32Mi")
 	n.fooWhen("web", "is Ready again", isReady)
 	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
-	n.fewRequests(begin)
 }
