@@ -13,9 +13,23 @@ func TestFooMeansTheSameEverywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copies, err := filepath.Glob("*/deployment.go")
-	if err != nil || len(copies) == 0 {
-		t.Fatalf("no example has a deployment.go: %v", err)
+	expectCopies(t, "deployment.go", want, 3)
+}
+
+func TestEventRecorderIsTheSame(t *testing.T) {
+	want, err := os.ReadFile("../events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectCopies(t, "events.go", want, 1)
+}
+
+// expectCopies fails the test unless there are so many copies of a file in the examples.
+func expectCopies(t *testing.T, name string, want []byte, count int) {
+	t.Helper()
+	copies, err := filepath.Glob("*/" + name)
+	if err != nil || len(copies) != count {
+		t.Fatalf("%d examples have a copy of %s, want %d (%v)", len(copies), name, count, err)
 	}
 	for _, path := range copies {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {

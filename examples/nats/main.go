@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -93,13 +92,12 @@ func run(o options) error {
 		return err
 	}
 	defer conn.Close()
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
-	defer broadcaster.Shutdown()
-	if err := broadcaster.StartRecordingToSinkWithContext(background); err != nil {
+	recorder, err := newEventRecorder(background, kubeClient)
+	if err != nil {
 		return err
 	}
-	controller, err := startInformers(background, kubeClient, conn,
-		broadcaster.NewRecorder(scheme.Scheme, controllerName))
+	defer recorder.flush(time.Second)
+	controller, err := startInformers(background, kubeClient, conn, recorder)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+)
+
+// eventRecorder is client-go's recorder with one thing added: flush. client-go's broadcaster can
+// only be shut down, which loses what is on its way, and that is the last thing that happened.
+type eventRecorder struct {
+	events.EventRecorder
+	broadcaster events.EventBroadcaster
+	pending     sync.WaitGroup
+}
+
+// newEventRecorder returns a recorder that writes Events through client, one after the other.
+func newEventRecorder(ctx context.Context, client kubernetes.Interface) (*eventRecorder, error) {
+	scheme := runtime.NewScheme() // its own, because client-go's is shared by the whole process
+	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, fooscheme.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme of the event recorder: %w", err)
+		}
+	}
+	// No sink: the watcher below writes. There is no series to count up, because this controller
+	// records changes only.
+	broadcaster := events.NewBroadcaster(nil)
+	r := &eventRecorder{
+		EventRecorder: broadcaster.NewRecorder(scheme, controllerName),
+		broadcaster:   broadcaster,
+	}
+	ctx = context.WithoutCancel(ctx) // flush decides when it ends
+	_, err := broadcaster.StartEventWatcher(func(object runtime.Object) {
+		defer r.pending.Done()
+		event := object.(*eventsv1.Event)
+		_, err := client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("Writing an event failed", "err", err, "note", event.Note)
+		}
+	})
+	return r, err
+}
+
+// Eventf records an Event about regarding. It does not wait for it to be written.
+func (r *eventRecorder) Eventf(
+	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
+) {
+	r.pending.Add(1)
+	r.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
+}
+
+// flush waits until the Events recorded so far are written, for timeout at most: the broadcaster
+// drops what does not fit into its queue of 1,000, and those are never written.
+func (r *eventRecorder) flush(timeout time.Duration) {
+	written := make(chan struct{})
+	go func() {
+		r.pending.Wait()
+		close(written)
+	}()
+	select {
+	case <-written:
+	case <-time.After(timeout):
+	}
+	r.broadcaster.Shutdown()
+}
