@@ -13,7 +13,7 @@ import (
 
 const (
 	// patience is how long a command may take; the first `go run` of a program builds it.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	// quiet is how long a program that goes on must be silent to have said what it has to say.
 	quiet = 4 * time.Second
 	// done is what the shell prints after a command; no program prints it.
