@@ -2,12 +2,10 @@ package faults
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -17,22 +15,9 @@ import (
 // restartAPIServer kills the API server of the cluster, and starts it again after a pause. It
 // returns when Foos are served again.
 func restartAPIServer(pause time.Duration) error {
-	pidFile := filepath.Join(clusterDir(), "pids", "kube-apiserver.pid")
-	text, err := os.ReadFile(pidFile)
+	pid, args, err := controlPlane.Process("kube-apiserver")
 	if err != nil {
 		return err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return err
-	}
-	args, err := arguments(pid)
-	if err != nil {
-		return err
-	}
-	program := filepath.Join(clusterDir(), "bin", "kube-apiserver")
-	if args[0] != program { // never kill anything else
-		return fmt.Errorf("process %d is %s, not %s", pid, args[0], program)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		return err
@@ -42,7 +27,9 @@ func restartAPIServer(pause time.Duration) error {
 	if pid, err = startAPIServer(args); err != nil {
 		return err
 	}
-	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(pid)), 0o644); err != nil {
+	err = os.WriteFile(
+		controlPlane.PIDFile("kube-apiserver"), []byte(strconv.Itoa(pid)), 0o644)
+	if err != nil {
 		return err
 	}
 	return waitUntil(func() error {
@@ -52,20 +39,9 @@ func restartAPIServer(pause time.Duration) error {
 	})
 }
 
-// arguments returns the command line of a process.
-func arguments(pid int) ([]string, error) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err == nil {
-		return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), nil
-	}
-	// Where there is no /proc. No argument has a space: hack/cluster sees to it.
-	line, err = exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
-	return strings.Fields(string(line)), err
-}
-
 // startAPIServer starts an API server and returns the number of the process.
 func startAPIServer(args []string) (pid int, err error) {
-	log, err := os.OpenFile(filepath.Join(clusterDir(), "logs", "kube-apiserver.log"),
+	log, err := os.OpenFile(filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log"),
 		os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return 0, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,12 +49,10 @@ func isDeletion(r request) bool {
 // mark is a place in the audit log.
 type mark int64
 
-func auditLog() string { return filepath.Join(clusterDir(), "logs", "audit.log") }
-
 // now returns the end of the audit log, where the next request will be noted.
 func now(t *testing.T) mark {
 	t.Helper()
-	info, err := os.Stat(auditLog())
+	info, err := os.Stat(controlPlane.AuditLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +63,7 @@ func now(t *testing.T) mark {
 // and that select returns true for.
 func (h *history) requests(after mark, user string, selects func(request) bool) []request {
 	h.t.Helper()
-	file, err := os.Open(auditLog())
+	file, err := os.Open(controlPlane.AuditLog())
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The share of the requests that something happens to. There are few watches.
@@ -43,7 +42,7 @@ type proxy struct {
 // startProxy starts a proxy that does nothing to the requests yet.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := controlPlane.Config()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,165 @@
+// Package cluster starts a local control plane for the time of one program, and lets it get at the
+// control plane's processes.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+)
+
+// crdTimeout is how long the API server may take to serve a new resource.
+const crdTimeout = 30 * time.Second
+
+// Cluster is a control plane that hack/cluster has started.
+type Cluster struct {
+	// Dir is the folder where hack/cluster keeps it: bin, logs, pids.
+	Dir string
+
+	root string
+	stop func()
+}
+
+// Start starts the cluster of that name with the hack/cluster of root, the repository, and a
+// process that stops it when Stop is called or when this process ends, however it ends: the pipe to
+// it is closed then.
+func Start(root, name string) (*Cluster, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	script := filepath.Join(root, "hack/cluster")
+	guard := exec.Command("sh", "-c", `cat; exec "$0" down "$1"`, script, name)
+	guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
+	pipe, err := guard.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := guard.Start(); err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		Dir:  filepath.Join(root, ".local/clusters", name),
+		root: root,
+		stop: func() {
+			pipe.Close()
+			_ = guard.Wait() // there is nobody left to do anything about an error
+		},
+	}
+	if err := run(exec.Command(script, "up", name)); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Stop stops the cluster and deletes its state.
+func (c *Cluster) Stop() { c.stop() }
+
+// Kubeconfig returns the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig.yaml") }
+
+// AuditLog returns the path of the API server's audit log.
+func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "logs", "audit.log") }
+
+// Config returns the administrator's configuration, without a limit on requests.
+func (c *Cluster) Config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.Timeout = 10 * time.Second
+	return config, nil
+}
+
+// InstallCRD installs the CustomResourceDefinition and waits until Foos are served.
+func (c *Cluster) InstallCRD() error {
+	kubectl := exec.Command(filepath.Join(c.root, ".local/bin/kubectl"),
+		"--kubeconfig", c.Kubeconfig(), "--cache-dir", filepath.Join(c.Dir, "cache"),
+		"apply", "--server-side", "-f", filepath.Join(c.root, "artifacts/examples/crd.yaml"))
+	if err := run(kubectl); err != nil {
+		return err
+	}
+	config, err := c.Config()
+	if err != nil {
+		return err
+	}
+	client, err := clientset.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	foos := client.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
+		if err == nil || time.Since(begin) > crdTimeout {
+			return err
+		}
+	}
+}
+
+// PIDFile returns the path of the file with the number of that component's process.
+func (c *Cluster) PIDFile(component string) string {
+	return filepath.Join(c.Dir, "pids", component+".pid")
+}
+
+// Process returns the number of that component's process, and its command line. It is an error if
+// the process is another one, so that nobody's else is ever signaled.
+func (c *Cluster) Process(component string) (pid int, args []string, err error) {
+	text, err := os.ReadFile(c.PIDFile(component))
+	if err != nil {
+		return 0, nil, err
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		return 0, nil, err
+	}
+	if args, err = arguments(pid); err != nil {
+		return 0, nil, err
+	}
+	if program := filepath.Join(c.Dir, "bin", component); args[0] != program {
+		return 0, nil, fmt.Errorf("process %d is %s, not %s", pid, args[0], program)
+	}
+	return pid, args, nil
+}
+
+// arguments returns the command line of a process.
+func arguments(pid int) ([]string, error) {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err == nil {
+		return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), nil
+	}
+	// Where there is no /proc. No argument has a space: hack/cluster sees to it.
+	line, err = exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return nil, fmt.Errorf("there is no process %d: %w", pid, err)
+	}
+	return strings.Fields(string(line)), nil
+}
+
+// run runs command, whose output goes to a file: a pipe would be held open by what it starts.
+func run(command *exec.Cmd) error {
+	output, err := os.CreateTemp("", "cluster")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(output.Name())
+	defer output.Close()
+	command.Stdout, command.Stderr = output, output
+	if err := command.Run(); err != nil {
+		text, _ := os.ReadFile(output.Name())
+		return fmt.Errorf("%v: %w: %s", command, err, text)
+	}
+	return nil
+}
