@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,12 @@ func restartAPIServer(pause time.Duration) error {
 		return err
 	}
 	total.count("API server killed")
+	for { // until then, its port is taken
+		if _, _, err := controlPlane.Process("kube-apiserver"); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	time.Sleep(pause) // this is how long it is away
 	if pid, err = startAPIServer(args); err != nil {
 		return err
@@ -32,17 +39,23 @@ func restartAPIServer(pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return waitUntil(func() error {
+	err = waitUntil(func() error {
 		foos := fooClient.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
 		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
 		return err
 	})
+	if err != nil {
+		log, _ := os.ReadFile(apiServerLog()) // without it, there is less to read
+		err = fmt.Errorf("%w; its log ends with: %s", err, log[max(0, len(log)-2000):])
+	}
+	return err
 }
+
+func apiServerLog() string { return filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log") }
 
 // startAPIServer starts an API server and returns the number of the process.
 func startAPIServer(args []string) (pid int, err error) {
-	log, err := os.OpenFile(filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log"),
-		os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(apiServerLog(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return 0, err
 	}
