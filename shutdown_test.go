@@ -97,6 +97,27 @@ func TestFlushWaitsForTheEventsUnderWay(t *testing.T) {
 	})
 }
 
+// TestNoEventOfABurstIsLost records more Events than the broadcaster's own queue of 1,000 holds,
+// while the API server takes one each half second.
+func TestNoEventOfABurstIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		recorder, err := newEventRecorder(t.Context(), slowEventsClient{h.kube})
+		if err != nil {
+			t.Fatal(err)
+		}
+		foo := newFoo("example-foo", "web", nil)
+		for range 3000 {
+			recorder.Eventf(foo, nil, "Normal", "Burst", "Test", "one of many")
+			time.Sleep(time.Millisecond)
+		}
+		recorder.flush(time.Hour)
+
+		if got := h.events()["Burst"]; got != 3000 {
+			t.Errorf("events written: got %d, want 3000", got)
+		}
+	})
+}
+
 func TestFlushDoesNotWaitForEver(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		recorder, err := newEventRecorder(t.Context(), slowEventsClient{h.kube})
