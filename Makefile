@@ -69,6 +69,17 @@ examples: ## hold the same Foo on other frameworks against the suite
 	KUBECONFIG=$(TEST_KUBECONFIG) examples/conformance
 	@hack/cluster down test >/dev/null
 
+.PHONY: bench bench-long
+bench: build ## measure it beside the same Foo on two frameworks, in 40 minutes: docs/performance.md
+	@hack/cluster build
+	CGO_ENABLED=0 go -C examples/ build -trimpath -o ../.local/bin/foo-controller-runtime ./controller-runtime
+	CGO_ENABLED=0 go -C examples/ build -trimpath -o ../.local/bin/foo-lasso ./lasso
+	go -C test/bench run . $(BENCH)
+	go -C test/bench run . -draw
+bench-long: BENCH = -foos 1000,5000,20000 -repetitions 1 -idle 5s -steady-foos 50 -o results/long.json \
+	-contenders this,controller-runtime,lasso
+bench-long: bench ## the same with up to 20,000 Foos
+
 faults: build histories ## let everything fail around the controller, for about ten minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
 
@@ -90,6 +101,6 @@ kubeconfig: ## print what to evaluate so that kubectl finds the local control pl
 	@hack/cluster kubeconfig $(CLUSTER)
 
 clean: ## stop all local control planes and delete everything that was built
-	@for name in dev test faults; do hack/cluster down $$name; done
+	@for name in dev test faults bench; do hack/cluster down $$name; done
 	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down docs
 	@rm -rf .local

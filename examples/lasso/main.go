@@ -44,7 +44,9 @@ const (
 )
 
 var (
-	workers       = flag.Int("workers", 16, "Foos to sync at a time.")
+	workers = flag.Int("workers", 16, "Foos to sync at a time.")
+	qps     = flag.Float64("kube-api-qps", -1, "Requests per second, on average; "+
+		"-1 is no limit, 0 is client-go's default, 5.")
 	leaderElect   = flag.Bool("leader-elect", false, "Work only while holding a Lease.")
 	leaseDuration = flag.Duration("leader-elect-lease-duration", 15*time.Second,
 		"How long the others wait for a leader that is silent.")
@@ -83,7 +85,7 @@ func run(signaled context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	config.QPS = -1 // the API server limits, by API Priority and Fairness
+	config.QPS = float32(*qps) // without a limit here, API Priority and Fairness limits
 	rest.AddUserAgent(config, controllerName)
 	kubeClient, err := kubernetes.NewForConfig(config)
 	if err != nil {

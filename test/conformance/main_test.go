@@ -85,7 +85,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if shared == nil {
 		return code, nil
 	}
-	err = shared.stop()
+	err = shared.Stop()
 	if code != 0 || err != nil {
 		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.Output())
 	}

@@ -6,9 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,9 +14,6 @@ import (
 
 	"example.com/sample-controller/test/internal/process"
 )
-
-// stopTimeout is how long a program may take to end after SIGTERM.
-const stopTimeout = 15 * time.Second
 
 // program is a running controller. The API server knows it by a user name of its own, so that
 // the audit log tells what this process did, and nobody else.
@@ -60,21 +55,6 @@ func writeKubeconfig(user string, change func(*clientcmdapi.Config)) (path strin
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// stop sends SIGTERM, waits for the end, and returns an error unless the program exits with 0.
-func (p *program) stop() error {
-	p.Signal(syscall.SIGTERM)
-	select {
-	case <-p.Exited:
-	case <-time.After(stopTimeout):
-		p.Kill()
-		return fmt.Errorf("the controller was still running %v after SIGTERM", stopTimeout)
-	}
-	if code := p.ExitCode(); code != 0 {
-		return fmt.Errorf("the controller exited with %d after SIGTERM, not with 0", code)
-	}
-	return nil
-}
-
 // startProgram starts a controller for t alone, which ends with t at the latest.
 func startProgram(t *testing.T, flags string, change func(*clientcmdapi.Config)) *program {
 	t.Helper()
@@ -94,7 +74,7 @@ func startProgram(t *testing.T, flags string, change func(*clientcmdapi.Config))
 // stopProgram stops p, and fails t unless p exits with 0.
 func stopProgram(t *testing.T, p *program) {
 	t.Helper()
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,7 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
+
+// stopTimeout is how long a controller may take to end after SIGTERM.
+const stopTimeout = 15 * time.Second
 
 // Process is a running controller.
 type Process struct {
@@ -40,6 +44,24 @@ func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
 		_ = command.Wait() // the outcome is in command.ProcessState
 	}()
 	return &Process{Exited: exited, command: command, log: log.Name()}, nil
+}
+
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Stop asks the process to end, and returns an error unless it does so in time and with 0.
+func (p *Process) Stop() error {
+	p.Signal(syscall.SIGTERM)
+	select {
+	case <-p.Exited:
+	case <-time.After(stopTimeout):
+		p.Kill()
+		return fmt.Errorf("the controller was still running %v after SIGTERM", stopTimeout)
+	}
+	if code := p.ExitCode(); code != 0 {
+		return fmt.Errorf("the controller exited with %d after SIGTERM, not with 0", code)
+	}
+	return nil
 }
 
 // Signal sends a signal, and does not wait for what it does.

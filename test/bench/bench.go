@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/internal/cluster"
+)
+
+const (
+	namespace = "bench"
+	// warmUp is how many Foos are made before anything is measured.
+	warmUp = 500
+)
+
+// The components of the control plane whose CPU time is measured: what no controller does without,
+// and what can be paused.
+var (
+	servers = []string{"kube-apiserver", "etcd"}
+	others  = []string{"kube-controller-manager", "kube-scheduler", "kwok-controller"}
+)
+
+// bench is what all runs share: a control plane, and who makes the Foos.
+type bench struct {
+	options
+	cluster    *cluster.Cluster
+	pids       map[string]int
+	kubeClient kubernetes.Interface
+	fooClient  clientset.Interface
+	metadata   metadata.Interface
+	templates
+}
+
+// newBench prepares a control plane that runs.
+func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error) {
+	b := &bench{options: o, cluster: c, pids: map[string]int{}}
+	for _, component := range append(others, servers...) {
+		pid, _, err := c.Process(component)
+		if err != nil {
+			return nil, err
+		}
+		b.pids[component] = pid
+	}
+	config, err := b.configFor(userPrefix + "load")
+	if err != nil {
+		return nil, err
+	}
+	if b.kubeClient, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if b.fooClient, err = clientset.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if b.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if err := c.InstallCRD(); err != nil {
+		return nil, err
+	}
+	if err := b.createNamespace(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// configFor returns the configuration of a user who may do everything, and whom API Priority and
+// Fairness exempts, as the administrator.
+func (b *bench) configFor(user string) (*rest.Config, error) {
+	config, err := b.cluster.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = 0                        // to delete a collection takes long
+	config.Dial = new(net.Dialer).DialContext // client-go would share a connection with other users
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: user, Groups: []string{"system:masters"},
+	}
+	return config, nil
+}
+
+// kubeconfigFor writes the same as a file, for a program.
+func (b *bench) kubeconfigFor(user string) (path string, err error) {
+	config, err := clientcmd.LoadFromFile(b.cluster.Kubeconfig())
+	if err != nil {
+		return "", err
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate, info.ImpersonateGroups = user, []string{"system:masters"}
+	}
+	path = filepath.Join(b.cluster.Dir, user+".yaml")
+	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// createNamespace creates the namespace, and waits until Pods can be made in it.
+func (b *bench) createNamespace(ctx context.Context) error {
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	_, err := b.kubeClient.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for ; ; time.Sleep(100 * time.Millisecond) {
+		_, err := b.kubeClient.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// pause stops the other controllers of the control plane, for good: they would have lost their
+// Leases.
+func (b *bench) pause() error {
+	for _, component := range others {
+		if err := syscall.Kill(b.pids[component], syscall.SIGSTOP); err != nil {
+			return fmt.Errorf("pausing %s: %w", component, err)
+		}
+	}
+	return nil
+}
+
+// readTemplates has this repository's controller work for some Foos, which also warms up the API
+// server, and keeps what it wrote for one.
+func (b *bench) readTemplates(ctx context.Context) error {
+	n := min(b.sizes[0], warmUp)
+	r, err := b.newRun(*find(this), modeWorking, n, 0)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if _, err := r.phase(ctx, "template", n, func() error {
+		return r.makeFoos(ctx, "template", n, makers, 0)
+	}); err != nil {
+		return err
+	}
+	const name = "template-00000"
+	b.foo, err = b.fooClient.SamplecontrollerV1alpha1().Foos(namespace).Get(
+		ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	b.deployment, err = b.kubeClient.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	events, err := b.kubeClient.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, event := range events.Items {
+		if event.Regarding.UID == b.foo.UID {
+			b.event = &event
+		}
+	}
+	if b.event == nil {
+		return errors.New("this controller wrote no Event about its first Foo")
+	}
+	if err := r.stop(); err != nil {
+		return err
+	}
+	return b.clean(ctx)
+}

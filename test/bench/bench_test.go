@@ -1,0 +1,243 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var smoke = flag.Bool("smoke", false,
+	"measure a few runs with ten Foos on a control plane, with the programs that make bench builds")
+
+// TestRunsMeasureWhatThePageShows does real runs, one of each kind.
+func TestRunsMeasureWhatThePageShows(t *testing.T) {
+	if !*smoke {
+		t.Skip("with -smoke only: it starts a control plane")
+	}
+	o, err := parseFlags([]string{"-foos=10", "-idle=1s", "-steady-foos=5", "-cluster=bench-smoke"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := o.measure(t.Context(), []Result{
+		{Contender: "lasso", Mode: modeWorking, Foos: 10},
+		{Contender: "controller-runtime", Mode: modeWorking, Foos: 10},
+		{Contender: sameWrites, Mode: modePaused, Foos: 10},
+		{Contender: this, Mode: modePaused, Foos: 10},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]float64{
+		sameWrites: {
+			"burst/requests per Foo":   3,
+			"backlog/requests per Foo": 3,
+		},
+		this: {
+			"burst/requests per Foo":                    3,
+			"burst/requests per Foo/create deployments": 1,
+			"burst/requests per Foo/patch foos/status":  1,
+			"idle/requests":                             0,
+			"restart/needless writes":                   0,
+		},
+		"lasso": {
+			"burst/requests per Foo/create deployments": 1,
+			"restart/needless writes":                   0,
+		},
+		"controller-runtime": {
+			"burst/requests per Foo/create deployments": 1,
+			"restart/needless writes":                   0,
+		},
+	}
+	for _, run := range results.Runs {
+		for figure, value := range want[run.Contender] {
+			if got := run.Figures[figure]; got != value {
+				t.Errorf("%s, %s: got %v, want %v", run.Contender, figure, got, value)
+			}
+		}
+		for _, figure := range positive(run) {
+			if !(run.Figures[figure] > 0) {
+				t.Errorf("%s has no %s: %v", run.Contender, figure, run.Figures)
+			}
+		}
+	}
+}
+
+// positive returns the figures that a run must have, and that cannot be 0.
+func positive(run Result) []string {
+	figures := []string{
+		"burst/Deployments per second", "burst/Foos per second",
+		"steady/to Deployment ms p50", "steady/to Deployment ms p99",
+		"burst/cpu ms per Foo/kube-apiserver",
+	}
+	if find(run.Contender).isReference() {
+		return figures
+	}
+	figures = append(figures, "memory/at the start", "memory/idle",
+		"restart/seconds", "restart/reads")
+	if run.Mode == modePaused {
+		return append(figures, "backlog/Deployments per second")
+	}
+	return append(figures, "steady/to Ready ms p50", "steady/to Ready ms p99")
+}
+
+const auditLine = `{"stage":"ResponseComplete","verb":"create","impersonatedUser":{"username":"bench-a"},` +
+	`"objectRef":{"resource":"deployments","name":"x"},"responseStatus":{"code":201},` +
+	`"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z",` +
+	`"stageTimestamp":"2026-01-02T03:04:05.002001Z"}` + "\n"
+
+func TestAuditLogIsReadFromItsEndAndInWholeLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	write := func(text string) {
+		t.Helper()
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(auditLine)
+	log, err := openAuditLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() int {
+		t.Helper()
+		requests, err := log.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(requests)
+	}
+	watch := strings.Replace(auditLine, "create", "watch", 1)
+	for _, step := range []struct {
+		text string
+		want int
+	}{
+		{"", 0}, // what was there before is not read
+		{auditLine + auditLine[:100], 1},
+		{auditLine[100:], 1},
+		{strings.Replace(auditLine, "bench-a", "somebody", 1), 0},
+		{watch, 0}, // its end
+		{strings.Replace(watch, "ResponseComplete", "ResponseStarted", 1), 1},
+	} {
+		write(step.text)
+		if got := read(); got != step.want {
+			t.Errorf("after %q: got %d requests, want %d", step.text, got, step.want)
+		}
+	}
+}
+
+// requestAt returns a request that was received at that second and answered a second later.
+func requestAt(second int, user, verb, resource, name string) request {
+	r := request{Verb: verb}
+	r.RequestReceivedTimestamp = time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC)
+	r.StageTimestamp = r.RequestReceivedTimestamp.Add(time.Second)
+	r.ImpersonatedUser.Username = user
+	r.ObjectRef.Resource, r.ObjectRef.Subresource, _ = strings.Cut(resource, "/")
+	r.ObjectRef.Name = name
+	r.ResponseStatus.Code = 201
+	return r
+}
+
+func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
+	requests := []request{
+		requestAt(0, "load", "create", "foos", "a"),
+		requestAt(1, "load", "create", "foos", "b"),
+		requestAt(3, "me", "create", "deployments", "a"),
+		requestAt(3, "me", "create", "events", "a.1"),
+		requestAt(7, "me", "create", "deployments", "b"),
+		requestAt(8, "me", "patch", "foos/status", "a"),
+		requestAt(9, "me", "patch", "foos/status", "b"),
+		requestAt(15, "me", "patch", "foos/status", "a"),
+	}
+	r := &run{user: "me", mode: modeWorking, contender: *find(this), figures: map[string]float64{}}
+	r.recordRates("burst", requests, "load", "foos")
+	r.recordLatencies("burst", requests)
+	want := map[string]float64{
+		"burst/Deployments per second":       2.0 / 8,
+		"burst/writes per second until then": 3.0 / 8,
+		"burst/Foos per second":              2.0 / 16,
+		"burst/to Deployment ms p50":         6000,
+		"burst/to Deployment ms p99":         6000,
+		"burst/to Ready ms p50":              15000,
+		"burst/to Ready ms p99":              15000,
+	}
+	if !maps.Equal(r.figures, want) {
+		t.Errorf("got %v, want %v", r.figures, want)
+	}
+	curve := curveOf(requests, "me")
+	if len(curve) != 100 || curve[0] != 1 || curve[99] != 5 {
+		t.Errorf("got a curve of %d points from %v to %v, want 100 from 1 to 5",
+			len(curve), curve[0], curve[len(curve)-1])
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	tens := []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110}
+	for _, test := range []struct {
+		sorted     []float64
+		part, want float64
+	}{
+		{nil, 0.5, 0}, {[]float64{7}, 0.99, 7}, {tens, 0.5, 60}, {tens, 0.99, 110}, {tens, 0, 10},
+	} {
+		if got := quantile(test.sorted, test.part); got != test.want {
+			t.Errorf("quantile(%v, %v) is %v, want %v", test.sorted, test.part, got, test.want)
+		}
+	}
+}
+
+func TestTableShowsMediansAndRatios(t *testing.T) {
+	run := func(contender string, foos int, value float64) Result {
+		return Result{Contender: contender, Mode: modePaused, Foos: foos,
+			Figures: map[string]float64{"x": value}}
+	}
+	results := &Results{Runs: []Result{
+		run(this, 10, 3), run(this, 10, 4), run(this, 10, 900), run(this, 20, 5),
+		run("lasso", 10, 8), run(plainCreates, 10, 1),
+	}}
+	got := results.table(false, []column{
+		{title: "X", mode: modePaused, figure: "x", format: "%.1f ms", relative: this},
+	})
+	want := "| | X |\n|---|---|\n| this controller | 4.0 ms |\n| Lasso | 8.0 ms (2.00 ×) |\n"
+	if got != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+func TestContendersTakeTurns(t *testing.T) {
+	o, err := parseFlags([]string{"-foos=100,300", "-modes=paused", "-repetitions=2",
+		"-contenders=creates,this,lasso-defaults"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, run := range o.plan() {
+		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
+	}
+	want := []string{
+		"creates 100 1", "this 100 1", "lasso-defaults 50 1", "this 100 2", "creates 100 2",
+		"this 300 1", "this 300 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestBadFlagsAreRefused(t *testing.T) {
+	for _, flag := range []string{
+		"-foos=many", "-foos=0", "-modes=asleep", "-contenders=nobody", "-repetitions=0", "more",
+	} {
+		if _, err := parseFlags([]string{flag}); err == nil {
+			t.Errorf("%s is accepted", flag)
+		}
+	}
+}

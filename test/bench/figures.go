@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// curvePoints is of how many points a curve is made.
+const curvePoints = 100
+
+// recordRates records how many Deployments were made in a second, and how many Foos were done, with
+// all that is written for them. The time begins with the first request of beginner that created an
+// object of that resource.
+func (r *run) recordRates(name string, requests []request, beginner, resource string) {
+	var begin, lastDeployment, lastWrite time.Time
+	n := 0.0
+	for _, request := range requests {
+		if request.user() == beginner && request.creates(resource) &&
+			(begin.IsZero() || request.RequestReceivedTimestamp.Before(begin)) {
+			begin = request.RequestReceivedTimestamp
+		}
+		if request.user() != r.user || !request.isWrite() {
+			continue
+		}
+		if request.StageTimestamp.After(lastWrite) {
+			lastWrite = request.StageTimestamp
+		}
+		if request.creates("deployments") {
+			n++
+			if request.StageTimestamp.After(lastDeployment) {
+				lastDeployment = request.StageTimestamp
+			}
+		}
+	}
+	r.figures[name+"/Deployments per second"] = n / lastDeployment.Sub(begin).Seconds()
+	if len(r.contender.writes) != 1 {
+		r.figures[name+"/Foos per second"] = n / lastWrite.Sub(begin).Seconds()
+	}
+	writes := 0.0
+	for _, request := range requests {
+		if request.user() == r.user && request.isWrite() &&
+			!request.StageTimestamp.After(lastDeployment) {
+			writes++
+		}
+	}
+	r.figures[name+"/writes per second until then"] = writes / lastDeployment.Sub(begin).Seconds()
+}
+
+// recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
+// the last status, the one that says Ready: from answer to answer of the API server.
+func (r *run) recordLatencies(name string, requests []request) {
+	made := map[string]time.Time{}
+	deployed := map[string]time.Time{}
+	status := map[string]time.Time{}
+	for _, request := range requests {
+		object := request.ObjectRef.Name
+		switch {
+		case request.user() != r.user:
+			if request.creates("foos") {
+				made[object] = request.StageTimestamp
+			}
+		case request.creates("deployments"):
+			deployed[object] = request.StageTimestamp
+		case request.ObjectRef.Subresource == "status" && request.ResponseStatus.Code < 300:
+			status[object] = request.StageTimestamp // they are in the order of time
+		}
+	}
+	r.recordQuantiles(name+"/to Deployment ms", made, deployed)
+	if r.mode == modeWorking && !r.contender.isReference() {
+		r.recordQuantiles(name+"/to Ready ms", made, status)
+	}
+}
+
+// recordQuantiles records the median and the 99th percentile of the times between begin and end.
+func (r *run) recordQuantiles(name string, begin, end map[string]time.Time) {
+	var times []float64
+	for object, ended := range end {
+		if _, ok := begin[object]; !ok {
+			continue // of a phase before
+		}
+		times = append(times, float64(ended.Sub(begin[object]).Microseconds())/1000)
+	}
+	slices.Sort(times)
+	r.figures[name+" p50"] = quantile(times, 0.5)
+	r.figures[name+" p99"] = quantile(times, 0.99)
+}
+
+// quantile returns the value below which that part of sorted is, 0 to 1.
+func quantile(sorted []float64, part float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(part*float64(len(sorted)-1)+0.5)]
+}
+
+// curveOf returns after how many seconds there was the first hundredth of the Deployments, the
+// second, and so on; the time begins with the first request for one.
+func curveOf(requests []request, user string) []float64 {
+	var begin time.Time
+	var seconds []float64
+	for _, request := range requests {
+		if request.user() != user || !request.creates("deployments") {
+			continue
+		}
+		if begin.IsZero() || request.RequestReceivedTimestamp.Before(begin) {
+			begin = request.RequestReceivedTimestamp
+		}
+	}
+	for _, request := range requests {
+		if request.user() == user && request.creates("deployments") {
+			seconds = append(seconds, request.StageTimestamp.Sub(begin).Seconds())
+		}
+	}
+	slices.Sort(seconds)
+	curve := make([]float64, curvePoints)
+	for i := range curve {
+		curve[i] = round(quantile(seconds, float64(i+1)/curvePoints))
+	}
+	return curve
+}
+
+// rounded returns the figures with three decimals, without CPU times of 0: those of what was paused.
+func rounded(figures map[string]float64) map[string]float64 {
+	kept := map[string]float64{}
+	for name, value := range figures {
+		if value != 0 || !strings.Contains(name, "/cpu ms") {
+			kept[name] = round(value)
+		}
+	}
+	return kept
+}
+
+func round(value float64) float64 { return math.Round(1000*value) / 1000 }
+
+// Results are what is written as JSON.
+type Results struct {
+	Date       string
+	CPU        string
+	CPUs       int
+	Go         string
+	Kubernetes string
+	Runs       []Result
+}
+
+// Result is what was measured of one contender, once.
+type Result struct {
+	Contender  string
+	Mode       string
+	Foos       int
+	Repetition int
+	Figures    map[string]float64
+	// Curve tells after how many seconds of a backlog there were one, two, ... hundredths of all
+	// Deployments.
+	Curve []float64 `json:",omitempty"`
+}
+
+// repetitions returns the runs of a contender in a mode, with that many Foos or, if foos is 0, with
+// the smallest number there is.
+func (r *Results) repetitions(contender, mode string, foos int) (found []Result) {
+	for _, run := range r.Runs {
+		if run.Contender == contender && run.Mode == mode && (foos == 0 || run.Foos == foos) {
+			found = append(found, run)
+		}
+	}
+	if foos == 0 && len(found) > 0 {
+		first := slices.MinFunc(found, func(a, b Result) int { return cmp.Compare(a.Foos, b.Foos) })
+		found = slices.DeleteFunc(found, func(r Result) bool { return r.Foos != first.Foos })
+	}
+	return found
+}
+
+// sizes returns the numbers of Foos that there are runs of.
+func (r *Results) sizes() (sizes []int) {
+	for _, run := range r.Runs {
+		if run.Contender == this {
+			sizes = append(sizes, run.Foos)
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
+}
+
+// median returns the median of a figure over the repetitions, and whether it was measured. In a
+// repetition that lacks it, it is 0: a request that was not made.
+func (r *Results) median(contender, mode string, foos int, figure string) (float64, bool) {
+	var values []float64
+	measured := false
+	for _, run := range r.repetitions(contender, mode, foos) {
+		value, ok := run.Figures[figure]
+		values, measured = append(values, value), measured || ok
+	}
+	slices.Sort(values)
+	return quantile(values, 0.5), measured
+}

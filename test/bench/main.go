@@ -1,0 +1,264 @@
+// Command bench measures this controller beside the same Foo on two frameworks, and beside plain
+// writes: see docs/performance.md. It starts a control plane of its own.
+//
+// Read it in this order: contenders.go, what is measured; run.go and phase.go, how; figures.go, what is
+// computed from the audit log; tables.go, targets.go, plots.go and page.go, what is shown.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+
+	"example.com/sample-controller/test/internal/cluster"
+)
+
+const root = "../.."
+
+// options is what the command line decides.
+type options struct {
+	sizes       []int // numbers of Foos
+	modes       []string
+	contenders  []string
+	repetitions int
+	idleTime    time.Duration
+	steadyFoos  int
+	steadyEvery time.Duration
+	mostWorking int
+	file        string
+	clusterName string
+	draw        bool
+}
+
+func main() {
+	o, err := parseFlags(os.Args[1:])
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		err = o.run(ctx)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags(args []string) (o options, err error) {
+	var ids []string
+	for _, c := range contenders {
+		ids = append(ids, c.id)
+	}
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	foos := fs.String("foos", "1000", "how many Foos, as a list; references and defaults take the least")
+	modes := fs.String("modes", modeWorking+","+modePaused,
+		"with the other controllers of the control plane paused, or working")
+	names := fs.String("contenders", strings.Join(ids, ","), "what to measure")
+	fs.IntVar(&o.repetitions, "repetitions", 3, "how often; medians are shown")
+	fs.DurationVar(&o.idleTime, "idle", 10*time.Second, "how long to see that nothing is done")
+	fs.IntVar(&o.steadyFoos, "steady-foos", 100, "how many Foos to make one after the other")
+	fs.DurationVar(&o.steadyEvery, "steady-every", 100*time.Millisecond, "the time between these")
+	fs.IntVar(&o.mostWorking, "most-working", 5000, "the most Foos with all controllers working: "+
+		"the others take long for more")
+	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
+	fs.StringVar(&o.clusterName, "cluster", "bench",
+		"`name` for hack/cluster of the cluster to start, and to stop in the end")
+	fs.BoolVar(&o.draw, "draw", false,
+		"measure nothing: draw the plots and write the tables of docs/performance.md")
+	if err := fs.Parse(args); err != nil {
+		return o, err
+	}
+	if fs.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if o.repetitions < 1 {
+		return o, fmt.Errorf("-repetitions must be at least 1, not %d", o.repetitions)
+	}
+	for text := range strings.SplitSeq(*foos, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return o, fmt.Errorf("-foos must be numbers, not %q", text)
+		}
+		o.sizes = append(o.sizes, n)
+	}
+	slices.Sort(o.sizes)
+	o.modes, o.contenders = strings.Split(*modes, ","), strings.Split(*names, ",")
+	slices.Sort(o.modes)
+	slices.Reverse(o.modes) // what is paused is not woken up again
+	for _, mode := range o.modes {
+		if mode != modePaused && mode != modeWorking {
+			return o, fmt.Errorf("-modes has no %q", mode)
+		}
+	}
+	for _, name := range o.contenders {
+		if !slices.Contains(ids, name) {
+			return o, fmt.Errorf("-contenders has no %q; there are %s", name, strings.Join(ids, ", "))
+		}
+	}
+	return o, nil
+}
+
+// run measures and draws, or only draws.
+func (o options) run(ctx context.Context) error {
+	if o.draw {
+		return draw()
+	}
+	if err := o.checkPrograms(); err != nil {
+		return err
+	}
+	results, err := o.measure(ctx, o.plan())
+	if err != nil && results != nil && len(results.Runs) > 0 {
+		return errors.Join(err, results.write(o.file+".partial"))
+	}
+	if err != nil {
+		return err
+	}
+	if err := results.write(o.file); err != nil {
+		return err
+	}
+	fmt.Print(results.report())
+	return nil
+}
+
+// checkPrograms returns an error that says how to build what is missing.
+func (o options) checkPrograms() error {
+	for _, c := range contenders {
+		if c.isReference() || !slices.Contains(o.contenders, c.id) && c.id != this {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, c.command[0])); err != nil {
+			return fmt.Errorf("%w; 'make bench' builds it", err)
+		}
+	}
+	return nil
+}
+
+// measure starts a control plane and does the runs of plan, those that are paused last. With an
+// error, the results are those so far.
+func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
+	fmt.Fprintln(os.Stderr, "starting a control plane")
+	c, err := cluster.Start(root, o.clusterName)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Stop()
+	b, err := newBench(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.readTemplates(ctx); err != nil {
+		return nil, fmt.Errorf("reading what this controller writes for a Foo: %w", err)
+	}
+	results, err := newResults(b)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	for i, run := range plan {
+		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s, %s, %d Foos\n", i+1, len(plan),
+			time.Since(begin).Seconds(), run.Mode, find(run.Contender).title, run.Foos)
+		if run.Mode == modePaused {
+			if err := b.pause(); err != nil {
+				return results, err
+			}
+		}
+		r, err := b.newRun(*find(run.Contender), run.Mode, run.Foos, run.Repetition)
+		if err != nil {
+			return results, err
+		}
+		if err := r.do(ctx); err != nil {
+			return results, fmt.Errorf("%s, %s, %d Foos: %w", run.Contender, run.Mode, run.Foos, err)
+		}
+		run.Figures, run.Curve = rounded(r.figures), r.curve
+		results.Runs = append(results.Runs, run)
+	}
+	return results, nil
+}
+
+// plan returns the runs to do, without figures. The contenders take turns, so that what changes on
+// the machine meanwhile hits all.
+func (o options) plan() (plan []Result) {
+	for _, mode := range o.modes {
+		for i, foos := range o.sizes {
+			for repetition := range o.repetitions {
+				order := slices.Clone(contenders)
+				if repetition%2 == 1 {
+					slices.Reverse(order) // so that none always comes after the same
+				}
+				for _, c := range order {
+					again := c.isReference() && i > 0 || c.defaults && i+repetition > 0
+					tooMany := mode == modeWorking && foos > o.mostWorking
+					if !slices.Contains(o.contenders, c.id) || again || tooMany {
+						continue
+					}
+					n := foos
+					if c.maxFoos > 0 {
+						n = min(n, c.maxFoos)
+					}
+					plan = append(plan, Result{
+						Contender: c.id, Mode: mode, Foos: n, Repetition: repetition + 1,
+					})
+				}
+			}
+		}
+	}
+	return plan
+}
+
+// newResults returns results that tell what they were measured on.
+func newResults(b *bench) (*Results, error) {
+	info, err := cpu.Info()
+	if err != nil || len(info) == 0 {
+		return nil, fmt.Errorf("asking for the processor: %w", err)
+	}
+	version, err := b.kubeClient.Discovery().ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	return &Results{
+		Date: time.Now().Format(time.DateOnly), CPU: info[0].ModelName, CPUs: runtime.NumCPU(),
+		Go: runtime.Version(), Kubernetes: version.GitVersion,
+	}, nil
+}
+
+// write writes results to a file, as JSON.
+func (r *Results) write(path string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	text = bytes.ReplaceAll(text, []byte(`{"Contender"`), []byte("\n"+`{"Contender"`)) // a line each
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// readResults reads results from a file.
+func readResults(path string) (*Results, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if len(r.sizes()) == 0 {
+		return nil, fmt.Errorf("%s has no figures of this controller; 'make bench' measures them", path)
+	}
+	return r, nil
+}

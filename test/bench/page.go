@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+const (
+	page       = root + "/docs/performance.md"
+	shortRun   = "results/short.json"
+	longRun    = "results/long.json"
+	plotFolder = "results"
+)
+
+// marked matches the places of the page that hold a table, with the file of its figures:
+// "<!-- bench: short cost-paused -->", and after the table "<!-- end of bench -->".
+var marked = regexp.MustCompile(
+	`(?s)(<!-- bench: (short|long|both) ([a-z-]+) -->\n).*?(<!-- end of bench -->)`)
+
+// fill returns the text of a page with the tables that these results give.
+func fill(text string, short, long *Results) (filled string, err error) {
+	filled = marked.ReplaceAllStringFunc(text, func(place string) string {
+		parts := marked.FindStringSubmatch(place)
+		var table string
+		if parts[2] == "both" {
+			table = targets(short, long)
+		} else if render := tables[parts[3]]; render != nil {
+			table = render(map[string]*Results{"short": short, "long": long}[parts[2]])
+		} else {
+			err = fmt.Errorf("there is no table %q", parts[3])
+			return place
+		}
+		return parts[1] + "\n" + table + "\n" + parts[4]
+	})
+	return filled, err
+}
+
+// draw writes the tables and the plots of the page from the results that are there.
+func draw() error {
+	short, err := readResults(shortRun)
+	if err != nil {
+		return err
+	}
+	long, err := readResults(longRun)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	filled, err := fill(string(text), short, long)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	for name, plot := range plots(short, long) {
+		if err := plot.write(filepath.Join(plotFolder, name+".svg")); err != nil {
+			return fmt.Errorf("drawing %s: %w", name, err)
+		}
+	}
+	return os.WriteFile(page, []byte(filled), 0o644)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const update = "'go -C test/bench run . -draw' writes what is so"
+
+func readAll(t *testing.T) (text string, short, long *Results) {
+	t.Helper()
+	content, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short, err = readResults(shortRun); err != nil {
+		t.Fatal(err)
+	}
+	if long, err = readResults(longRun); err != nil {
+		t.Fatal(err)
+	}
+	return string(content), short, long
+}
+
+func TestPageShowsTheFigures(t *testing.T) {
+	text, short, long := readAll(t)
+	want, err := fill(text, short, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != want {
+		t.Errorf("the tables of %s are not those of the results; %s", page, update)
+	}
+	if marks := strings.Count(text, "<!-- bench:"); marks != len(marked.FindAllString(text, -1)) {
+		t.Errorf("one of the %d marks has another form than %s", marks, marked)
+	}
+}
+
+func TestPlotsShowTheFigures(t *testing.T) {
+	text, short, long := readAll(t)
+	dir := t.TempDir()
+	for name, chart := range plots(short, long) {
+		file := name + ".svg"
+		if !strings.Contains(text, "/"+file) {
+			t.Errorf("the page does not show %s", file)
+		}
+		if err := chart.write(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(plotFolder, file))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the results give; %s (%v)", file, update, err)
+		}
+	}
+}
+
+func TestUnknownTableIsAnError(t *testing.T) {
+	const text = "<!-- bench: short nothing -->\n<!-- end of bench -->"
+	if _, err := fill(text, nil, nil); err == nil {
+		t.Error("a table that does not exist is no error")
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	psprocess "github.com/shirou/gopsutil/v4/process"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const (
+	// quiet is how long nothing may be requested before what a phase asks for counts as done.
+	quiet = 1200 * time.Millisecond
+	// phaseTimeout bounds a phase. The slowest are those of 20,000 Foos.
+	phaseTimeout = 20 * time.Minute
+)
+
+// phase does load and waits until everything is written that n Foos ask for. It records CPU time
+// and requests for each Foo, and returns all requests, of the contender and of the load.
+func (r *run) phase(
+	ctx context.Context, name string, n int, load func() error,
+) ([]request, error) {
+	before, err := r.cpuTimes()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.log.read(); err != nil { // what was before
+		return nil, err
+	}
+	if err := load(); err != nil {
+		return nil, err
+	}
+	requests, err := r.settle(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.cpuTimes()
+	if err != nil {
+		return nil, err
+	}
+	cpu := name + "/cpu ms per Foo/"
+	for program := range after {
+		r.figures[cpu+program] = 1000 * (after[program] - before[program]) / float64(n)
+	}
+	if r.contender.maxFoos == 0 { // else the time is too long for so few
+		r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
+	}
+	total := name + "/requests per Foo"
+	for _, request := range requests {
+		if request.user() == r.user && !request.isWatch() {
+			r.figures[total] += 1 / float64(n)
+			r.figures[total+"/"+request.what()] += 1 / float64(n)
+		}
+	}
+	return requests, nil
+}
+
+// settle waits until there are n Deployments more, nothing is requested any more, and all Foos are
+// Ready, if anybody can make them so. It returns the requests meanwhile.
+func (r *run) settle(ctx context.Context, n int) (requests []request, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseTimeout,
+		fmt.Errorf("not done in %v", phaseTimeout))
+	defer cancel()
+	created, last := 0, time.Now()
+	for {
+		news, err := r.log.read()
+		if err != nil {
+			return nil, err
+		}
+		for _, request := range news {
+			if request.user() != r.user {
+				continue
+			}
+			last = time.Now()
+			if request.creates("deployments") {
+				created++
+			}
+		}
+		requests = append(requests, news...)
+		if created >= n && time.Since(last) > quiet {
+			done, err := r.isDone(ctx)
+			if done || err != nil {
+				return requests, err
+			}
+			last = time.Now() // to ask this is costly
+		}
+		if err := r.sleep(ctx); err != nil {
+			return nil, fmt.Errorf("with %d of %d Deployments: %w", created, n, err)
+		}
+	}
+}
+
+// sleep waits for a moment, or returns why there is nothing to wait for.
+func (r *run) sleep(ctx context.Context) error {
+	var exited <-chan struct{}
+	if r.process != nil {
+		exited = r.process.Exited
+	}
+	select {
+	case <-time.After(20 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-exited:
+		return errors.New("the controller has exited: " + r.process.LastLine())
+	}
+}
+
+// isDone reports whether all Foos are Ready, or all Deployments available if nobody writes so. If the
+// others are paused, neither can be.
+func (r *run) isDone(ctx context.Context) (bool, error) {
+	switch {
+	case r.mode == modePaused:
+		return true, nil
+	case r.contender.isReference():
+		deployments, err := r.kubeClient.AppsV1().Deployments(namespace).List(
+			ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		return !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool {
+			return d.Status.AvailableReplicas != *d.Spec.Replicas
+		}), nil
+	}
+	foos, err := r.fooClient.SamplecontrollerV1alpha1().Foos(namespace).List(
+		ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return false, err
+	}
+	for _, foo := range foos.Items {
+		if !meta.IsStatusConditionTrue(foo.Status.Conditions, v1alpha1.ConditionReady) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// awaitOthers waits until the other controllers have nothing left to do for what was deleted.
+func (r *run) awaitOthers(ctx context.Context) error {
+	const interval, little = 500 * time.Millisecond, 0.05 // seconds
+	sum := func() (sum float64, err error) {
+		times, err := r.cpuTimes()
+		for _, component := range others {
+			sum += times[component]
+		}
+		return sum, err
+	}
+	before, err := sum()
+	for err == nil {
+		select {
+		case <-time.After(interval):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		var now float64
+		if now, err = sum(); now-before < little {
+			break
+		}
+		before = now
+	}
+	return err
+}
+
+// cpuTimes returns the CPU time that each process has taken, in seconds.
+func (r *run) cpuTimes() (map[string]float64, error) {
+	times := map[string]float64{}
+	pids := map[string]int{"load": os.Getpid()}
+	maps.Copy(pids, r.pids)
+	if r.process != nil {
+		pids["controller"] = r.process.PID()
+	}
+	for program, pid := range pids {
+		p, err := psprocess.NewProcess(int32(pid))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", program, err)
+		}
+		t, err := p.Times()
+		if err != nil {
+			return nil, fmt.Errorf("reading the CPU time of %s: %w", program, err)
+		}
+		times[program] = t.User + t.System
+	}
+	return times, nil
+}
+
+// recordMemory records the resident memory of a controller, in bytes.
+func (r *run) recordMemory(name string) error {
+	if r.process == nil {
+		return nil
+	}
+	p, err := psprocess.NewProcess(int32(r.process.PID()))
+	if err != nil {
+		return err
+	}
+	memory, err := p.MemoryInfo()
+	if err != nil {
+		return fmt.Errorf("reading the controller's memory: %w", err)
+	}
+	r.figures[name] = float64(memory.RSS)
+	return nil
+}

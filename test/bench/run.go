@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/process"
+)
+
+// Modes: with the other controllers of the control plane paused, or at work.
+const (
+	modePaused  = "paused"
+	modeWorking = "working"
+)
+
+// run measures one contender, once.
+type run struct {
+	*bench
+	contender contender
+	mode      string
+	n         int
+	user      string
+	log       *auditLog
+
+	process       *process.Process        // if it is a controller
+	made          chan *v1alpha1.Foo      // if it is a reference: the Foos to write for
+	referenceDone func()                  // waits for the reference
+	fail          context.CancelCauseFunc // ends the run
+	figures       map[string]float64      // by name, for example "burst/Deployments per second"
+	curve         []float64               // see curveOf
+}
+
+// newRun returns a run of contender with n Foos. Each has a user of its own.
+func (b *bench) newRun(c contender, mode string, n, repetition int) (*run, error) {
+	log, err := openAuditLog(b.cluster.AuditLog())
+	return &run{
+		bench: b, contender: c, mode: mode, n: n, log: log,
+		user:    fmt.Sprintf("%s%s-%s-%d-%d", userPrefix, c.id, mode, n, repetition),
+		figures: map[string]float64{},
+	}, err
+}
+
+// end ends what the run has started, whatever happened to it.
+func (r *run) end() {
+	r.log.file.Close()
+	if r.process != nil {
+		r.process.Kill()
+	}
+}
+
+// do does all phases, and deletes what they made. An error has the end of what a controller printed.
+func (r *run) do(ctx context.Context) error {
+	defer r.end()
+	ctx, r.fail = context.WithCancelCause(ctx)
+	defer r.fail(nil)
+	err := r.phases(ctx)
+	if err != nil && r.process != nil {
+		output := r.process.Output()
+		err = fmt.Errorf("%w; its output ends with:\n%s", err, output[max(0, len(output)-2000):])
+	}
+	return err
+}
+
+func (r *run) phases(ctx context.Context) error {
+	if err := r.burst(ctx); err != nil {
+		return fmt.Errorf("burst: %w", err)
+	}
+	if !r.contender.isReference() {
+		if err := r.idle(ctx); err != nil {
+			return fmt.Errorf("idle: %w", err)
+		}
+		if err := r.restart(ctx); err != nil {
+			return fmt.Errorf("restart: %w", err)
+		}
+	}
+	if err := r.steady(ctx); err != nil {
+		return fmt.Errorf("steady: %w", err)
+	}
+	if err := r.stopAndClean(ctx); err != nil {
+		return err
+	}
+	if r.mode == modeWorking || r.n > r.sizes[0] {
+		return nil // a backlog is for the comparison with the references, which do no more
+	}
+	if err := r.backlog(ctx); err != nil {
+		return fmt.Errorf("backlog: %w", err)
+	}
+	return r.stopAndClean(ctx)
+}
+
+// burst makes all Foos at once while the contender is at work.
+func (r *run) burst(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	_, err := r.phase(ctx, "first", 1, func() error { return r.makeFoos(ctx, "first", 1, 1, 0) })
+	if err != nil {
+		return err
+	}
+	if err := r.recordMemory("memory/at the start"); err != nil {
+		return err
+	}
+	requests, err := r.phase(ctx, "burst", r.n, func() error {
+		return r.makeFoos(ctx, "burst", r.n, makers, 0)
+	})
+	if err != nil {
+		return err
+	}
+	r.recordRates("burst", requests, userPrefix+"load", "foos")
+	r.recordLatencies("burst", requests)
+	return r.recordMemory("memory/after the burst")
+}
+
+// idle does nothing, and counts what the controller does nevertheless.
+func (r *run) idle(ctx context.Context) error {
+	select {
+	case <-time.After(r.idleTime):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	requests, err := r.log.read()
+	if err != nil {
+		return err
+	}
+	r.figures["idle/requests"] = 0
+	for _, request := range requests {
+		if request.user() == r.user && !request.isWatch() {
+			r.figures["idle/requests"]++
+		}
+	}
+	if err := r.recordMemory("memory/idle"); err != nil {
+		return err
+	}
+	if r.contender.maxFoos > 0 {
+		return nil // too few to divide by
+	}
+	growth := r.figures["memory/idle"] - r.figures["memory/at the start"]
+	r.figures["memory/KiB per Foo"] = growth / 1024 / float64(r.n)
+	return nil
+}
+
+// restart stops the controller and starts it with all Foos done, but for a new one.
+func (r *run) restart(ctx context.Context) error {
+	if err := r.stop(); err != nil {
+		return err
+	}
+	const name = "restart"
+	if err := r.makeFoo(ctx, name); err != nil {
+		return err
+	}
+	var begin time.Time
+	requests, err := r.phase(ctx, "restart", 1, func() error {
+		begin = time.Now()
+		return r.start(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	r.figures["restart/reads"], r.figures["restart/needless writes"] = 0, 0
+	for _, request := range requests {
+		switch {
+		case request.user() != r.user || request.isWatch():
+		case request.creates("deployments"):
+			r.figures["restart/seconds"] = request.StageTimestamp.Sub(begin).Seconds()
+		case !request.isWrite():
+			r.figures["restart/reads"]++
+		case !strings.HasPrefix(request.ObjectRef.Name, name):
+			r.figures["restart/needless writes"]++
+		}
+	}
+	return r.recordMemory("memory/after a restart")
+}
+
+// steady makes Foos one after the other, so slowly that none waits for another.
+func (r *run) steady(ctx context.Context) error {
+	n := min(r.steadyFoos, r.n)
+	requests, err := r.phase(ctx, "steady", n, func() error {
+		return r.makeFoos(ctx, "steady", n, 1, r.steadyEvery)
+	})
+	if err == nil {
+		r.recordLatencies("steady", requests)
+	}
+	return err
+}
+
+// backlog makes all Foos before it starts the contender: it shows what that can do while nobody
+// else does anything.
+func (r *run) backlog(ctx context.Context) error {
+	r.made = make(chan *v1alpha1.Foo, r.n)
+	if err := r.makeFoos(ctx, "backlog", r.n, makers, 0); err != nil {
+		return err
+	}
+	requests, err := r.phase(ctx, "backlog", r.n, func() error { return r.start(ctx) })
+	if err != nil {
+		return err
+	}
+	r.recordRates("backlog", requests, r.user, "deployments")
+	r.curve = curveOf(requests, r.user)
+	return nil
+}
+
+// start starts the contender.
+func (r *run) start(ctx context.Context) error {
+	if r.contender.isReference() {
+		config, err := r.configFor(r.user)
+		if err != nil {
+			return err
+		}
+		w, err := newWriter(config, r.templates)
+		if err != nil {
+			return err
+		}
+		if r.made == nil {
+			r.made = make(chan *v1alpha1.Foo, r.n)
+		}
+		r.referenceDone, err = startReference(ctx, w, r.contender, r.made, r.fail)
+		return err
+	}
+	kubeconfig, err := r.kubeconfigFor(r.user)
+	if err != nil {
+		return err
+	}
+	command := exec.Command(filepath.Join(root, r.contender.command[0]), r.contender.command[1:]...)
+	r.process, err = process.Start(command, kubeconfig)
+	return err
+}
+
+// stop stops the contender.
+func (r *run) stop() error {
+	if r.contender.isReference() {
+		close(r.made)
+		r.referenceDone()
+		r.made = nil
+		return nil
+	}
+	if err := r.process.Stop(); err != nil {
+		return err
+	}
+	r.process = nil
+	return nil
+}
+
+func (r *run) stopAndClean(ctx context.Context) error {
+	if err := r.stop(); err != nil {
+		return err
+	}
+	if err := r.clean(ctx); err != nil {
+		return err
+	}
+	return r.awaitOthers(ctx)
+}
