@@ -12,16 +12,19 @@ import (
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// eventRecorder is client-go's recorder with one thing added: flush. client-go's broadcaster can
-// only be shut down, which loses what is on its way, and that is the last thing that happened.
+// eventRecorder is client-go's recorder with two things added: a queue that takes a burst, and
+// flush. client-go's broadcaster drops what does not fit, and can only be shut down, which loses what
+// is on its way, and that is the last thing that happened.
 type eventRecorder struct {
 	events.EventRecorder
 	broadcaster events.EventBroadcaster
+	queue       workqueue.TypedInterface[*eventsv1.Event]
 	pending     sync.WaitGroup
 }
 
@@ -39,17 +42,31 @@ func newEventRecorder(ctx context.Context, client kubernetes.Interface) (*eventR
 	r := &eventRecorder{
 		EventRecorder: broadcaster.NewRecorder(scheme, controllerName),
 		broadcaster:   broadcaster,
+		queue:         workqueue.NewTyped[*eventsv1.Event](),
 	}
-	ctx = context.WithoutCancel(ctx) // flush decides when it ends
+	// The broadcaster's own queue holds 1,000 Events and drops what comes then: a burst of Foos.
 	_, err := broadcaster.StartEventWatcher(func(object runtime.Object) {
-		defer r.pending.Done()
-		event := object.(*eventsv1.Event)
+		r.queue.Add(object.(*eventsv1.Event))
+	})
+	go r.write(context.WithoutCancel(ctx), client) // flush decides when it ends
+	return r, err
+}
+
+// write writes one Event after the other, until the queue is shut down: the work of the controller
+// comes first.
+func (r *eventRecorder) write(ctx context.Context, client kubernetes.Interface) {
+	for {
+		event, shutdown := r.queue.Get()
+		if shutdown {
+			return
+		}
 		_, err := client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Writing an event failed", "err", err, "note", event.Note)
 		}
-	})
-	return r, err
+		r.queue.Done(event)
+		r.pending.Done()
+	}
 }
 
 // Eventf records an Event about regarding. It does not wait for it to be written.
@@ -60,8 +77,8 @@ func (r *eventRecorder) Eventf(
 	r.EventRecorder.Eventf(regarding, related, eventType, reason, action, note, args...)
 }
 
-// flush waits until the Events recorded so far are written, for timeout at most: the broadcaster
-// drops what does not fit into its queue of 1,000, and those are never written.
+// flush waits until the Events recorded so far are written, for timeout at most, and ends the
+// recorder.
 func (r *eventRecorder) flush(timeout time.Duration) {
 	written := make(chan struct{})
 	go func() {
@@ -72,5 +89,6 @@ func (r *eventRecorder) flush(timeout time.Duration) {
 	case <-written:
 	case <-time.After(timeout):
 	}
+	r.queue.ShutDown()
 	r.broadcaster.Shutdown()
 }

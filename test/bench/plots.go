@@ -30,7 +30,7 @@ func (c chart) write(path string) error {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.title, c.x, c.y
 	p.X.Min, p.Y.Min = 0, 0
 	p.Title.Padding, p.Legend.Padding = vg.Millimeter, vg.Millimeter
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.YOffs = vg.Millimeter // at the bottom right, where there is no line
 	p.Add(plotter.NewGrid())
 	for i, line := range c.lines {
 		l, points, err := plotter.NewLinePoints(line.points)
