@@ -15,13 +15,10 @@ const curvePoints = 100
 // all that is written for them. The time begins with the first request of beginner that created an
 // object of that resource.
 func (r *run) recordRates(name string, requests []request, beginner, resource string) {
-	var begin, lastDeployment, lastWrite time.Time
+	begin := firstCreate(requests, beginner, resource)
+	var lastDeployment, lastWrite time.Time
 	n := 0.0
 	for _, request := range requests {
-		if request.user() == beginner && request.creates(resource) &&
-			(begin.IsZero() || request.RequestReceivedTimestamp.Before(begin)) {
-			begin = request.RequestReceivedTimestamp
-		}
 		if request.user() != r.user || !request.isWrite() {
 			continue
 		}
@@ -47,6 +44,17 @@ func (r *run) recordRates(name string, requests []request, beginner, resource st
 		}
 	}
 	r.figures[name+"/writes per second until then"] = writes / lastDeployment.Sub(begin).Seconds()
+}
+
+// firstCreate returns when the first request came with which user created an object of that resource.
+func firstCreate(requests []request, user, resource string) (first time.Time) {
+	for _, request := range requests {
+		if request.user() == user && request.creates(resource) &&
+			(first.IsZero() || request.RequestReceivedTimestamp.Before(first)) {
+			first = request.RequestReceivedTimestamp
+		}
+	}
+	return first
 }
 
 // recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
@@ -99,16 +107,8 @@ func quantile(sorted []float64, part float64) float64 {
 // curveOf returns after how many seconds there was the first hundredth of the Deployments, the
 // second, and so on; the time begins with the first request for one.
 func curveOf(requests []request, user string) []float64 {
-	var begin time.Time
+	begin := firstCreate(requests, user, "deployments")
 	var seconds []float64
-	for _, request := range requests {
-		if request.user() != user || !request.creates("deployments") {
-			continue
-		}
-		if begin.IsZero() || request.RequestReceivedTimestamp.Before(begin) {
-			begin = request.RequestReceivedTimestamp
-		}
-	}
 	for _, request := range requests {
 		if request.user() == user && request.creates("deployments") {
 			seconds = append(seconds, request.StageTimestamp.Sub(begin).Seconds())

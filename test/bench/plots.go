@@ -57,8 +57,14 @@ func plots(short, long *Results) map[string]chart {
 		title: "Deployments made of Foos that were there before",
 		x:     "seconds since the first request", y: "Deployments",
 	}
-	cpu := chart{title: "CPU time of the controller for each Foo of a burst, others paused", x: "Foos", y: "ms", points: true}
-	memory := chart{title: "Resident memory of the controller after a burst, others paused", x: "Foos", y: "MiB", points: true}
+	cpu := chart{
+		title: "CPU time of the controller for each Foo of a burst, others paused",
+		x:     "Foos", y: "ms", points: true,
+	}
+	memory := chart{
+		title: "Resident memory of the controller after a burst, others paused",
+		x:     "Foos", y: "MiB", points: true,
+	}
 	for _, c := range contenders {
 		if c.defaults {
 			continue

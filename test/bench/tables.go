@@ -33,14 +33,30 @@ func (c column) cell(r *Results, contender string, foos int) string {
 	return text
 }
 
+// newTable returns the head of a table in Markdown.
+func newTable(heads []string) *strings.Builder {
+	t := &strings.Builder{}
+	fmt.Fprint(t, "|")
+	for _, head := range heads {
+		if head != "" {
+			head += " "
+		}
+		fmt.Fprintf(t, " %s|", head)
+	}
+	fmt.Fprintf(t, "\n|%s\n", strings.Repeat("---|", len(heads)))
+	return t
+}
+
+func titles(columns []column) (titles []string) {
+	for _, c := range columns {
+		titles = append(titles, c.title)
+	}
+	return titles
+}
+
 // table returns a table in Markdown: rows are contenders, the references among them if asked for.
 func (r *Results) table(references bool, columns []column) string {
-	t := &strings.Builder{}
-	fmt.Fprint(t, "| |")
-	for _, c := range columns {
-		fmt.Fprintf(t, " %s |", c.title)
-	}
-	fmt.Fprintf(t, "\n|---|%s\n", strings.Repeat("---|", len(columns)))
+	t := newTable(append([]string{""}, titles(columns)...))
 	for _, contender := range contenders {
 		if contender.isReference() && !references {
 			continue
@@ -114,11 +130,10 @@ var restart = []column{
 func (r *Results) requestTable() string {
 	const prefix = "burst/requests per Foo/"
 	ids := append([]string{this}, frameworks...)
-	t := &strings.Builder{}
-	fmt.Fprint(t, "| |")
+	heads := []string{""}
 	kinds := map[string]bool{}
 	for _, id := range ids {
-		fmt.Fprintf(t, " %s |", find(id).title)
+		heads = append(heads, find(id).title)
 		for _, run := range r.repetitions(id, modeWorking, 0) {
 			for figure := range run.Figures {
 				if kind, ok := strings.CutPrefix(figure, prefix); ok {
@@ -127,7 +142,7 @@ func (r *Results) requestTable() string {
 			}
 		}
 	}
-	fmt.Fprintf(t, "\n|---|%s\n", strings.Repeat("---|", len(ids)))
+	t := newTable(heads)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(t, "| %s |", kind)
 		for _, id := range ids {
@@ -163,12 +178,7 @@ func (r *Results) growth() string {
 	columns = slices.DeleteFunc(columns, func(c column) bool {
 		return len(r.repetitions(this, c.mode, 0)) == 0 // not measured in that mode
 	})
-	t := &strings.Builder{}
-	fmt.Fprint(t, "| | Foos |")
-	for _, c := range columns {
-		fmt.Fprintf(t, " %s |", c.title)
-	}
-	fmt.Fprintf(t, "\n|---|---|%s\n", strings.Repeat("---|", len(columns)))
+	t := newTable(append([]string{"", "Foos"}, titles(columns)...))
 	for _, contender := range contenders {
 		if contender.isReference() || contender.defaults {
 			continue

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // targets returns what this controller is to reach, with what was measured.
 func targets(short, long *Results) string {
-	t := &strings.Builder{}
-	fmt.Fprint(t, "| target | measured | |\n|---|---|---|\n")
+	t := newTable([]string{"target", "measured", ""})
 	row := func(goal, format string, value float64, met bool) {
 		verdict := "met"
 		switch {
