@@ -16,32 +16,54 @@ TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 .PHONY: deploy undeploy cluster cluster-down kubeconfig clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-21s %s\n", $$1, $$2}'
 
 demo: build cluster ## see it work: a control plane, the controller, a Foo that is scaled and broken
 	@CLUSTER=$(CLUSTER) hack/demo
 
-test: ## see it tested: build, vet, staticcheck, generated code, unit tests, tests on a control plane
+.PHONY: demo-current-context
+demo-current-context: build ## the same on a cluster that you have, in a namespace of its own; it asks first
+	@hack/demo --current-context
+
+test: ## see it tested: linters, generated code, unit tests, tests on a control plane
 	@hack/test
+
+.PHONY: stress
+stress: ## repeat all steps of the tests, or STEPS, 20 times, or TIMES, beside a full load
+	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 run: build cluster ## run the controller in the foreground against the local control plane
 	.local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV) apply -f artifacts/examples/crd.yaml
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 build: ## build the controller into .local/bin
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(CONTROLLER) .
+	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
 image: ## build the container image without docker, into .local/image.tar
 	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' -o .local/image.tar $(ARCHS)
 
-deploy: ## install CRD, permissions and controller into the cluster of KUBECONFIG
+deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cluster of KUBECONFIG
 	kubectl apply -k artifacts/deploy
 
-undeploy: ## remove the controller again; the CRD and the Foos stay
+undeploy: kubeconfig-is-set ## remove the controller again; the CRD and the Foos stay
 	kubectl delete -k artifacts/deploy --selector app.kubernetes.io/name=sample-controller
+
+.PHONY: kubeconfig-is-set
+kubeconfig-is-set:
+	@[ "$$KUBECONFIG" ] || { echo 'which cluster? Say so: KUBECONFIG=FILE make deploy (or undeploy)' >&2; exit 1; }
 
 unit: ## run the unit tests only: in seconds, offline
 	go test ./...
+
+.PHONY: portability
+PLATFORMS ?= darwin/amd64 darwin/arm64 linux/arm64
+portability: ## vet everything for macOS and for arm64, or for PLATFORMS
+	@for platform in $(PLATFORMS); do \
+	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack'); do \
+	    echo "$$platform, $$module"; \
+	    GOOS=$${platform%/*} GOARCH=$${platform#*/} go -C "$$(dirname "$$module")" vet ./... || exit; \
+	  done; \
+	done
 
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
@@ -72,8 +94,8 @@ examples: ## hold the same Foo on other frameworks against the suite
 .PHONY: bench bench-long
 bench: build ## measure it beside the same Foo on two frameworks, in 40 minutes: docs/performance.md
 	@hack/cluster build
-	CGO_ENABLED=0 go -C examples/ build -trimpath -o ../.local/bin/foo-controller-runtime ./controller-runtime
-	CGO_ENABLED=0 go -C examples/ build -trimpath -o ../.local/bin/foo-lasso ./lasso
+	go -C examples/ build -o ../.local/bin/foo-controller-runtime ./controller-runtime
+	go -C examples/ build -o ../.local/bin/foo-lasso ./lasso
 	go -C test/bench run . $(BENCH)
 	go -C test/bench run . -draw
 bench-long: BENCH = -foos 1000,5000,20000 -repetitions 1 -idle 5s -steady-foos 50 -o results/long.json \

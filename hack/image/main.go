@@ -82,11 +82,12 @@ func run(architectures []string) error {
 	return file.Close()
 }
 
-// build builds the controller in the current folder: without C and so static, without the paths of
-// this machine, without symbols that only a debugger reads.
+// build builds the controller in the current folder, the root of the repository: without C and so
+// static, without the paths of this machine, without symbols that only a debugger reads. The first
+// time this takes a while, as no other command builds like that.
 func build(architecture, output string) error {
-	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w "+*ldflags, "-o", output, ".")
+	command := exec.Command("hack/compile", "the controller for linux/"+architecture, output,
+		"-trimpath", "-buildvcs=false", "-ldflags", "-s -w "+*ldflags, "--", ".")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 	command.Stderr = os.Stderr
 	return command.Run()
