@@ -1,0 +1,124 @@
+// Package hack has no code of its own: its tests hold the scripts beside them to what they promise.
+package hack
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+var demo = flag.Bool("demo", false,
+	"run the demo on the cluster of KUBECONFIG, with the programs in .local/bin")
+
+// script runs a script of this folder, or any command, at the root of the repository, and returns
+// what it prints.
+func script(t *testing.T, stdin, name string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir = ".."
+	command.Stdin = strings.NewReader(stdin)
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	err = command.Run()
+	return out.String(), problems.String(), err
+}
+
+func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
+	for name, start := range map[string]string{
+		"never-was": "hack/cluster up never-was", "dev": "make cluster",
+	} {
+		if _, err := os.Stat("../.local/clusters/" + name); err == nil {
+			continue // this one is up
+		}
+		_, problem, err := script(t, "", "hack/cluster", "kubeconfig", name)
+		if err == nil || !strings.Contains(problem, start) {
+			t.Errorf("%s: got %v, %q; want an error that says %q", name, err, problem, start)
+		}
+	}
+
+	t.Setenv("KUBECONFIG", "of the user")
+	path, _, err := script(t, "", "bash", "-c",
+		`eval "$(hack/cluster kubeconfig never-was 2>/dev/null)"; printf %s "$KUBECONFIG"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://127.0.0.1:1/cluster-never-was-is-not-up"; config.Host != want {
+		t.Errorf("kubectl would talk to %s, want %s", config.Host, want)
+	}
+}
+
+func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
+	for _, test := range []struct{ command, want string }{
+		{"hack/cluster fly", "usage: hack/cluster"},
+		{"hack/cluster up Dev", "a-z"},
+		{"hack/demo --on-any-cluster", "usage: hack/demo"},
+		{"hack/test unit nonsense", "there is no step nonsense"},
+		{"hack/stress", "usage: hack/stress"},
+	} {
+		_, problem, err := script(t, "", "bash", "-c", test.command)
+		if err == nil || !strings.Contains(problem, test.want) {
+			t.Errorf("%s: got %v, %q; want an error that says %q", test.command, err, problem, test.want)
+		}
+	}
+}
+
+func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
+	if !*demo {
+		t.Skip("with -demo only: it needs a control plane")
+	}
+	config, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Abs("../.local/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	must := func(command string) string {
+		t.Helper()
+		stdout, stderr, err := script(t, "", "bash", "-c", command)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, stderr)
+		}
+		return stdout
+	}
+	all := func() string { return must("kubectl get namespaces,crds,foos --all-namespaces -o name || :") }
+
+	before := all()
+	if _, problem, err := script(t, "another\n", "hack/demo", "--current-context"); err == nil {
+		t.Errorf("another context than the current one: got no error, but %s", problem)
+	}
+	if after := all(); after != before {
+		t.Errorf("before the demo was allowed to begin, there was\n%sand now there is\n%s", before, after)
+	}
+
+	for _, with := range []string{
+		"", "kubectl create -f artifacts/examples/crd.yaml",
+	} {
+		must(with)
+		before := all()
+		stdout, stderr, err := script(t, config.CurrentContext+"\n", "hack/demo", "--current-context")
+		if err != nil {
+			t.Fatalf("%v: %s\n%s", err, stderr, stdout)
+		}
+		if !strings.Contains(stdout, "deployment.apps/example-foo   3/3") {
+			t.Errorf("the Foo was not scaled:\n%s", stdout)
+		}
+		if after := all(); after != before {
+			t.Errorf("before the demo, there was\n%sand after it there is\n%s", before, after)
+		}
+	}
+	must("kubectl delete -f artifacts/examples/crd.yaml")
+}
