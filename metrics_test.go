@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +23,8 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/cert"
+
+	"example.com/sample-controller/internal/freeport"
 )
 
 // reviewers returns a client of an API server that knows two tokens, and allows what it is asked
@@ -213,12 +214,7 @@ func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
 }
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	address := freeport.Address(t)
 	o := &options{metricsAddress: address, metricsSecure: new(true)}
 	if err := serveMetrics(t.Context(), o, reviewers()); err != nil {
 		t.Fatal(err)

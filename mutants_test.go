@@ -253,11 +253,13 @@ func killMutant(t *testing.T, file string, changed []byte, test string) {
 		t.Fatal(err)
 	}
 	output, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
-		"-timeout", "20s", ".").CombinedOutput()
+		"-timeout", "2m", ".").CombinedOutput()
 	switch {
 	case err == nil:
 		t.Errorf("survived %s", test)
 	case strings.Contains(string(output), "[build failed]"):
 		t.Errorf("does not compile:\n%s", output)
+	case !strings.Contains(string(output), "--- FAIL: "+test+" "):
+		t.Errorf("%s did not fail, something else did:\n%s", test, output)
 	}
 }

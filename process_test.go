@@ -80,15 +80,14 @@ func runWith(t *testing.T, url string) error {
 }
 
 func TestStartFailsWithWhatToDo(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
+	const closed = "http://127.0.0.1:1" // nobody listens on this port
 	noCRD := runAgainst(t, http.StatusNotFound)
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{runWith(t, closed.URL), "does not answer"},
-		{runWith(t, closed.URL), "make cluster"},
+		{runWith(t, closed), "does not answer"},
+		{runWith(t, closed), "make cluster"},
 		{noCRD, "does not serve foos.samplecontroller.k8s.io"},
 		{noCRD, "kubectl apply -f artifacts/examples/crd.yaml"},
 		{runAgainst(t, http.StatusUnauthorized), "refuses the credentials"},

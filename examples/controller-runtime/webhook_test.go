@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 var onCluster = flag.Bool("cluster", false, "test the webhooks, on the cluster of KUBECONFIG")
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // eventually waits until check returns nil.
 func eventually(t *testing.T, what string, check func() error) {
@@ -37,7 +38,7 @@ func eventually(t *testing.T, what string, check func() error) {
 			return
 		}
 		if time.Since(begin) > patience {
-			t.Fatalf("expected within %v: %s\nlast seen: %v", patience, what, err)
+			t.Fatalf("after %v, it is still not so: %s\nlast seen: %v", patience, what, err)
 		}
 	}
 }
@@ -80,17 +81,15 @@ func installCRD(t *testing.T, config *rest.Config) {
 // start runs the program in the namespace, with the webhooks, until stop is called.
 func start(t *testing.T, namespace string) (stop func()) {
 	t.Helper()
-	listener, err := net.Listen("tcp", net.JoinHostPort(webhookHost, "0"))
+	_, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	listener.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		done <- run(ctx, []string{"--webhooks", "--namespace=" + namespace,
-			fmt.Sprintf("--webhook-port=%d", port),
+			"--webhook-port=" + port,
 			"--metrics-bind-address=0", "--health-probe-bind-address=0"})
 	}()
 	return func() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,13 +22,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
 	namespace = "default"
 	// patience is how long to wait for what has to happen. It takes some milliseconds.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 )
 
 // world is a real NATS server, a fake API server, and a controller between them that a test may
@@ -55,8 +57,14 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	clients := fakes.New()
 	w := &world{t: t, kube: clients.Kube, fake: clients, folder: t.TempDir()}
-	w.startServer(server.RANDOM_PORT)
-	w.port = w.server.Addr().(*net.TCPAddr).Port
+	_, port, err := net.SplitHostPort(freeport.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.port, err = strconv.Atoi(port); err != nil {
+		t.Fatal(err)
+	}
+	w.startServer(w.port)
 	w.startController()
 	w.connect()
 	t.Cleanup(func() {
@@ -137,7 +145,7 @@ func (w *world) eventually(what string, check func() bool) {
 	w.t.Helper()
 	for begin := time.Now(); !check(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			w.t.Fatalf("expected within %v: %s", patience, what)
+			w.t.Fatalf("after %v, it is still not so: %s", patience, what)
 		}
 	}
 }

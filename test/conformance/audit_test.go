@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -21,6 +23,7 @@ type request struct {
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus   metav1.Status
+	StageTimestamp   metav1.MicroTime // when it was answered
 }
 
 func (r request) String() string {
@@ -37,6 +40,14 @@ func (r request) isWrite() bool {
 
 // isConflict reports whether the API server refused r because of what is there already.
 func (r request) isConflict() bool { return r.ResponseStatus.Code == http.StatusConflict }
+
+// lacksPermission reports whether the API server refused r because of what the user may not do. It
+// forbids other things, too: to create something in a namespace that is being deleted.
+func (r request) lacksPermission() bool {
+	err := apierrors.FromObject(&r.ResponseStatus)
+	return apierrors.IsForbidden(err) &&
+		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
 
 // isAbout reports whether r is about the objects of that name, events about them included.
 func (r request) isAbout(name string) bool {
@@ -98,5 +109,35 @@ func (n *namespace) fewRequests(begin mark) {
 	n.t.Helper()
 	if requests := shared.requests(n.t, begin, n.in); len(requests) > few {
 		n.t.Errorf("got %d requests, want no more than %d: %v", len(requests), few, requests)
+	}
+}
+
+func TestRefusalsAreToldApart(t *testing.T) {
+	n := newNamespace(t)
+	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
+	if output, err := kubectl(t, n.name, held, "create", "-f", "-"); err != nil {
+		t.Fatal(output)
+	}
+	t.Cleanup(func() {
+		n.kubectl("patch", "configmap/held", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	})
+	n.kubectl("delete", "namespace", n.name, "--wait=false")
+	begin, somebody := now(t), &program{user: n.name + "-somebody"}
+
+	for _, command := range [][]string{
+		{"create", "configmap", "late", "--as-group=system:masters"}, {"get", "configmaps"},
+	} {
+		output, err := kubectl(t, n.name, "", append(command, "--as="+somebody.user)...)
+		if err == nil {
+			t.Fatalf("%q: got no error, but %s", command, output)
+		}
+	}
+
+	refused := somebody.requests(t, begin, func(r request) bool {
+		return r.ResponseStatus.Code == http.StatusForbidden
+	})
+	if len(refused) != 2 || refused[0].lacksPermission() || !refused[1].lacksPermission() {
+		t.Errorf("got %v; want a refusal because the namespace goes, and one for lack of a permission",
+			refused)
 	}
 }

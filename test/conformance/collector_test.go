@@ -31,13 +31,14 @@ func makeOrphan() (err error) {
 
 // awaitCollector waits until orphan is gone.
 var awaitCollector = sync.OnceValue(func() error {
-	for range 900 {
+	limit := 60*time.Second + *patience // it may miss the first time
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(interval) {
 		_, err := kubeClient.CoreV1().ConfigMaps(orphan.Namespace).Get(
 			context.Background(), orphan.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	return fmt.Errorf("the garbage collector did not delete ConfigMap %s within 90s", orphan.Name)
+	return fmt.Errorf("the control plane is broken: its garbage collector did not delete ConfigMap %s "+
+		"within %v, although its owner does not exist", orphan.Name, limit)
 })

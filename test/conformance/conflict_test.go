@@ -60,7 +60,7 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	behaviour(t, 9)
 	n := parallelNamespace(t)
 	n.kubectl("create", "deployment", "web", "--image=example.com/foreign")
-	n.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+	n.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
 	before := n.deploymentWhen("web", "exists", exists)
 	begin := now(t)
 

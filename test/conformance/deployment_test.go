@@ -104,7 +104,7 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 	n.kubectl("annotate", "deployment/web", "example.com/note=keep")
 	n.kubectl("rollout", "restart", "deployment/web")
 	restarted := n.deploymentWhen("web", "exists", exists).Spec.Template.Annotations[restartedAt]
-	n.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+	n.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
 	n.kubectl("scale", "foo/web", "--replicas=3")
 	n.fooWhen("web", "is Ready again", isReady)
 

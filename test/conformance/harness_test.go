@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -23,15 +22,9 @@ import (
 // interval is the time between two looks at what has to happen.
 const interval = 30 * time.Millisecond
 
-// eventually waits until check returns true. When that takes too long, it says what was expected
-// and what was seen last.
+// eventually waits until check returns true. When that takes too long, it says what a user would
+// be waiting for, and what was seen last.
 func eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
-	t.Helper()
-	within(t, *patience, what, check)
-}
-
-// within is eventually for what has to happen before a time limit of its own.
-func within(t *testing.T, limit time.Duration, what string, check func() (bool, string)) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(interval) {
 		ok, seen := check()
@@ -41,8 +34,9 @@ func within(t *testing.T, limit time.Duration, what string, check func() (bool, 
 		if err := checkShared(); err != nil {
 			t.Fatal(err)
 		}
-		if time.Since(begin) > limit {
-			t.Fatalf("expected within %v: %s\nlast seen: %s", limit, what, seen)
+		if time.Since(begin) > *patience {
+			t.Fatalf("after %v, it is still not so: %s\nlast seen: %s\n%s",
+				*patience, what, seen, whoIsToBlame())
 		}
 	}
 }
@@ -128,7 +122,7 @@ func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
 // changeFoo changes a Foo as a user would: again if somebody else wrote in between.
 func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
 	n.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	n.retryOnConflict("Foo "+name+" is changed", func() error {
 		foo, err := n.foos.Get(n.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -137,15 +131,12 @@ func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
 		_, err = n.foos.Update(n.t.Context(), foo, metav1.UpdateOptions{})
 		return err
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
 }
 
 // changeDeployment changes a Deployment like changeFoo a Foo.
 func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	n.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	n.retryOnConflict("Deployment "+name+" is changed", func() error {
 		deployment, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -154,9 +145,18 @@ func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment
 		_, err = n.deployments.Update(n.t.Context(), deployment, metav1.UpdateOptions{})
 		return err
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+}
+
+// retryOnConflict reads and writes until nobody else wrote in between.
+func (n *namespace) retryOnConflict(what string, readAndWrite func() error) {
+	n.t.Helper()
+	eventually(n.t, what, func() (bool, string) {
+		err := readAndWrite()
+		if err != nil && !apierrors.IsConflict(err) {
+			n.t.Fatal(err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // fooWhen waits until the Foo is as expected, and returns it.
@@ -237,12 +237,35 @@ func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
 	return metav1.Condition{}
 }
 
+// describeFoo returns what a user would look at first.
 func describeFoo(foo *v1alpha1.Foo) string {
-	return fmt.Sprintf("generation %d, status %+v", foo.Generation, foo.Status)
+	ready := readyCondition(foo)
+	return fmt.Sprintf("generation %d; status of generation %d: %d replicas, %d available, "+
+		"Ready %q, %s: %s", foo.Generation, foo.Status.ObservedGeneration, foo.Status.Replicas,
+		foo.Status.AvailableReplicas, ready.Status, ready.Reason, ready.Message)
 }
 
+// describeDeployment returns what of a Deployment these tests are about.
 func describeDeployment(deployment *appsv1.Deployment) string {
-	return fmt.Sprintf("UID %s, owners %+v, labels %v, annotations %v, spec %+v, status %+v",
-		deployment.UID, deployment.OwnerReferences, deployment.Labels, deployment.Annotations,
-		deployment.Spec, deployment.Status)
+	var owners, images []string
+	for _, owner := range deployment.OwnerReferences {
+		owners = append(owners, owner.Kind+" "+owner.Name)
+	}
+	for _, container := range deployment.Spec.Template.Spec.Containers {
+		images = append(images, container.Image)
+	}
+	replicas := int32(-1)
+	if deployment.Spec.Replicas != nil {
+		replicas = *deployment.Spec.Replicas
+	}
+	status := deployment.Status
+	text := fmt.Sprintf("%d replicas of %q, owners %q, labels %v, annotations %v, generation %d, UID %s"+
+		"; status of generation %d: %d replicas, %d updated, %d available",
+		replicas, images, owners, deployment.Labels, deployment.Annotations, deployment.Generation,
+		deployment.UID, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas,
+		status.AvailableReplicas)
+	if deployment.DeletionTimestamp != nil {
+		text += "; it is being deleted"
+	}
+	return text
 }

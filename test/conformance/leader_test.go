@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// leaseDuration is that of -leader-flags; a standby looks a little later.
-	leaseDuration = 3 * time.Second
-	slack         = 2 * time.Second
+	// leaseDuration is that of -leader-flags.
+	leaseDuration = 8 * time.Second
+	// takeover is how long a standby may take to notice that the Lease is free: it looks every 500 ms.
+	takeover = 2 * time.Second
 )
 
 // inNamespace returns a change of the kubeconfig that makes n its namespace, and so, by default,
@@ -63,13 +64,40 @@ func startStandby(t *testing.T, n *namespace) *program {
 }
 
 // works waits until a new Foo has its Deployment.
-func (n *namespace) works(limit time.Duration, name string) {
+func (n *namespace) works(name string) {
 	n.t.Helper()
 	n.createFoo(newFoo(name, name, 1))
-	within(n.t, limit, "a new Foo has its Deployment", func() (bool, string) {
-		_, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
-		return err == nil, fmt.Sprint(err)
+	n.deploymentWhen(name, "exists", exists)
+}
+
+// holdsLease waits until p has written the Lease since begin, and returns when that was: the first and
+// the last time, by the clock of the API server.
+func (p *program) holdsLease(t *testing.T, begin mark) (first, last time.Time) {
+	t.Helper()
+	eventually(t, "the standby has taken the Lease", func() (bool, string) {
+		writes := p.requests(t, begin, func(r request) bool {
+			return r.ObjectRef.Resource == "leases" && r.isWrite() && r.ResponseStatus.Code < 300
+		})
+		if len(writes) > 0 {
+			first, last = writes[0].StageTimestamp.Time, writes[len(writes)-1].StageTimestamp.Time
+		}
+		return len(writes) > 0, "it has not written it"
 	})
+	return first, last
+}
+
+// expectTakeover waits until standby leads in place of leader, which has ended, and fails t if that
+// took longer than limit.
+func expectTakeover(
+	t *testing.T, begin mark, leader, standby *program, limit time.Duration,
+) {
+	t.Helper()
+	_, last := leader.holdsLease(t, begin)
+	first, _ := standby.holdsLease(t, begin)
+	if took := first.Sub(last); took > limit {
+		t.Errorf("the standby took the Lease %v after the leader wrote it for the last time, want "+
+			"within %v", took, limit)
+	}
 }
 
 func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
@@ -90,29 +118,34 @@ func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	behaviour(t, 17)
 	n := newNamespace(t)
+	begin := now(t)
 	leader := startLeader(t, n)
 	standby := startStandby(t, n)
-	n.works(slack, "before")
-	writes := standby.requests(t, 0, func(r request) bool { return n.in(r) && r.isWrite() })
+	n.works("before")
+	writes := standby.requests(t, begin, func(r request) bool { return n.in(r) && r.isWrite() })
 	if len(writes) > 0 {
 		t.Errorf("expected that the standby writes nothing, got %v", writes)
 	}
 
 	stopProgram(t, leader)
 
-	n.works(2*time.Second, "after")
+	expectTakeover(t, begin, leader, standby, takeover)
+	n.works("after")
 	stopProgram(t, standby)
 }
 
 func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
 	behaviour(t, 17)
 	n := newNamespace(t)
+	begin := now(t)
 	leader := startLeader(t, n)
-	startStandby(t, n)
+	standby := startStandby(t, n)
 
 	leader.Kill()
 
-	n.works(leaseDuration+slack, "after")
+	time.Sleep(leaseDuration) // until then, the Lease is the leader's
+	expectTakeover(t, begin, leader, standby, leaseDuration+takeover)
+	n.works("after")
 }
 
 func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) {

@@ -30,9 +30,9 @@ var (
 	controllerCommand = flag.String("controller", binaries+
 		"sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",
 		"`command` that runs the controller under test, relative to this package")
-	leaderFlags = flag.String("leader-flags", "--leader-elect --leader-elect-lease-duration=3s "+
-		"--leader-elect-renew-deadline=2s --leader-elect-retry-period=500ms",
-		"`flags` that make the controller elect a leader, with a Lease that lasts 3s")
+	leaderFlags = flag.String("leader-flags", "--leader-elect --leader-elect-lease-duration=8s "+
+		"--leader-elect-renew-deadline=6s --leader-elect-retry-period=500ms",
+		"`flags` that make the controller elect a leader, with a Lease that lasts 8s")
 	auditLogPath = flag.String("audit-log", "",
 		"audit log of the API server (default: logs/audit.log beside the kubeconfig)")
 	kubectlPath = flag.String("kubectl", binaries+"kubectl", "`path` of kubectl")
@@ -76,6 +76,9 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := makeOrphan(); err != nil {
 		return 1, err
 	}
+	if err := checkControlPlane(); err != nil {
+		return 1, err
+	}
 	code = m.Run()
 	if *tableFile != "" {
 		if err := writeTable(*tableFile, *programID); err != nil {
@@ -117,7 +120,7 @@ func connect() error {
 
 // ping returns an error that says what to do if the API server does not answer.
 func ping(config *rest.Config) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), *patience)
 	defer cancel()
 	_, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -137,12 +140,11 @@ func installCRD() error {
 		return fmt.Errorf("installing the CRD: %w: %s", err, output)
 	}
 	var err error
-	for range 100 {
+	for begin := time.Now(); time.Since(begin) < *patience; time.Sleep(interval) {
 		foos := fooClient.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
 		if _, err = foos.List(context.Background(), metav1.ListOptions{}); err == nil {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	return fmt.Errorf("foos are not served: %w", err)
 }

@@ -10,6 +10,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/freeport"
 )
 
 // token creates a ServiceAccount and returns a token of it, for the API server or for audiences.
@@ -59,7 +61,7 @@ func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	t.Cleanup(func() { mustKubectl(t, "", "delete", "clusterrolebinding", n.name) })
 	n.kubectl("create", "clusterrolebinding", n.name,
 		"--clusterrole="+deployedName+"-metrics-reader", "--serviceaccount="+n.name+":prometheus")
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	startDeployed(t, deployment, address)
 	n.catchUp()
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -15,20 +14,11 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/freeport"
 )
 
 var memoryFoos = flag.Int("memory-foos", 100, "how many Foos to measure the controller with")
-
-// freeAddress returns an address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
 
 // scrape returns the metrics that are served at address: for each name, the sum over all labels.
 func scrape(t *testing.T, address string) map[string]float64 {
@@ -60,7 +50,7 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNamespace(t)
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	startProgram(t, *leaderFlags+" --metrics-bind-address="+address, inNamespace(n))
 	n.catchUp()
 
@@ -82,7 +72,7 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 // With more Foos than by default, and -v, it measures what docs/production.md says.
 func TestMemoryOfFoos(t *testing.T) {
 	n := newNamespace(t)
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	flags := "--namespace=" + n.name + " --metrics-bind-address=" + address
 	first := startProgram(t, flags, nil)
 	n.catchUp()
@@ -125,11 +115,11 @@ func (n *namespace) createFoos(count int) {
 	wg.Wait()
 }
 
-// deploymentsSettle waits until there are so many Deployments that their controller has looked at.
+// deploymentsSettle waits until there are so many Deployments that their controller has looked at. For
+// many thousands, -patience has to be some minutes.
 func (n *namespace) deploymentsSettle(count int) {
 	n.t.Helper()
-	within(n.t, 10*time.Minute, "all Deployments exist", func() (bool, string) {
-		time.Sleep(2 * time.Second) // the list is long
+	eventually(n.t, fmt.Sprintf("%d Deployments are there", count), func() (bool, string) {
 		list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()

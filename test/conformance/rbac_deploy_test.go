@@ -45,7 +45,7 @@ func deploy(t *testing.T, dir string, change func(manifest string) string) *apps
 	}
 	t.Cleanup(func() {
 		mustKubectl(t, manifest, "delete", "--filename=-", "--selector="+deployed,
-			"--ignore-not-found", "--timeout=60s")
+			"--ignore-not-found", "--timeout="+(4**patience).String())
 	})
 	mustKubectl(t, manifest, "apply", "--filename=-")
 	deployment, err := kubeClient.AppsV1().Deployments(deployedName).Get(

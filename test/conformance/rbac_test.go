@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -71,7 +72,7 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.Deployment) {
 	t.Helper()
 	begin := now(t)
-	metricsAddress := freeAddress(t)
+	metricsAddress := freeport.Address(t)
 	first := startDeployed(t, deployment, metricsAddress)
 	n.createReadyFoo(newFoo("web", "old", 1))
 	somebody := n.token("somebody")
@@ -94,7 +95,7 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 
 	requests := first.requests(t, begin, func(request) bool { return true }) // of both
 	for _, r := range requests {
-		if r.ResponseStatus.Code == http.StatusForbidden {
+		if r.lacksPermission() {
 			t.Errorf("forbidden: %v: %s", r, r.ResponseStatus.Message)
 		}
 	}

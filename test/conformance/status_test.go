@@ -39,7 +39,7 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 
 	for _, replicas := range []int32{2, 5, 1} {
 		n.kubectl("scale", "foo/web", fmt.Sprintf("--replicas=%d", replicas))
-		n.kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout=30s")
+		n.kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout="+patience.String())
 
 		foo, err := n.foos.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {

@@ -88,7 +88,7 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 	namespaces := kubeClient.CoreV1().Namespaces()
 	eventually(t, "the namespace is gone", func() (bool, string) {
 		namespace, err := namespaces.Get(t.Context(), n.name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), namespace.Status.String()
+		return apierrors.IsNotFound(err), "it is " + string(namespace.Status.Phase)
 	})
 	gone := now(t)
 	other := newNamespace(t)

@@ -49,7 +49,7 @@ func (w *deploymentWatch) until(
 				return
 			}
 		case <-timeout:
-			w.n.t.Fatalf("expected within %v: %s", *patience, what)
+			w.n.t.Fatalf("after %v, it is still not so: %s\n%s", *patience, what, whoIsToBlame())
 		}
 	}
 }

@@ -3,10 +3,12 @@ package faults
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,11 +26,8 @@ func restartAPIServer(pause time.Duration) error {
 		return err
 	}
 	total.count("API server killed")
-	for { // until then, its port is taken
-		if _, _, err := controlPlane.Process("kube-apiserver"); err != nil {
-			break
-		}
-		time.Sleep(time.Millisecond)
+	if err := waitUntil(portIsFree); err != nil {
+		return err
 	}
 	time.Sleep(pause) // this is how long it is away
 	if pid, err = startAPIServer(args); err != nil {
@@ -46,9 +45,23 @@ func restartAPIServer(pause time.Duration) error {
 	})
 	if err != nil {
 		log, _ := os.ReadFile(apiServerLog()) // without it, there is less to read
-		err = fmt.Errorf("%w; its log ends with: %s", err, log[max(0, len(log)-2000):])
+		return fmt.Errorf("%w; its log ends with: %s", err, log[max(0, len(log)-2000):])
 	}
-	return err
+	return controlPlane.Check()
+}
+
+// portIsFree returns an error while the kernel has not closed the sockets of a killed API server: on a
+// busy machine, that is some time after the process has disappeared.
+func portIsFree() error {
+	config, err := controlPlane.Config()
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", strings.TrimPrefix(config.Host, "https://"))
+	if err != nil {
+		return err
+	}
+	return listener.Close()
 }
 
 func apiServerLog() string { return filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log") }

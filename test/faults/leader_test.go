@@ -16,8 +16,8 @@ import (
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
 	p, err := startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy), h.namespace,
-		"--leader-elect", "--leader-elect-lease-duration=3s",
-		"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=500ms")
+		"--leader-elect", "--leader-elect-lease-duration=8s",
+		"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -133,8 +133,8 @@ func (h *history) checkGivesWay(leader *process.Process) {
 	h.t.Helper()
 	select {
 	case <-leader.Exited:
-	case <-time.After(15 * time.Second): // some renewals, and what is in flight
-		h.t.Fatal("the former leader goes on, though it has lost the Lease")
+	case <-time.After(*patience):
+		h.t.Fatalf("the former leader goes on for %v, though it has lost the Lease", *patience)
 	}
 	if code := leader.ExitCode(); code != 1 {
 		h.t.Errorf("the former leader exited with %d, want 1: %s", code, leader.LastLine())

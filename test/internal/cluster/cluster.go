@@ -21,7 +21,7 @@ import (
 )
 
 // crdTimeout is how long the API server may take to serve a new resource.
-const crdTimeout = 30 * time.Second
+const crdTimeout = 2 * time.Minute
 
 // Cluster is a control plane that hack/cluster has started.
 type Cluster struct {
@@ -65,6 +65,12 @@ func Start(root, name string) (*Cluster, error) {
 	return c, nil
 }
 
+// Check returns an error that says what is dead, unless all components are alive.
+func (c *Cluster) Check() error {
+	script := filepath.Join(c.root, "hack/cluster")
+	return run(exec.Command(script, "check", filepath.Base(c.Dir)))
+}
+
 // Stop stops the cluster and deletes its state.
 func (c *Cluster) Stop() { c.stop() }
 
@@ -81,7 +87,7 @@ func (c *Cluster) Config() (*rest.Config, error) {
 		return nil, err
 	}
 	config.QPS = -1
-	config.Timeout = 10 * time.Second
+	config.Timeout = 30 * time.Second
 	return config, nil
 }
 

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// stopTimeout is how long a controller may take to end after SIGTERM.
-const stopTimeout = 15 * time.Second
+// stopTimeout is how long a controller may take to end after SIGTERM: as long as a kubelet waits by
+// default.
+const stopTimeout = 30 * time.Second
 
 // Process is a running controller.
 type Process struct {
