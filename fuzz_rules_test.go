@@ -17,8 +17,11 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-var fuzzKubeconfig = flag.String("fuzz-kubeconfig", "",
-	"`file` that leads to an API server with the CRD, which is to judge what the fuzzing makes")
+var (
+	fuzzKubeconfig = flag.String("fuzz-kubeconfig", "",
+		"`file` that leads to an API server with the CRD, which is to judge what the fuzzing makes")
+	fuzzRandom = flag.Int("fuzz-random", 0, "how many random inputs FuzzWhatIsWritten begins with")
+)
 
 // judge says what an API server accepts.
 type judge interface {

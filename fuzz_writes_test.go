@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 // what the CRD accepts and what is valid.
 func FuzzWhatIsWritten(f *testing.F) {
 	addSeeds(f)
+	addRandom(f)
 	judge := newJudge(f)
 	recordFailure := eventsRecorded(f)
 	f.Fuzz(func(t *testing.T, name, deploymentName string, tidy bool, replicas int32, counted bool,
@@ -65,6 +67,24 @@ func addSeeds(f *testing.F) {
 	f.Add("x", "Web", false, int32(-1), true, fooUIDLabel, "?", "web", "-", "", false)
 	f.Add("x", "y", true, int32(1<<31-1), true, "a", "b", "istio-proxy", longReason, "é", true)
 	f.Add("x", "y", true, int32(1), true, "a", "b", "sidecar", "No Quota", "delete: \x7f", false)
+}
+
+// addRandom adds -fuzz-random inputs. The number of each, which the name of its test has, is the seed
+// that it is made from.
+func addRandom(f *testing.F) {
+	f.Helper()
+	for i := range *fuzzRandom {
+		random := rand.New(rand.NewPCG(uint64(i), 0))
+		text := func() string {
+			runes := make([]rune, random.IntN(20)*random.IntN(20))
+			for i := range runes { // most of them ASCII, some of two bytes or more
+				runes[i] = rune(random.IntN(1 << (5 + random.IntN(9))))
+			}
+			return string(runes)
+		}
+		f.Add(text(), text(), random.IntN(4) > 0, random.Int32N(10)-1, random.IntN(2) > 0,
+			text(), text(), text(), text(), text(), random.IntN(2) > 0)
+	}
 }
 
 // judgeDeployments expects that the Deployment of foo is valid, as it is created and as it is
