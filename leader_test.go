@@ -92,7 +92,9 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 			t.Errorf("at work without the standby: got %d, want 1", got)
 		}
 		stopLeader()
-		<-stopped
+		if err := <-stopped; err != nil {
+			t.Errorf("leader: got %v, want no error", err)
+		}
 	})
 }
 
