@@ -178,7 +178,7 @@ func newFactory(
 			SyncOnlyChangedObjects: true,
 			// 5ms, 10ms, 20ms, ... 20.48s, 30s, 30s, ... A DefaultRateLimiter would be one for all
 			// kinds, and take a Deployment and a Foo of one name for the same key.
-			//lint:ignore SA1019 Lasso's queues are untyped
+			//nolint:staticcheck // Lasso's queues are untyped
 			KindRateLimiter: map[schema.GroupVersionKind]workqueue.RateLimiter{
 				fooKind: workqueue.NewTypedItemExponentialFailureRateLimiter[any](
 					5*time.Millisecond, 30*time.Second),

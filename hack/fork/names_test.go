@@ -66,7 +66,7 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 // What is expected is what k8s.io/gengo/v2/namer's plural namer returned for these.
 func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	for kind, want := range map[string]string{
-		"Foo": "Foos", "Box": "Boxes", "Quiz": "Quizes", "Class": "Classes", "Gateway": "Gateways",
+		"Foo": "Foos", "Box": "Boxes", "Waltz": "Waltzes", "Class": "Classes", "Gateway": "Gateways",
 		"Registry": "Registries", "Branch": "Branches", "Wish": "Wishes", "Graph": "Graphs",
 		"Knife": "Knives", "Wolf": "Wolves", "Cache": "Caches", "Endpoints": "Endpointses", "X": "X",
 	} {
