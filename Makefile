@@ -65,6 +65,10 @@ portability: ## vet everything for macOS and for arm64, or for PLATFORMS
 	  done; \
 	done
 
+.PHONY: lint
+lint: ## run the linters only
+	@hack/lint/run
+
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
 
@@ -109,7 +113,7 @@ histories: ## run 5,000 random histories of faults and edits in virtual time
 	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
 
 fuzz: ## fuzz each target for five minutes, with a real API server that judges what is written
-	@hack/cluster build && hack/cluster up test >/dev/null
+	@hack/cluster up test >/dev/null
 	@hack/fuzz 5m
 	@hack/cluster down test >/dev/null
 

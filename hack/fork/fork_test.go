@@ -56,7 +56,6 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			at(t, folder, "hack/verify-codegen.sh")
 			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
 			t.Cleanup(func() { _, _ = output(context.Background(), folder, "hack/cluster", "down", "fork") })
-			borrowControlPlane(t, folder)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
 				go -C test test ./conformance -v -patience 3m \
@@ -65,18 +64,6 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			knowsBuiltinNames(t, folder)
 		})
 	}
-}
-
-// borrowControlPlane spares the fork building the same programs again.
-func borrowControlPlane(t *testing.T, folder string) {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at(t, root, "hack/cluster build")
-	at(t, folder, "mkdir -p .local/bin && ln -s "+root+"/.local/bin/* .local/bin/ && "+
-		"rm -f .local/bin/sample-controller && hack/cluster build | (! grep .)")
 }
 
 // speaksOfItself is a search that shares nothing with the program's own. What it lets pass is
