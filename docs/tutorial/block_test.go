@@ -1,8 +1,10 @@
 package tutorial
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -58,6 +60,58 @@ func checkBlocks(p *page) (problems []string) {
 		}
 	}
 	return problems
+}
+
+// deletesAll is a command that deletes whatever there is, which is somebody else's when the shell
+// that it is typed in belongs to another cluster.
+var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)
+
+// checkDeletes returns the commands of a file that delete more than they name.
+func checkDeletes(path, text string) (problems []string) {
+	for _, match := range deletesAll.FindAllString(text, -1) {
+		problems = append(problems, fmt.Sprintf("%s: %s: delete what was made, by name", path, match))
+	}
+	return problems
+}
+
+func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkDeletes(p.path, strings.Join(p.lines, "\n")))
+	}
+	for _, folder := range []string{".", "hack", "examples"} {
+		entries, err := os.ReadDir(filepath.Join(root, folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			path := filepath.Join(folder, entry.Name())
+			if entry.IsDir() || filepath.Ext(path) == ".md" {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(root, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(t, checkDeletes(path, string(text)))
+		}
+	}
+}
+
+func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
+	for _, wrong := range []string{
+		"Clean up with `kubectl delete foos --all`.", "$ kubectl -n default delete foos,deployments --all",
+		"kubectl delete --wait=false --all foos", `"$bin/kubectl" delete foos --all-namespaces --all`,
+	} {
+		expectProblem(t, checkDeletes("page", wrong), "by name")
+	}
+	for _, right := range []string{
+		"kubectl delete foo/all", "kubectl wait --for=delete pods --all", "kubectl get all; echo --all",
+		"kubectl delete foo/web && kubectl wait --for=delete pods --all",
+	} {
+		if problems := checkDeletes("page", right); len(problems) > 0 {
+			t.Errorf("%s: got %q", right, problems)
+		}
+	}
 }
 
 func TestBlocksAreBound(t *testing.T) {
