@@ -99,7 +99,8 @@ func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
 
 func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
 	for _, wrong := range []string{
-		"Clean up with `kubectl delete foos --all`.", "$ kubectl -n default delete foos,deployments --all",
+		"Clean up with `kubectl delete foos --all`.",
+		"$ kubectl -n default delete foos,deployments --all",
 		"kubectl delete --wait=false --all foos", `"$bin/kubectl" delete foos --all-namespaces --all`,
 	} {
 		expectProblem(t, checkDeletes("page", wrong), "by name")

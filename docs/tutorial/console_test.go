@@ -1,14 +1,15 @@
 package tutorial
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -17,110 +18,63 @@ var (
 	pageFilter = flag.String("page", "", "a regular `expression` for -console")
 )
 
-// session executes pages in a copy of the repository, so that they may change it.
-type session struct {
-	folder    string
-	env       []string
-	terminals map[string]*terminal
-}
-
-// newSession makes the copy. Its built tools are those of the original, but not the controller, which
-// a page may build from changed files.
-func newSession(t *testing.T) *session {
-	t.Helper()
-	original, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &session{folder: filepath.Join(original, ".local", "docs")}
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if name != "KUBECONFIG" && !strings.HasPrefix(name, "MAKE") {
-			s.env = append(s.env, variable)
-		}
-	}
-	s.env = append(s.env, "CLUSTER=docs", "LC_ALL=C", "TERM=dumb")
-	s.do(t, original, `rm -rf .local/docs && mkdir -p .local/docs &&
-		git ls-files -z --cached --others --exclude-standard |
-		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
-	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
-		rm -f .local/bin/sample-controller && git init -q && git add -A &&
-		git -c user.name=docs -c user.email=docs@example.com commit -qm "The pages as they are"`)
-	t.Cleanup(func() { s.do(t, s.folder, "hack/cluster down docs") })
-	return s
-}
-
-// do executes a command that is not on a page.
-func (s *session) do(t *testing.T, folder, command string) {
-	t.Helper()
-	shell := exec.Command("bash", "-c", command)
-	shell.Dir, shell.Env = folder, s.env
-	if output, err := shell.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, output)
-	}
-}
-
-// begin prepares for a page: a control plane without Foos, and the files as they were.
-func (s *session) begin(t *testing.T) {
-	t.Helper()
-	s.terminals = map[string]*terminal{}
-	s.do(t, s.folder, `hack/cluster up docs && eval "$(hack/cluster kubeconfig docs)" && kubectl() {
-		.local/bin/kubectl "$@"
-	}
-	! kubectl get crd foos.samplecontroller.k8s.io || kubectl delete foos --all &&
-		kubectl delete deployments,quota --all && kubectl delete events --all &&
-		kubectl wait --for=delete pods --all --timeout=60s &&
-		kubectl delete leases --ignore-not-found sample-controller &&
-		git reset -q --hard && git clean -qfd`)
-}
-
-// end closes the terminals of a page.
-func (s *session) end() {
-	for _, terminal := range s.terminals {
-		terminal.close()
-	}
-}
-
-// execute makes the edits and executes the consoles of a page. It returns what does not come out
-// as the page says, and how the consoles should look.
-func (s *session) execute(p *page) (problems []string, should map[*block][]string) {
-	should = map[*block][]string{}
+// execute makes the edits and executes the consoles of a page, up to the first thing that does not
+// come out as the page says, or with -update to the end. It returns what does not, and how the
+// consoles should look.
+func (s *session) execute(p *page) (problems []string, bodies map[*block][]string) {
+	bodies = map[*block][]string{}
 	for _, b := range p.blocks {
 		if b.directive == "edit" {
 			file, text, wrong := checkEdit(p, b, s.folder)
 			if wrong != nil {
-				return append(problems, wrong...), should
+				return append(problems, wrong...), bodies
 			}
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				return append(problems, p.at(b, "%v", err)), should
+				return append(problems, p.at(b, "%v", err)), bodies
 			}
 		}
 		if b.language != "console" {
 			continue
 		}
-		all := steps(b.body)
-		differs := false
-		for i := range all {
-			output, err := s.step(b, all[i])
-			if err != nil {
-				return append(problems, p.at(b, "$ %s: %v; so far it printed:\n%s", all[i].command, err,
-					strings.Join(output, "\n"))), should
-			}
-			if !matches(all[i].output, output) {
-				problems = append(problems, p.at(b, "$ %s\nprints\n%s\nand not\n%s", all[i].command,
-					strings.Join(output, "\n"), strings.Join(all[i].output, "\n")))
-				all[i].output, differs = refresh(all[i].output, output), true
-			}
+		should, found := s.console(p, b)
+		problems = append(problems, found...)
+		if should != nil {
+			bodies[b] = should
 		}
-		if differs {
-			should[b] = body(all)
+		if len(found) > 0 && should == nil {
+			return problems, bodies
 		}
 	}
-	return problems, should
+	return append(problems, s.unread(p)...), bodies
 }
 
-// step executes one step and returns its output.
-func (s *session) step(b *block, next step) ([]string, error) {
+// console executes a console block. It returns the body that the block should have if, with
+// -update, it is to have another one.
+func (s *session) console(p *page, b *block) (should []string, problems []string) {
+	all := steps(b.body)
+	for i := range all {
+		shown, output, err := s.step(b, all[i])
+		if err == nil && matches(shown, output) {
+			continue
+		}
+		problems = append(problems, explain(p, b, all[i], shown, output, err))
+		if err != nil || !*update {
+			return nil, problems
+		}
+		fresh := refresh(shown, output)
+		if len(shown) > len(all[i].output) && len(fresh) > 0 && fresh[0] == "..." {
+			fresh = fresh[1:] // of the step before
+		}
+		all[i].output = fresh
+	}
+	if len(problems) > 0 {
+		should = body(all)
+	}
+	return should, problems
+}
+
+// step executes one step. It returns what the page shows of it, and what it has printed.
+func (s *session) step(b *block, next step) (shown, output []string, err error) {
 	name := ""
 	if b.directive == "terminal" {
 		name = b.detail
@@ -128,21 +82,55 @@ func (s *session) step(b *block, next step) ([]string, error) {
 	if s.terminals[name] == nil {
 		started, err := newTerminal(s.folder, s.env)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s.terminals[name] = started
 	}
 	terminal := s.terminals[name]
 	if next.command != "" {
 		if err := terminal.enter(next.command); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	goesOn := name != "" && next.command != "^C"
-	output, err := terminal.wait(goesOn, func(output string) bool {
-		return matches(next.output, outputLines(output))
-	})
-	return outputLines(output), err
+	shown = next.output
+	if terminal.loose {
+		shown = append([]string{"..."}, shown...)
+	}
+	output, err = terminal.wait(name != "" && next.command != "^C", shown)
+	terminal.loose = terminal.busy && len(shown) > 0 && shown[len(shown)-1] == "..."
+	return shown, output, err
+}
+
+// explain says what is wrong with a step: first where and what, then the difference.
+func explain(p *page, b *block, s step, shown, output []string, err error) string {
+	command, advice := "$ "+s.command, "if the page is wrong, make docs rewrites it"
+	if s.command == "" || s.command == "^C" {
+		command = fmt.Sprintf("the program in terminal %q", b.detail)
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	what := "prints something else than the page shows"
+	if errors.Is(err, errPatience) {
+		what = fmt.Sprintf("has not printed all that the page shows within %v", *patience)
+		advice = fmt.Sprintf("on a slow or busy machine, try -patience %v", 3**patience)
+	} else if err != nil {
+		what, advice = err.Error(), ""
+	}
+	lines := []string{p.at(&block{line: b.line + 1 + s.line}, "%s: %s", command, what)}
+	if shown != nil || output != nil {
+		lines = append(lines, difference(shown, output))
+	}
+	return strings.TrimSpace(strings.Join(append(lines, advice), "\n"))
+}
+
+// unread returns what programs have printed that no console of the page shows.
+func (s *session) unread(p *page) (problems []string) {
+	for name, terminal := range s.terminals {
+		if lines, _ := terminal.peek(); !terminal.loose && len(promised(nil, lines)) > 0 {
+			problems = append(problems, fmt.Sprintf("%s: the program in terminal %q printed more than "+
+				"the page shows\n%s", p.path, name, difference(nil, lines)))
+		}
+	}
+	return problems
 }
 
 func TestConsolesShowWhatHappens(t *testing.T) {
@@ -158,8 +146,16 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 		}
 		t.Run(p.path, func(t *testing.T) {
 			s.begin(t)
-			defer s.end()
 			problems, should := s.execute(p)
+			s.end()
+			if len(problems) == 0 {
+				if err := s.cleanedUp(); err != nil {
+					problems = append(problems, fmt.Sprintf("%s: it does not clean up: %v", p.path, err))
+				}
+			}
+			if len(problems) > 0 {
+				s.do(t, s.folder, "hack/cluster down docs") // the next page gets a new one
+			}
 			if *update && len(should) > 0 {
 				p.set(should)
 				if err := p.save(); err != nil {
@@ -175,14 +171,20 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 
 func TestBrokenConsolesAreNoticed(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"another output", "```console\n$ echo hello\ngoodbye\n```", "hello"},
-		{"no output", "```console\n$ true\nhello\n```", "prints"},
-		{"an output that the page hides", "```console\n$ echo hello\n```", "prints"},
+		{"another output", "```console\n$ echo hello\ngoodbye\n```",
+			"00-broken.md:2: $ echo hello: prints something else"},
+		{"no output", "```console\n$ true\nhello\n```", "- hello"},
+		{"an output that the page hides", "```console\n$ echo hello\n```", "+ hello"},
 		{"a program that says something else",
 			"<!-- terminal: a -->\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
 		{"a program that says more",
 			"<!-- terminal: a -->\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
 			"printed more"},
+		{"a program that says more in the end",
+			"<!-- terminal: a -->\n```console\n$ printf 'hello\\nmore\\n'; sleep 60\nhello\n```",
+			"\"a\" printed more"},
+		{"a program that says more when it is interrupted", "<!-- terminal: a -->\n```console\n" +
+			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
 		{"a change that cannot be made",
 			"<!-- edit: 99-nothing/main.go -->\n```diff\n-a\n```", "no such file"},
 	}
@@ -198,11 +200,42 @@ func TestBrokenConsolesAreNoticed(t *testing.T) {
 }
 
 func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
+	tests := []struct{ name, text string }{
+		{"what it says later", "```console\n$ mkfifo news\n```\n" +
+			"<!-- terminal: a -->\n```console\n$ echo ready; cat <>news\nready\n```\n" +
+			"```console\n$ echo hello >news\n```\n" +
+			"<!-- terminal: a -->\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
+		{"a silence in between",
+			"<!-- terminal: a -->\n```console\n$ echo a; sleep 2.5; echo b; sleep 60\na\nb\n```\n"},
+		{"two steps at once",
+			"<!-- terminal: a -->\n```console\n$ printf 'a\\nb\\n'; sleep 60\na\n```\n" +
+				"<!-- terminal: a -->\n```console\nb\n^C\n```\n"},
+		{"what the page leaves open, before it comes", "<!-- terminal: a -->\n```console\n" +
+			"$ (trap 'echo b; exit' INT; echo a; sleep 60)\na\n...\n^C\n$ echo c\nc\n```\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
+			defer s.end()
+			problems, _ := s.execute(brokenPage(t, test.text))
+			report(t, problems)
+		})
+	}
+}
+
+func TestPatienceHasAnEnd(t *testing.T) {
+	defer func(before time.Duration) { *patience = before }(*patience)
+	*patience = 100 * time.Millisecond
 	s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
 	defer s.end()
-	problems, _ := s.execute(brokenPage(t, "```console\n$ mkfifo news\n```\n"+
-		"<!-- terminal: a -->\n```console\n$ echo ready; cat <>news\nready\n```\n"+
-		"```console\n$ echo hello >news\n```\n"+
-		"<!-- terminal: a -->\n```console\nhello\n^C\n$ echo back\nback\n```\n"))
-	report(t, problems)
+	problems, _ := s.execute(brokenPage(t,
+		"# A page\n\n<!-- terminal: a -->\n```console\n$ sleep 60\nhello\n```\n"))
+
+	want := "docs/tutorial/00-broken.md:5: $ sleep 60: has not printed all that the page shows " +
+		"within 100ms\n  - what the page shows, + what was printed\n  - hello\n" +
+		"on a slow or busy machine, try -patience 300ms"
+	if len(problems) != 1 || problems[0] != want {
+		t.Errorf("got %q, want %q", problems, want)
+	}
 }

@@ -2,6 +2,8 @@ package tutorial
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os/exec"
@@ -11,20 +13,28 @@ import (
 	"time"
 )
 
+var patience = flag.Duration("patience", 3*time.Minute, "how `long` -console waits for what a page"+
+	" shows before it gives up; a slow machine may need more")
+
 const (
-	// patience is how long a command may take; the first `go run` of a program builds it.
-	patience = 3 * time.Minute
-	// quiet is how long a program that goes on must be silent to have said what it has to say.
-	quiet = 4 * time.Second
+	// settle is how long a program must be silent for an output that is wrong to be all of it. What
+	// is right, or may become right, is never judged by it.
+	settle = 2 * time.Second
 	// done is what the shell prints after a command; no program prints it.
 	done = "\x1e"
 )
+
+// errPatience is that a command has not printed what its page shows, nor anything that contradicts
+// it.
+var errPatience = errors.New("gave up")
 
 // terminal is a shell in which the commands of a page are typed.
 type terminal struct {
 	shell *exec.Cmd
 	stdin io.Writer
 	busy  bool // the last command has not ended
+	// loose is that the page does not say what comes next: its last line was "...".
+	loose bool
 
 	mu     sync.Mutex
 	output bytes.Buffer // what has not been taken yet
@@ -67,45 +77,73 @@ func (t *terminal) enter(command string) error {
 		return syscall.Kill(-t.shell.Process.Pid, syscall.SIGINT)
 	}
 	if t.busy {
-		if output, err := t.wait(false, nil); err != nil || output != "" {
-			return fmt.Errorf("the command before it printed more: %s (%v)", output, err)
+		output, err := t.wait(false, nil)
+		if err != nil {
+			return fmt.Errorf("the command before it has not ended: %w", err)
+		}
+		if more := promised(nil, output); len(more) > 0 && !t.loose {
+			return fmt.Errorf("the command before it printed more:\n%s", strings.Join(more, "\n"))
 		}
 	}
-	t.busy = true
+	t.busy, t.loose = true, false
 	_, err := fmt.Fprintf(t.stdin, "{ %s\n} </dev/null; printf %q\n", command, done)
 	return err
 }
 
-// peek returns the output that has not been taken, and whether its command has ended.
-func (t *terminal) peek() (output string, ended bool) {
+// peek returns the lines that have not been taken, without one that is not complete, and whether
+// their command has ended.
+func (t *terminal) peek() (lines []string, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.CutSuffix(t.output.String(), done)
+	output, ended := strings.CutSuffix(t.output.String(), done)
+	if !ended {
+		output = output[:strings.LastIndexByte(output, '\n')+1]
+	}
+	return outputLines(output), ended
 }
 
-// wait waits until the output is the wanted one or the command has ended, and takes it. Of a
-// program that goes on, it takes what there is when it has fallen silent.
-func (t *terminal) wait(goesOn bool, wanted func(output string) bool) (output string, err error) {
+// take removes that many lines from the output or, when the command has ended, all of it.
+func (t *terminal) take(lines int, ended bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ended {
+		t.output.Reset()
+		t.busy = false
+		return
+	}
+	for range lines {
+		_, _ = t.output.ReadBytes('\n')
+	}
+}
+
+// wait waits until the command has ended, and takes its output. Of a program that goes on, it takes
+// what the page shows, as soon as that is there, and leaves what comes after it to the next step.
+func (t *terminal) wait(goesOn bool, shown []string) ([]string, error) {
 	begin := time.Now()
-	since := begin // it said something new
+	since, before := begin, 0 // since when there are so many lines
 	for {
-		now, ended := t.peek()
-		if now != output {
-			output, since = now, time.Now()
+		lines, ended := t.peek()
+		if ended {
+			t.take(0, true)
+			return lines, nil
 		}
-		silent := goesOn && output != "" && time.Since(since) > quiet
-		if ended || silent || goesOn && wanted(output) {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.output.Next(len(output))
-			if ended {
-				t.output.Next(len(done))
-				t.busy = false
+		if len(lines) != before {
+			since, before = time.Now(), len(lines)
+		}
+		if goesOn {
+			n, verdict := judge(shown, lines)
+			// Who rewrites a page reads what came of it.
+			given := verdict == wrong || *update && verdict == open && len(lines) > 0
+			if given && time.Since(since) > settle {
+				n, verdict = len(lines), right
 			}
-			return output, nil
+			if verdict == right {
+				t.take(n, false)
+				return lines[:n], nil
+			}
 		}
-		if time.Since(begin) > patience {
-			return output, fmt.Errorf("no end after %v", patience)
+		if time.Since(begin) > *patience {
+			return lines, errPatience
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

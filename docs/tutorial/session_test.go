@@ -1,0 +1,146 @@
+package tutorial
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// session executes pages in a copy of the repository, so that they may change it, and on a control
+// plane of its own. What a page leaves behind, the next one finds, as a reader would.
+type session struct {
+	folder    string
+	env       []string
+	terminals map[string]*terminal
+}
+
+// newSession makes the copy. Its built tools are those of the original, but not the controller,
+// which a page may build from changed files.
+func newSession(t *testing.T) *session {
+	t.Helper()
+	original, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{folder: filepath.Join(original, ".local", "docs")}
+	local := filepath.Join(s.folder, ".local")
+	s.env = sessionEnv(os.Environ(), local)
+	s.do(t, original, `rm -rf .local/docs && mkdir -p .local/docs &&
+		git ls-files -z --cached --others --exclude-standard |
+		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
+	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
+		rm -f .local/bin/sample-controller && git init -q && git add -A &&
+		git -c user.name=docs -c user.email=docs@example.com commit -qm "The pages as they are"`)
+	for name, text := range map[string]string{
+		"nowhere.yaml": nowhere, "kuberc.yaml": fmt.Sprintf(kuberc, *patience),
+	} {
+		if err := os.WriteFile(filepath.Join(local, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// client-go takes minutes to compile, once, and the patience is for what comes after.
+	s.do(t, s.folder, `go list -export -deps -test ./... && go -C test list -export -deps -test \
+		./conformance && go -C examples list -export -deps ./controller-runtime`)
+	t.Cleanup(func() { s.do(t, s.folder, "hack/cluster down docs") })
+	return s
+}
+
+// sessionEnv returns the variables of a session, which has its configuration in the folder local:
+// nothing in it leads to a cluster that is not the session's.
+func sessionEnv(environ []string, local string) (env []string) {
+	for _, variable := range environ {
+		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, "CLUSTER=docs", "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
+		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
+}
+
+const (
+	// nowhere is the kubeconfig of a page that has not said where its cluster is. Without one,
+	// kubectl would take the user's.
+	nowhere = `{apiVersion: v1, kind: Config, current-context: nowhere,
+  contexts: [{name: nowhere, context: {cluster: nowhere}}],
+  clusters: [{name: nowhere, cluster: {server: "https://nowhere.invalid"}}]}
+`
+	// kuberc gives "kubectl wait" the patience of the session in place of 30s.
+	kuberc = `apiVersion: kubectl.config.k8s.io/v1beta1
+kind: Preference
+defaults: [{command: wait, options: [{name: timeout, default: "%v"}]}]
+`
+	// kubectl is a function of the shell that reaches the session's cluster, or none.
+	kubectl = `kubectl() { .local/bin/kubectl --kubeconfig .local/clusters/docs/kubeconfig.yaml "$@"; }
+`
+)
+
+// run executes a command that is not on a page.
+func (s *session) run(folder, command string) error {
+	shell := exec.Command("bash", "-c", command)
+	shell.Dir, shell.Env = folder, s.env
+	output, err := shell.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
+	}
+	return nil
+}
+
+// do is run for what must succeed.
+func (s *session) do(t *testing.T, folder, command string) {
+	t.Helper()
+	if err := s.run(folder, command); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+}
+
+// begin prepares for a page: a control plane without old Events, and the files as they were.
+func (s *session) begin(t *testing.T) {
+	t.Helper()
+	s.terminals = map[string]*terminal{}
+	s.do(t, s.folder, `hack/cluster up docs && git reset -q --hard && git clean -qfd`)
+	s.do(t, s.folder, kubectl+`kubectl delete events --all`)
+}
+
+// end closes the terminals of a page.
+func (s *session) end() {
+	for _, terminal := range s.terminals {
+		terminal.close()
+	}
+}
+
+// cleanedUp returns an error if a page leaves something behind: a reader goes on to the next page,
+// and shall find there what that shows. What belongs to a Foo may take a moment to go with it.
+func (s *session) cleanedUp() error {
+	return s.run(s.folder, kubectl+`kinds=deployments,quota
+		! kubectl get crd foos.samplecontroller.k8s.io >/dev/null 2>&1 || kinds+=,foos
+		left=$(kubectl get $kinds -o go-template="{{range .items}}{{if not .metadata.ownerReferences}}`+
+		`{{.kind}} {{.metadata.name}} is left behind. {{end}}{{end}}")
+		echo "$left" && [ ! "$left" ] && kubectl wait --for=delete $kinds --all`)
+}
+
+func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
+	local := t.TempDir()
+	err := os.WriteFile(filepath.Join(local, "nowhere.yaml"), []byte(nowhere), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"HOME=/root", "KUBECONFIG=/root/production.yaml",
+		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443"}
+	for _, variable := range sessionEnv(environ, local) {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+		if strings.HasPrefix(name, "KUBERNETES") || strings.Contains(value, "production") {
+			t.Errorf("the session has %s", variable)
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil || config.Host != "https://nowhere.invalid" {
+		t.Errorf("kubectl would talk to %+v (%v)", config, err)
+	}
+}
