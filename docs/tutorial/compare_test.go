@@ -31,9 +31,11 @@ func normal(line string) string {
 }
 
 // unpromised are the log lines that libraries write when they come to it, from goroutines of their
-// own: that a cache is filled, a feature is on, a request was slow. Nobody promises when, or if.
+// own: that a cache is filled, a feature is on, a request was slow. Nobody promises when, or if. And
+// a machine that has not built the program yet may have to download parts of it.
 var unpromised = regexp.MustCompile(
-	`^I\d{4} [\d:.]+ +\d+ ((?:envvar|reflector|request|trace|warnings)\.go):\d+\] |^Trace\[\d+\]`)
+	`^I\d{4} [\d:.]+ +\d+ ((?:envvar|reflector|request|trace|warnings)\.go):\d+\] ` +
+		`|^Trace\[\d+\]|^go: downloading `)
 
 // promised returns the output without the lines that nobody promises, unless the page shows one of
 // the same file.
@@ -189,6 +191,8 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 			strings.TrimSpace(populated), strings.Replace(populated, "Foo", "Bar", 1), false},
 		{"a line of a library that the page shows is missing", strings.TrimSpace(populated), "", false},
 		{"an error of a library", "", "E" + populated[1:], false},
+		{"a download", "ok pkg 0.041s", "go: downloading golang.org/x/mod v0.37.0\nok pkg 1s", true},
+		{"an error of go", "ok pkg 0.041s", "go: no such tool\nok pkg 1s", false},
 	}
 	for _, test := range tests {
 		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {

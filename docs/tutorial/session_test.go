@@ -44,8 +44,9 @@ func newSession(t *testing.T) *session {
 		}
 	}
 	// client-go takes minutes to compile, once, and the patience is for what comes after.
-	s.do(t, s.folder, `go list -export -deps -test ./... && go -C test list -export -deps -test \
-		./conformance && go -C examples list -export -deps ./controller-runtime`)
+	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
+		go -C test list -export -deps -test ./conformance &&
+		go -C examples list -export -deps ./controller-runtime`)
 	t.Cleanup(func() { s.do(t, s.folder, "hack/cluster down docs") })
 	return s
 }
