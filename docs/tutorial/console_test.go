@@ -181,7 +181,7 @@ func TestBrokenConsolesAreNoticed(t *testing.T) {
 			"<!-- terminal: a -->\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
 			"printed more"},
 		{"a program that says more in the end",
-			"<!-- terminal: a -->\n```console\n$ printf 'hello\\nmore\\n'; sleep 60\nhello\n```",
+			"<!-- terminal: a -->\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
 			"\"a\" printed more"},
 		{"a program that says more when it is interrupted", "<!-- terminal: a -->\n```console\n" +
 			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
@@ -207,9 +207,11 @@ func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
 			"<!-- terminal: a -->\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
 		{"a silence in between",
 			"<!-- terminal: a -->\n```console\n$ echo a; sleep 2.5; echo b; sleep 60\na\nb\n```\n"},
-		{"two steps at once",
-			"<!-- terminal: a -->\n```console\n$ printf 'a\\nb\\n'; sleep 60\na\n```\n" +
-				"<!-- terminal: a -->\n```console\nb\n^C\n```\n"},
+		{"two steps at once", "```console\n$ mkfifo news\n```\n" +
+			"<!-- terminal: a -->\n```console\n$ cat <>news\n```\n" +
+			"```console\n$ printf 'a\\nb\\n' >news\n```\n" +
+			"<!-- terminal: a -->\n```console\na\n```\n" +
+			"<!-- terminal: a -->\n```console\nb\n^C\n```\n"},
 		{"what the page leaves open, before it comes", "<!-- terminal: a -->\n```console\n" +
 			"$ (trap 'echo b; exit' INT; echo a; sleep 60)\na\n...\n^C\n$ echo c\nc\n```\n"},
 	}
