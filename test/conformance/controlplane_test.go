@@ -61,7 +61,7 @@ var whoIsToBlame = sync.OnceValue(func() string {
 	if err := checkControlPlane(); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("the control plane works: it took %v for a Deployment of its own; "+
+	return fmt.Sprintf("the control plane works: a Deployment without a Foo was available after %v; "+
 		"if this machine is slow or busy, try again with -patience %v",
 		time.Since(begin).Round(10*time.Millisecond), 4**patience)
 })
