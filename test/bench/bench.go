@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/internal/cluster"
+	"example.com/sample-controller/test/internal/kubeconfig"
 )
 
 const (
@@ -97,11 +97,7 @@ func (b *bench) kubeconfigFor(user string) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, info := range config.AuthInfos {
-		info.Impersonate, info.ImpersonateGroups = user, []string{"system:masters"}
-	}
-	path = filepath.Join(b.cluster.Dir, user+".yaml")
-	return path, clientcmd.WriteToFile(*config, path)
+	return kubeconfig.Write(b.cluster.Dir, config, user, nil)
 }
 
 // createNamespace creates the namespace, and waits until Pods can be made in it.

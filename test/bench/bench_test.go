@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/test/internal/audit"
 )
 
 var smoke = flag.Bool("smoke", false,
@@ -86,59 +86,9 @@ func positive(run Result) []string {
 	return append(figures, "steady/to Ready ms p50", "steady/to Ready ms p99")
 }
 
-const auditLine = `{"stage":"ResponseComplete","verb":"create","impersonatedUser":{"username":"bench-a"},` +
-	`"objectRef":{"resource":"deployments","name":"x"},"responseStatus":{"code":201},` +
-	`"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z",` +
-	`"stageTimestamp":"2026-01-02T03:04:05.002001Z"}` + "\n"
-
-func TestAuditLogIsReadFromItsEndAndInWholeLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	write := func(text string) {
-		t.Helper()
-		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		if _, err := file.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(auditLine)
-	log, err := openAuditLog(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := func() int {
-		t.Helper()
-		requests, err := log.read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(requests)
-	}
-	watch := strings.Replace(auditLine, "create", "watch", 1)
-	for _, step := range []struct {
-		text string
-		want int
-	}{
-		{"", 0}, // what was there before is not read
-		{auditLine + auditLine[:100], 1},
-		{auditLine[100:], 1},
-		{strings.Replace(auditLine, "bench-a", "somebody", 1), 0},
-		{watch, 0}, // its end
-		{strings.Replace(watch, "ResponseComplete", "ResponseStarted", 1), 1},
-	} {
-		write(step.text)
-		if got := read(); got != step.want {
-			t.Errorf("after %q: got %d requests, want %d", step.text, got, step.want)
-		}
-	}
-}
-
 // requestAt returns a request that was received at that second and answered a second later.
-func requestAt(second int, user, verb, resource, name string) request {
-	r := request{Verb: verb}
+func requestAt(second int, user, verb, resource, name string) audit.Request {
+	r := audit.Request{Verb: verb}
 	r.RequestReceivedTimestamp = time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC)
 	r.StageTimestamp = r.RequestReceivedTimestamp.Add(time.Second)
 	r.ImpersonatedUser.Username = user
@@ -149,7 +99,7 @@ func requestAt(second int, user, verb, resource, name string) request {
 }
 
 func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
-	requests := []request{
+	requests := []audit.Request{
 		requestAt(0, "load", "create", "foos", "a"),
 		requestAt(1, "load", "create", "foos", "b"),
 		requestAt(3, "me", "create", "deployments", "a"),

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"example.com/sample-controller/test/internal/audit"
 )
 
 // curvePoints is of how many points a curve is made.
@@ -14,18 +16,18 @@ const curvePoints = 100
 // recordRates records how many Deployments were made in a second, and how many Foos were done, with
 // all that is written for them. The time begins with the first request of beginner that created an
 // object of that resource.
-func (r *run) recordRates(name string, requests []request, beginner, resource string) {
+func (r *run) recordRates(name string, requests []audit.Request, beginner, resource string) {
 	begin := firstCreate(requests, beginner, resource)
 	var lastDeployment, lastWrite time.Time
 	n := 0.0
 	for _, request := range requests {
-		if request.user() != r.user || !request.isWrite() {
+		if request.User() != r.user || !request.IsWrite() {
 			continue
 		}
 		if request.StageTimestamp.After(lastWrite) {
 			lastWrite = request.StageTimestamp
 		}
-		if request.creates("deployments") {
+		if request.Creates("deployments") {
 			n++
 			if request.StageTimestamp.After(lastDeployment) {
 				lastDeployment = request.StageTimestamp
@@ -38,7 +40,7 @@ func (r *run) recordRates(name string, requests []request, beginner, resource st
 	}
 	writes := 0.0
 	for _, request := range requests {
-		if request.user() == r.user && request.isWrite() &&
+		if request.User() == r.user && request.IsWrite() &&
 			!request.StageTimestamp.After(lastDeployment) {
 			writes++
 		}
@@ -47,9 +49,9 @@ func (r *run) recordRates(name string, requests []request, beginner, resource st
 }
 
 // firstCreate returns when the first request came with which user created an object of that resource.
-func firstCreate(requests []request, user, resource string) (first time.Time) {
+func firstCreate(requests []audit.Request, user, resource string) (first time.Time) {
 	for _, request := range requests {
-		if request.user() == user && request.creates(resource) &&
+		if request.User() == user && request.Creates(resource) &&
 			(first.IsZero() || request.RequestReceivedTimestamp.Before(first)) {
 			first = request.RequestReceivedTimestamp
 		}
@@ -59,18 +61,18 @@ func firstCreate(requests []request, user, resource string) (first time.Time) {
 
 // recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
 // the last status, the one that says Ready: from answer to answer of the API server.
-func (r *run) recordLatencies(name string, requests []request) {
+func (r *run) recordLatencies(name string, requests []audit.Request) {
 	made := map[string]time.Time{}
 	deployed := map[string]time.Time{}
 	status := map[string]time.Time{}
 	for _, request := range requests {
 		object := request.ObjectRef.Name
 		switch {
-		case request.user() != r.user:
-			if request.creates("foos") {
+		case request.User() != r.user:
+			if request.Creates("foos") {
 				made[object] = request.StageTimestamp
 			}
-		case request.creates("deployments"):
+		case request.Creates("deployments"):
 			deployed[object] = request.StageTimestamp
 		case request.ObjectRef.Subresource == "status" && request.ResponseStatus.Code < 300:
 			status[object] = request.StageTimestamp // they are in the order of time
@@ -106,11 +108,11 @@ func quantile(sorted []float64, part float64) float64 {
 
 // curveOf returns after how many seconds there was the first hundredth of the Deployments, the
 // second, and so on; the time begins with the first request for one.
-func curveOf(requests []request, user string) []float64 {
+func curveOf(requests []audit.Request, user string) []float64 {
 	begin := firstCreate(requests, user, "deployments")
 	var seconds []float64
 	for _, request := range requests {
-		if request.user() == user && request.creates("deployments") {
+		if request.User() == user && request.Creates("deployments") {
 			seconds = append(seconds, request.StageTimestamp.Sub(begin).Seconds())
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/audit"
 )
 
 const (
@@ -28,12 +29,12 @@ const (
 // and requests for each Foo, and returns all requests, of the contender and of the load.
 func (r *run) phase(
 	ctx context.Context, name string, n int, load func() error,
-) ([]request, error) {
+) ([]audit.Request, error) {
 	before, err := r.cpuTimes()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.log.read(); err != nil { // what was before
+	if _, err := r.news(); err != nil { // what was before
 		return nil, err
 	}
 	if err := load(); err != nil {
@@ -56,9 +57,9 @@ func (r *run) phase(
 	}
 	total := name + "/requests per Foo"
 	for _, request := range requests {
-		if request.user() == r.user && !request.isWatch() {
+		if request.User() == r.user && !request.IsWatch() {
 			r.figures[total] += 1 / float64(n)
-			r.figures[total+"/"+request.what()] += 1 / float64(n)
+			r.figures[total+"/"+request.What()] += 1 / float64(n)
 		}
 	}
 	return requests, nil
@@ -66,22 +67,22 @@ func (r *run) phase(
 
 // settle waits until there are n Deployments more, nothing is requested any more, and all Foos are
 // Ready, if anybody can make them so. It returns the requests meanwhile.
-func (r *run) settle(ctx context.Context, n int) (requests []request, err error) {
+func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseTimeout,
 		fmt.Errorf("not done in %v", phaseTimeout))
 	defer cancel()
 	created, last := 0, time.Now()
 	for {
-		news, err := r.log.read()
+		news, err := r.news()
 		if err != nil {
 			return nil, err
 		}
 		for _, request := range news {
-			if request.user() != r.user {
+			if request.User() != r.user {
 				continue
 			}
 			last = time.Now()
-			if request.creates("deployments") {
+			if request.Creates("deployments") {
 				created++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/audit"
 	"example.com/sample-controller/test/internal/process"
 )
 
@@ -18,6 +19,9 @@ const (
 	modeWorking = "working"
 )
 
+// userPrefix begins the names of the users whose requests are measured.
+const userPrefix = "bench-"
+
 // run measures one contender, once.
 type run struct {
 	*bench
@@ -25,7 +29,7 @@ type run struct {
 	mode      string
 	n         int
 	user      string
-	log       *auditLog
+	seen      audit.Mark // how far the audit log was read
 
 	process       *process.Process        // if it is a controller
 	made          chan *v1alpha1.Foo      // if it is a reference: the Foos to write for
@@ -37,17 +41,22 @@ type run struct {
 
 // newRun returns a run of contender with n Foos. Each has a user of its own.
 func (b *bench) newRun(c contender, mode string, n, repetition int) (*run, error) {
-	log, err := openAuditLog(b.cluster.AuditLog())
+	end, err := audit.End(b.cluster.AuditLog())
 	return &run{
-		bench: b, contender: c, mode: mode, n: n, log: log,
+		bench: b, contender: c, mode: mode, n: n, seen: end,
 		user:    fmt.Sprintf("%s%s-%s-%d-%d", userPrefix, c.id, mode, n, repetition),
 		figures: map[string]float64{},
 	}, err
 }
 
+// news returns the requests that were noted since it was called the last time.
+func (r *run) news() (requests []audit.Request, err error) {
+	requests, r.seen, err = audit.Read(r.cluster.AuditLog(), r.seen, userPrefix)
+	return requests, err
+}
+
 // end ends what the run has started, whatever happened to it.
 func (r *run) end() {
-	r.log.file.Close()
 	if r.process != nil {
 		r.process.Kill()
 	}
@@ -123,13 +132,13 @@ func (r *run) idle(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	requests, err := r.log.read()
+	requests, err := r.news()
 	if err != nil {
 		return err
 	}
 	r.figures["idle/requests"] = 0
 	for _, request := range requests {
-		if request.user() == r.user && !request.isWatch() {
+		if request.User() == r.user && !request.IsWatch() {
 			r.figures["idle/requests"]++
 		}
 	}
@@ -164,10 +173,10 @@ func (r *run) restart(ctx context.Context) error {
 	r.figures["restart/reads"], r.figures["restart/needless writes"] = 0, 0
 	for _, request := range requests {
 		switch {
-		case request.user() != r.user || request.isWatch():
-		case request.creates("deployments"):
+		case request.User() != r.user || request.IsWatch():
+		case request.Creates("deployments"):
 			r.figures["restart/seconds"] = request.StageTimestamp.Sub(begin).Seconds()
-		case !request.isWrite():
+		case !request.IsWrite():
 			r.figures["restart/reads"]++
 		case !strings.HasPrefix(request.ObjectRef.Name, name):
 			r.figures["restart/needless writes"]++

@@ -1,97 +1,54 @@
 package conformance
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/internal/audit"
 )
-
-// request is what the audit log says about a request.
-type request struct {
-	Stage            string
-	Verb             string
-	RequestURI       string
-	ImpersonatedUser struct{ Username string }
-	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
-	ResponseStatus   metav1.Status
-	StageTimestamp   metav1.MicroTime // when it was answered
-}
-
-func (r request) String() string {
-	return fmt.Sprintf("%s %s (%d)", r.Verb, r.RequestURI, r.ResponseStatus.Code)
-}
-
-// isWatch reports whether r waits for news, and costs nothing while there are none.
-func (r request) isWatch() bool { return r.Verb == "watch" }
-
-// isWrite reports whether r changes something.
-func (r request) isWrite() bool {
-	return r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
-}
-
-// isConflict reports whether the API server refused r because of what is there already.
-func (r request) isConflict() bool { return r.ResponseStatus.Code == http.StatusConflict }
 
 // lacksPermission reports whether the API server refused r because of what the user may not do. It
 // forbids other things, too: to create something in a namespace that is being deleted.
-func (r request) lacksPermission() bool {
+func lacksPermission(r audit.Request) bool {
 	err := apierrors.FromObject(&r.ResponseStatus)
 	return apierrors.IsForbidden(err) &&
 		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // isAbout reports whether r is about the objects of that name, events about them included.
-func (r request) isAbout(name string) bool {
+func isAbout(r audit.Request, name string) bool {
 	return r.ObjectRef.Name == name || strings.HasPrefix(r.ObjectRef.Name, name+".")
 }
 
-// mark is a place in the audit log.
-type mark int64
+// isConflict reports whether the API server refused r because of what is there already.
+func isConflict(r audit.Request) bool { return r.ResponseStatus.Code == http.StatusConflict }
 
 // now returns the end of the audit log, where the next request will be noted.
-func now(t *testing.T) mark {
+func now(t *testing.T) audit.Mark {
 	t.Helper()
-	info, err := os.Stat(*auditLogPath)
+	end, err := audit.End(*auditLogPath)
 	if err != nil {
-		t.Fatalf("no audit log: %v; set -audit-log", err)
+		t.Fatalf("%v; set -audit-log", err)
 	}
-	return mark(info.Size())
+	return end
 }
 
-// requests returns the requests that p began after a place in the audit log, those that select
-// returns true for. The API server notes a request before it answers it.
-func (p *program) requests(t *testing.T, after mark, selects func(request) bool) []request {
+// requests returns the requests that p began after a place in the audit log, those that selects
+// returns true for.
+func (p *program) requests(
+	t *testing.T, after audit.Mark, selects func(audit.Request) bool,
+) (found []audit.Request) {
 	t.Helper()
-	file, err := os.Open(*auditLogPath)
+	requests, _, err := audit.Read(*auditLogPath, after, p.user)
 	if err != nil {
-		t.Fatalf("no audit log: %v; set -audit-log", err)
+		t.Fatalf("%v; set -audit-log", err)
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.NewSectionReader(file, int64(after), 1<<40))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []request
-	for line := range bytes.Lines(text) {
-		if !bytes.Contains(line, []byte(p.user)) || !bytes.HasSuffix(line, []byte("\n")) {
-			continue
-		}
-		var r request
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatalf("reading the audit log: %v: %s", err, line)
-		}
-		// A watch is noted a second time when it ends, which may be much later.
-		counts := r.Stage == "ResponseComplete" != r.isWatch()
-		if r.ImpersonatedUser.Username == p.user && counts && selects(r) {
+	for _, r := range requests {
+		if r.User() == p.user && selects(r) {
 			found = append(found, r)
 		}
 	}
@@ -99,13 +56,13 @@ func (p *program) requests(t *testing.T, after mark, selects func(request) bool)
 }
 
 // in returns a condition for requests in the namespace.
-func (n *namespace) in(r request) bool { return r.ObjectRef.Namespace == n.name }
+func (n *namespace) in(r audit.Request) bool { return r.ObjectRef.Namespace == n.name }
 
 // few is more requests than any reaction in these tests takes, and less than a loop makes.
 const few = 30
 
 // fewRequests fails the test if the shared controller is in a loop.
-func (n *namespace) fewRequests(begin mark) {
+func (n *namespace) fewRequests(begin audit.Mark) {
 	n.t.Helper()
 	if requests := shared.requests(n.t, begin, n.in); len(requests) > few {
 		n.t.Errorf("got %d requests, want no more than %d: %v", len(requests), few, requests)
@@ -133,10 +90,10 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		}
 	}
 
-	refused := somebody.requests(t, begin, func(r request) bool {
+	refused := somebody.requests(t, begin, func(r audit.Request) bool {
 		return r.ResponseStatus.Code == http.StatusForbidden
 	})
-	if len(refused) != 2 || refused[0].lacksPermission() || !refused[1].lacksPermission() {
+	if len(refused) != 2 || lacksPermission(refused[0]) || !lacksPermission(refused[1]) {
 		t.Errorf("got %v; want a refusal because the namespace goes, and one for lack of a permission",
 			refused)
 	}

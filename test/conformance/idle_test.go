@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/test/internal/audit"
 )
 
 // inOrNowhere is a condition for requests in the namespace and for those that are in none.
-func (n *namespace) inOrNowhere(r request) bool {
+func (n *namespace) inOrNowhere(r audit.Request) bool {
 	return n.in(r) || r.ObjectRef.Namespace == ""
 }
 
@@ -28,8 +30,8 @@ func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 	eventually(t, fmt.Sprintf("nothing is requested for %v", *idleTime), func() (bool, string) {
 		begin := now(t)
 		time.Sleep(*idleTime) // this is how long nothing may happen
-		requests := program.requests(t, begin, func(r request) bool {
-			return n.inOrNowhere(r) && !r.isWatch() && r.ObjectRef.Resource != "leases"
+		requests := program.requests(t, begin, func(r audit.Request) bool {
+			return n.inOrNowhere(r) && !r.IsWatch() && r.ObjectRef.Resource != "leases"
 		})
 		return len(requests) == 0, fmt.Sprintf("%d requests, the first is %v",
 			len(requests), requests[:min(1, len(requests))])
@@ -54,14 +56,14 @@ func TestRestartWritesNothing(t *testing.T) {
 	begin := now(t)
 	second := startProgram(t, "", nil)
 	eventually(t, "the controller has begun to watch", func() (bool, string) {
-		watches := second.requests(t, begin, request.isWatch)
+		watches := second.requests(t, begin, audit.Request.IsWatch)
 		return len(watches) >= 2, fmt.Sprint(watches)
 	})
 	last := n.catchUp()
 
-	writes := second.requests(t, begin, func(r request) bool {
+	writes := second.requests(t, begin, func(r audit.Request) bool {
 		// To try to create the Deployment whose name is taken changes nothing.
-		return n.in(r) && r.isWrite() && !r.isConflict() && !r.isAbout(last)
+		return n.in(r) && r.IsWrite() && !isConflict(r) && !isAbout(r, last)
 	})
 	if len(writes) > 0 {
 		t.Errorf("got writes, want none: %v", writes)

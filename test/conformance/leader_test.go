@@ -8,6 +8,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/test/internal/audit"
 )
 
 const (
@@ -55,7 +57,7 @@ func startStandby(t *testing.T, n *namespace) *program {
 	begin := now(t)
 	standby := startProgram(t, *leaderFlags, inNamespace(n))
 	eventually(t, "the standby has looked at the Lease", func() (bool, string) {
-		looks := standby.requests(t, begin, func(r request) bool {
+		looks := standby.requests(t, begin, func(r audit.Request) bool {
 			return r.ObjectRef.Resource == "leases" && r.Verb == "get"
 		})
 		return len(looks) >= 2, fmt.Sprint(looks)
@@ -72,14 +74,14 @@ func (n *namespace) works(name string) {
 
 // holdsLease waits until p has written the Lease since begin, and returns when that was: the first and
 // the last time, by the clock of the API server.
-func (p *program) holdsLease(t *testing.T, begin mark) (first, last time.Time) {
+func (p *program) holdsLease(t *testing.T, begin audit.Mark) (first, last time.Time) {
 	t.Helper()
 	eventually(t, "the standby has taken the Lease", func() (bool, string) {
-		writes := p.requests(t, begin, func(r request) bool {
-			return r.ObjectRef.Resource == "leases" && r.isWrite() && r.ResponseStatus.Code < 300
+		writes := p.requests(t, begin, func(r audit.Request) bool {
+			return r.ObjectRef.Resource == "leases" && r.IsWrite() && r.Succeeded()
 		})
 		if len(writes) > 0 {
-			first, last = writes[0].StageTimestamp.Time, writes[len(writes)-1].StageTimestamp.Time
+			first, last = writes[0].StageTimestamp, writes[len(writes)-1].StageTimestamp
 		}
 		return len(writes) > 0, "it has not written it"
 	})
@@ -89,7 +91,7 @@ func (p *program) holdsLease(t *testing.T, begin mark) (first, last time.Time) {
 // expectTakeover waits until standby leads in place of leader, which has ended, and fails t if that
 // took longer than limit.
 func expectTakeover(
-	t *testing.T, begin mark, leader, standby *program, limit time.Duration,
+	t *testing.T, begin audit.Mark, leader, standby *program, limit time.Duration,
 ) {
 	t.Helper()
 	_, last := leader.holdsLease(t, begin)
@@ -122,7 +124,7 @@ func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	leader := startLeader(t, n)
 	standby := startStandby(t, n)
 	n.works("before")
-	writes := standby.requests(t, begin, func(r request) bool { return n.in(r) && r.isWrite() })
+	writes := standby.requests(t, begin, func(r audit.Request) bool { return n.in(r) && r.IsWrite() })
 	if len(writes) > 0 {
 		t.Errorf("expected that the standby writes nothing, got %v", writes)
 	}
@@ -159,12 +161,12 @@ func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) {
 	begin := now(t)
 	first := startProgram(t, "", nil)
 	eventually(t, "the controller has begun to write", func() (bool, string) {
-		return len(first.requests(t, begin, request.isWrite)) > 0, "nothing written"
+		return len(first.requests(t, begin, audit.Request.IsWrite)) > 0, "nothing written"
 	})
 
 	stopProgram(t, first)
 
-	failed := first.requests(t, begin, func(r request) bool {
+	failed := first.requests(t, begin, func(r audit.Request) bool {
 		return n.in(r) && r.ResponseStatus.Code >= 400
 	})
 	if len(failed) > 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/test/internal/kubeconfig"
 	"example.com/sample-controller/test/internal/process"
 )
 
@@ -26,33 +26,20 @@ type program struct {
 // lead to. The process ends with this one.
 func start(flags string, change func(*clientcmdapi.Config)) (*program, error) {
 	user := "conformance-" + utilrand.String(8)
-	kubeconfig, err := writeKubeconfig(user, change)
+	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil {
+		return nil, err
+	}
+	path, err := kubeconfig.Write(tempDir, config, user, change)
 	if err != nil {
 		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	command := exec.Command("sh", "-c", "exec "+*controllerCommand+" "+flags)
-	started, err := process.Start(command, kubeconfig)
+	started, err := process.Start(command, path)
 	if err != nil {
 		return nil, err
 	}
 	return &program{Process: started, user: user}, nil
-}
-
-// writeKubeconfig writes a copy of the tests' kubeconfig that makes its reader act as user, who
-// may do everything.
-func writeKubeconfig(user string, change func(*clientcmdapi.Config)) (path string, err error) {
-	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
-	if err != nil {
-		return "", err
-	}
-	for _, info := range config.AuthInfos {
-		info.Impersonate, info.ImpersonateGroups = user, []string{"system:masters"}
-	}
-	if change != nil {
-		change(config)
-	}
-	path = filepath.Join(tempDir, user+".yaml")
-	return path, clientcmd.WriteToFile(*config, path)
 }
 
 // startProgram starts a controller for t alone, which ends with t at the latest.

@@ -14,6 +14,7 @@ import (
 
 	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/audit"
 )
 
 // neverRequested are permissions that are needed but in no request: an admission plugin asks for
@@ -37,7 +38,7 @@ func (p permission) String() string {
 }
 
 // allows reports whether p is needed for r.
-func (p permission) allows(r request) bool {
+func (p permission) allows(r audit.Request) bool {
 	resource, group := r.ObjectRef.Resource, ""
 	if r.ObjectRef.Subresource != "" {
 		resource += "/" + r.ObjectRef.Subresource
@@ -93,9 +94,9 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	n.catchUp()
 	stopProgram(t, second)
 
-	requests := first.requests(t, begin, func(request) bool { return true }) // of both
+	requests := first.requests(t, begin, func(audit.Request) bool { return true }) // of both
 	for _, r := range requests {
-		if r.lacksPermission() {
+		if lacksPermission(r) {
 			t.Errorf("forbidden: %v: %s", r, r.ResponseStatus.Message)
 		}
 	}

@@ -28,9 +28,9 @@ func inRounds(t *testing.T, test func(*history)) {
 // supervise runs the controller of h until the test ends.
 func (h *history) supervise() *supervisor {
 	h.t.Helper()
-	kubeconfig := writeKubeconfig(h.t, h.user, h.namespace, h.proxy)
+	path := writeKubeconfig(h.t, h.user, h.namespace, h.proxy)
 	s := supervise(h.t, func() (*process.Process, error) {
-		return startProgram(kubeconfig, h.namespace)
+		return startProgram(path, h.namespace)
 	})
 	h.t.Cleanup(func() {
 		if h.t.Failed() {

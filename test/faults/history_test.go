@@ -13,6 +13,7 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/audit"
 )
 
 // history is what happens in one namespace.
@@ -20,7 +21,7 @@ type history struct {
 	t           *testing.T
 	namespace   string
 	user        string // as whom the controller writes
-	begin       mark
+	begin       audit.Mark
 	proxy       *proxy
 	users       *users
 	foos        fooclient.FooInterface
@@ -141,7 +142,7 @@ func (h *history) awaitEvents() {
 	err := waitUntil(func() error {
 		begin := now(h.t)
 		time.Sleep(2 * time.Second) // this is the moment
-		events := h.requests(begin, h.user, func(r request) bool { return r.ObjectRef.Resource == "events" })
+		events := h.requests(begin, h.user, func(r audit.Request) bool { return r.ObjectRef.Resource == "events" })
 		if len(events) > 0 {
 			return fmt.Errorf("%d Events were written in the last two seconds", len(events))
 		}

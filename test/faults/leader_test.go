@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/test/internal/audit"
 	"example.com/sample-controller/test/internal/process"
 )
 
@@ -82,7 +83,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 		leader := h.startReplica(leaderUser)
 		first := h.awaitLeader("")
 		standby := h.startReplica(standbyUser)
-		h.await(standbyUser, "looked at the Lease twice", 2, func(r request) bool {
+		h.await(standbyUser, "looked at the Lease twice", 2, func(r audit.Request) bool {
 			return r.ObjectRef.Resource == "leases" && r.Verb == "get"
 		})
 		h.proxy.inject(true)
@@ -115,7 +116,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 }
 
 // await waits until user has made that many of the requests that select returns true for.
-func (h *history) await(user, what string, times int, selects func(request) bool) {
+func (h *history) await(user, what string, times int, selects func(audit.Request) bool) {
 	h.t.Helper()
 	err := waitUntil(func() error {
 		if n := len(h.requests(h.begin, user, selects)); n < times {

@@ -2,15 +2,14 @@ package faults
 
 import (
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/test/internal/kubeconfig"
 	"example.com/sample-controller/test/internal/process"
 )
 
@@ -21,14 +20,12 @@ func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path strin
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"
 	config.Contexts["proxy"] = &clientcmdapi.Context{
-		Cluster: "proxy", AuthInfo: user, Namespace: namespace,
+		Cluster: "proxy", AuthInfo: "proxy", Namespace: namespace,
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.url}
-	config.AuthInfos[user] = &clientcmdapi.AuthInfo{
-		Impersonate: user, ImpersonateGroups: []string{"system:masters"},
-	}
-	path = filepath.Join(tempDir, user+".yaml")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
+	path, err := kubeconfig.Write(tempDir, config, user, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -36,10 +33,10 @@ func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path strin
 
 // startProgram starts the controller, which works in the namespace only. The process ends with
 // this one.
-func startProgram(kubeconfig, namespace string, flags ...string) (*process.Process, error) {
+func startProgram(path, namespace string, flags ...string) (*process.Process, error) {
 	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
-	return process.Start(command, kubeconfig)
+	return process.Start(command, path)
 }
 
 // supervisor starts a controller again when it ends, as a kubelet does.
