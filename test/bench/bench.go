@@ -117,8 +117,8 @@ func (b *bench) createNamespace(ctx context.Context) error {
 	}
 }
 
-// pause stops the other controllers of the control plane, for good: they would have lost their
-// Leases.
+// pause stops the other controllers of the control plane, for good: they would have
+// missed all that was measured, and make up for it.
 func (b *bench) pause() error {
 	for _, component := range others {
 		if err := syscall.Kill(b.pids[component], syscall.SIGSTOP); err != nil {
