@@ -22,7 +22,7 @@ demo: build cluster ## see it work: a control plane, the controller, a Foo that 
 	@CLUSTER=$(CLUSTER) hack/demo
 
 .PHONY: demo-current-context
-demo-current-context: build ## the same on a cluster that you have, in a namespace of its own; it asks first
+demo-current-context: build ## the same on a cluster that you have; it asks first
 	@hack/demo --current-context
 
 test: ## see it tested: linters, generated code, unit tests, tests on a control plane
@@ -50,7 +50,8 @@ undeploy: kubeconfig-is-set ## remove the controller again; the CRD and the Foos
 
 .PHONY: kubeconfig-is-set
 kubeconfig-is-set:
-	@[ "$$KUBECONFIG" ] || { echo 'which cluster? Say so: KUBECONFIG=FILE make deploy (or undeploy)' >&2; exit 1; }
+	@[ "$$KUBECONFIG" ] || { \
+	  echo 'KUBECONFIG is not set, so it is not clear which cluster is meant' >&2; exit 1; }
 
 unit: ## run the unit tests only: in seconds, offline
 	go test ./...

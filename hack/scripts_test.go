@@ -94,7 +94,14 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 		}
 		return stdout
 	}
-	all := func() string { return must("kubectl get namespaces,crds,foos --all-namespaces -o name || :") }
+	all := func() string {
+		t.Helper()
+		found := must("kubectl get namespaces,crds -o name; kubectl get foos -A -o name || :")
+		if !strings.Contains(found, "namespace/default") {
+			t.Fatalf("got %q, want at least the namespace default", found)
+		}
+		return found
+	}
 
 	before := all()
 	if _, problem, err := script(t, "another\n", "hack/demo", "--current-context"); err == nil {
@@ -104,12 +111,14 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("before the demo was allowed to begin, there was\n%sand now there is\n%s", before, after)
 	}
 
-	for _, with := range []string{
-		"", "kubectl create -f artifacts/examples/crd.yaml",
+	local := "CLUSTER=" + filepath.Base(filepath.Dir(os.Getenv("KUBECONFIG")))
+	for _, test := range []struct{ first, command string }{
+		{"", "hack/demo --current-context"},
+		{"kubectl create -f artifacts/examples/crd.yaml", "PATH=/usr/bin:/bin " + local + " hack/demo"},
 	} {
-		must(with)
+		must(test.first)
 		before := all()
-		stdout, stderr, err := script(t, config.CurrentContext+"\n", "hack/demo", "--current-context")
+		stdout, stderr, err := script(t, config.CurrentContext+"\n", "bash", "-c", test.command)
 		if err != nil {
 			t.Fatalf("%v: %s\n%s", err, stderr, stdout)
 		}

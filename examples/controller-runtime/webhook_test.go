@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, check func() error) {
 			return
 		}
 		if time.Since(begin) > patience {
-			t.Fatalf("after %v, it is still not so: %s\nlast seen: %v", patience, what, err)
+			t.Fatalf("waited %v in vain for: %s\nlast seen: %v", patience, what, err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (w *world) eventually(what string, check func() bool) {
 	w.t.Helper()
 	for begin := time.Now(); !check(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			w.t.Fatalf("after %v, it is still not so: %s", patience, what)
+			w.t.Fatalf("waited %v in vain for: %s", patience, what)
 		}
 	}
 }

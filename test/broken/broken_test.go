@@ -78,6 +78,9 @@ func expectFailures(t *testing.T, binary, controller string, tests []string) {
 	output, _ := command(suite, binary, "-test.run", "^("+strings.Join(tests, "|")+")$",
 		"-test.timeout", "5m", "-patience", "6s", "-controller",
 		controller+" --metrics-bind-address=0 --health-probe-bind-address=0")
+	if strings.Contains(string(output), "the control plane is broken") {
+		t.Fatalf("it is not the controller that failed:\n%s", output)
+	}
 	for _, test := range tests {
 		if !strings.Contains(string(output), "--- FAIL: "+test+" ") {
 			t.Errorf("%s did not notice:\n%s", test, output)

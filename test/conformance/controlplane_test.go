@@ -3,7 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,10 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// preparation is how long the control plane may take for what has nothing to do with the controller.
+func preparation() time.Duration { return max(2**patience, time.Minute) }
+
 // checkControlPlane returns an error unless a Deployment of which no Foo knows becomes available:
 // for that, the API server, kube-controller-manager, kube-scheduler and a node have to be alive.
 func checkControlPlane() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2**patience)
+	ctx, cancel := context.WithTimeout(context.Background(), preparation())
 	defer cancel()
 	namespaces := kubeClient.CoreV1().Namespaces()
 	namespace, err := namespaces.Create(ctx, &corev1.Namespace{
@@ -40,28 +43,36 @@ func checkControlPlane() error {
 			},
 		},
 	}, metav1.CreateOptions{})
-	for err == nil && deployment.Status.AvailableReplicas == 0 && ctx.Err() == nil {
-		time.Sleep(interval)
-		deployment, err = deployments.Get(ctx, "nobody", metav1.GetOptions{})
-	}
-	if ctx.Err() != nil {
-		err = fmt.Errorf("a Deployment that has nothing to do with any Foo is not available after %v; "+
-			"'hack/cluster check NAME' says what is dead in a cluster of this repository", 2**patience)
-	}
 	if err != nil {
 		return fmt.Errorf("the control plane is broken: %w", err)
+	}
+	for deployment.Status.AvailableReplicas == 0 {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the control plane is broken: a Deployment that has nothing to do with any "+
+				"Foo is not available after %v (%v); in a cluster of this repository, "+
+				"'hack/cluster check NAME' says what is dead", preparation(), err)
+		}
+		time.Sleep(interval)
+		var found *appsv1.Deployment
+		if found, err = deployments.Get(ctx, "nobody", metav1.GetOptions{}); err == nil {
+			deployment = found
+		}
 	}
 	return nil
 }
 
-// whoIsToBlame is what to think of something that has not happened in time. Once is enough: what is
-// dead stays dead.
-var whoIsToBlame = sync.OnceValue(func() string {
+// verdict is why the control plane is broken, as soon as that is known: what is dead stays dead.
+var verdict atomic.Pointer[string]
+
+// whoIsToBlame says whether the control plane or the controller is the likelier cause of something
+// that has not happened in time.
+func whoIsToBlame() string {
 	begin := time.Now()
 	if err := checkControlPlane(); err != nil {
+		verdict.Store(new(err.Error()))
 		return err.Error()
 	}
 	return fmt.Sprintf("the control plane works: a Deployment without a Foo was available after %v; "+
-		"if this machine is slow or busy, try again with -patience %v",
-		time.Since(begin).Round(10*time.Millisecond), 4**patience)
-})
+		"if this machine is slow or busy, try again with -patience %v (make test: PATIENCE=%v)",
+		time.Since(begin).Round(10*time.Millisecond), 4**patience, 4**patience)
+}

@@ -34,8 +34,11 @@ func eventually(t *testing.T, what string, check func() (ok bool, seen string)) 
 		if err := checkShared(); err != nil {
 			t.Fatal(err)
 		}
+		if why := verdict.Load(); why != nil {
+			t.Fatal(*why) // to go on waiting would lead nowhere
+		}
 		if time.Since(begin) > *patience {
-			t.Fatalf("after %v, it is still not so: %s\nlast seen: %s\n%s",
+			t.Fatalf("waited %v in vain for: %s\nlast seen: %s\n%s",
 				*patience, what, seen, whoIsToBlame())
 		}
 	}

@@ -120,7 +120,7 @@ func connect() error {
 
 // ping returns an error that says what to do if the API server does not answer.
 func ping(config *rest.Config) error {
-	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	ctx, cancel := context.WithTimeout(context.Background(), preparation())
 	defer cancel()
 	_, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func installCRD() error {
 		return fmt.Errorf("installing the CRD: %w: %s", err, output)
 	}
 	var err error
-	for begin := time.Now(); time.Since(begin) < *patience; time.Sleep(interval) {
+	for begin := time.Now(); time.Since(begin) < preparation(); time.Sleep(interval) {
 		foos := fooClient.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
 		if _, err = foos.List(context.Background(), metav1.ListOptions{}); err == nil {
 			return nil

@@ -49,7 +49,7 @@ func (w *deploymentWatch) until(
 				return
 			}
 		case <-timeout:
-			w.n.t.Fatalf("after %v, it is still not so: %s\n%s", *patience, what, whoIsToBlame())
+			w.n.t.Fatalf("waited %v in vain for: %s\n%s", *patience, what, whoIsToBlame())
 		}
 	}
 }

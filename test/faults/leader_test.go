@@ -54,9 +54,17 @@ func (h *history) awaitLeader(before string) (holder string) {
 	return holder
 }
 
-// createAndScale creates all Foos and scales some, slowly, so that much can happen meanwhile.
-func (u *users) createAndScale() error {
-	for i := range *foos + *steps {
+// createAndScale creates all Foos and scales some, slowly, so that much can happen meanwhile. It goes
+// on until the leader has ended.
+func (u *users) createAndScale(leader *process.Process) error {
+	for i := 0; ; i++ {
+		select {
+		case <-leader.Exited:
+			if i >= *foos+*steps {
+				return nil
+			}
+		default:
+		}
 		foo := fmt.Sprintf("foo-%d", i)
 		u.names[foo] = foo
 		do := u.create(newFoo(foo, foo, u.replicas()))
@@ -72,7 +80,6 @@ func (u *users) createAndScale() error {
 		}
 		time.Sleep(time.Duration(u.random.IntN(120)) * time.Millisecond) // at random moments
 	}
-	return nil
 }
 
 // Behaviour 20.
@@ -88,7 +95,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 		})
 		h.proxy.inject(true)
 		worked := make(chan error, 1)
-		go func() { worked <- h.users.createAndScale() }()
+		go func() { worked <- h.users.createAndScale(leader) }()
 
 		time.Sleep(time.Duration(h.random("freeze").IntN(1000)) * time.Millisecond) // some moment
 		leader.Signal(syscall.SIGSTOP)

@@ -1,10 +1,11 @@
-// Package audit reads the audit log of a local API server: who has asked for what, with which outcome
-// and when, by the clock of the API server.
+// Package audit reads the audit log of a local API server: who has asked for what, with which
+// outcome and when, by the clock of the API server.
 package audit
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +27,7 @@ type Request struct {
 	RequestReceivedTimestamp, StageTimestamp time.Time
 }
 
-// User returns as whom the request was made: all programs under test impersonate a user of their own.
+// User returns as whom the request was made: each program under test impersonates a user of its own.
 func (r Request) User() string { return r.ImpersonatedUser.Username }
 
 // What returns verb and resource, for example "patch foos/status". What has no resource asks which
@@ -92,9 +93,16 @@ func Read(path string, after Mark, user string) (requests []Request, end Mark, e
 	}
 	text = text[:bytes.LastIndexByte(text, '\n')+1] // the end of a line may not be written yet
 	for line := range bytes.Lines(text) {
-		var r Request
-		if !bytes.Contains(line, []byte(user)) || json.Unmarshal(line, &r) != nil {
+		if !bytes.Contains(line, []byte(user)) {
 			continue
+		}
+		var r Request
+		err := json.Unmarshal(line, &r)
+		if _, half := errors.AsType[*json.SyntaxError](err); half {
+			continue
+		}
+		if err != nil {
+			return nil, after, fmt.Errorf("reading the audit log: %w: %s", err, line)
 		}
 		// A watch is noted a second time when it ends, which may be much later.
 		counts := (r.Stage == "ResponseComplete") != r.IsWatch()
