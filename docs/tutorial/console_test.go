@@ -58,7 +58,7 @@ func (s *session) console(p *page, b *block) (should []string, problems []string
 			continue
 		}
 		problems = append(problems, explain(p, b, all[i], shown, output, err))
-		if err != nil || !*update {
+		if !*update || err != nil && !errors.Is(err, errPatience) {
 			return nil, problems
 		}
 		fresh := refresh(shown, output)

@@ -132,17 +132,13 @@ func (t *terminal) wait(goesOn bool, shown []string) ([]string, error) {
 		}
 		if goesOn {
 			n, verdict := judge(shown, lines)
-			// Who rewrites a page reads what came of it.
-			given := verdict == wrong || *update && verdict == open && len(lines) > 0
-			if given && time.Since(since) > settle {
-				n, verdict = len(lines), right
-			}
-			if verdict == right {
+			if verdict == right || verdict == wrong && time.Since(since) > settle {
 				t.take(n, false)
 				return lines[:n], nil
 			}
 		}
 		if time.Since(begin) > *patience {
+			t.take(len(lines), false)
 			return lines, errPatience
 		}
 		time.Sleep(20 * time.Millisecond)
