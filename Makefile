@@ -79,7 +79,7 @@ verify: ## fail if anything generated is stale
 .PHONY: docs
 docs: cluster ## rewrite the listings and the transcripts of all pages from what is so
 	go test ./docs/tutorial -update
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update
+	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 1m
 
 mutants: ## break the controller in every listed way and see that a test notices
 	go test -run TestMutants -count=1 -timeout 30m . -mutants

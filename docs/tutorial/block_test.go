@@ -3,8 +3,10 @@ package tutorial
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,6 +70,7 @@ var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" 
 
 // checkDeletes returns the commands of a file that delete more than they name.
 func checkDeletes(path, text string) (problems []string) {
+	text = strings.ReplaceAll(text, "\\\n", " ") // lines that go on
 	for _, match := range deletesAll.FindAllString(text, -1) {
 		problems = append(problems, fmt.Sprintf("%s: %s: delete what was made, by name", path, match))
 	}
@@ -78,22 +81,20 @@ func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
 	for _, p := range allPages(t) {
 		report(t, checkDeletes(p.path, strings.Join(p.lines, "\n")))
 	}
-	for _, folder := range []string{".", "hack", "examples"} {
-		entries, err := os.ReadDir(filepath.Join(root, folder))
+	list, err := exec.Command("git", "-C", root, "ls-files", "-z", ":!*.go", ":!*.md").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.FieldsFunc(string(list), func(r rune) bool { return r == 0 })
+	if !slices.Contains(paths, "hack/lint/run") {
+		t.Errorf("the scripts are not among %q", paths)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, entry := range entries {
-			path := filepath.Join(folder, entry.Name())
-			if entry.IsDir() || filepath.Ext(path) == ".md" {
-				continue
-			}
-			text, err := os.ReadFile(filepath.Join(root, path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			report(t, checkDeletes(path, string(text)))
-		}
+		report(t, checkDeletes(path, string(text)))
 	}
 }
 
@@ -101,7 +102,7 @@ func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
 	for _, wrong := range []string{
 		"Clean up with `kubectl delete foos --all`.",
 		"$ kubectl -n default delete foos,deployments --all",
-		"kubectl delete --wait=false --all foos", `"$bin/kubectl" delete foos --all-namespaces --all`,
+		"kubectl delete --wait=false --all foos", "kubectl delete \\\n  foos --all", `"$bin/kubectl" delete foos --all-namespaces --all`,
 	} {
 		expectProblem(t, checkDeletes("page", wrong), "by name")
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/cleanup"
 )
 
 // session executes pages in a copy of the repository, so that they may change it, and on a control
@@ -47,7 +49,11 @@ func newSession(t *testing.T) *session {
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps ./controller-runtime`)
-	t.Cleanup(func() { s.do(t, s.folder, "hack/cluster down docs") })
+	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(down)
 	return s
 }
 
@@ -130,7 +136,7 @@ func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"HOME=/root", "KUBECONFIG=/root/production.yaml",
+	environ := []string{"HOME=/home/me", "KUBECONFIG=/home/me/production.yaml",
 		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443"}
 	for _, variable := range sessionEnv(environ, local) {
 		name, value, _ := strings.Cut(variable, "=")

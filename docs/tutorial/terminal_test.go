@@ -11,29 +11,31 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"example.com/sample-controller/internal/cleanup"
 )
 
 var patience = flag.Duration("patience", 3*time.Minute, "how `long` -console waits for what a page"+
 	" shows before it gives up; a slow machine may need more")
 
 const (
-	// settle is how long a program must be silent for an output that is wrong to be all of it. What
-	// is right, or may become right, is never judged by it.
+	// settle is how long a program must be silent before a wrong output is reported. What is right,
+	// or may become right, is never judged by it.
 	settle = 2 * time.Second
 	// done is what the shell prints after a command; no program prints it.
 	done = "\x1e"
 )
 
-// errPatience is that a command has not printed what its page shows, nor anything that contradicts
-// it.
+// errPatience means that a command printed too little, but nothing wrong.
 var errPatience = errors.New("gave up")
 
 // terminal is a shell in which the commands of a page are typed.
 type terminal struct {
 	shell *exec.Cmd
 	stdin io.Writer
-	busy  bool // the last command has not ended
-	// loose is that the page does not say what comes next: its last line was "...".
+	kill  func() // the shell, and what runs in it
+	busy  bool   // the last command has not ended
+	// loose says that the page leaves open what comes next: its last line was "...".
 	loose bool
 
 	mu     sync.Mutex
@@ -60,6 +62,10 @@ func newTerminal(folder string, env []string) (*terminal, error) {
 	if err := t.shell.Start(); err != nil {
 		return nil, err
 	}
+	group := fmt.Sprint(-t.shell.Process.Pid)
+	if t.kill, err = cleanup.Prepare(folder, "kill", "-9", "--", group); err != nil {
+		return nil, err
+	}
 	// Ctrl-C is for the program in the foreground, not for the shell.
 	_, err = io.WriteString(t.stdin, "trap : INT\n")
 	return t, err
@@ -67,7 +73,7 @@ func newTerminal(folder string, env []string) (*terminal, error) {
 
 // close ends the shell and what runs in it.
 func (t *terminal) close() {
-	_ = syscall.Kill(-t.shell.Process.Pid, syscall.SIGKILL)
+	t.kill()
 	_ = t.shell.Wait()
 }
 

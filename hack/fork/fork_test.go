@@ -1,15 +1,15 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
+
+	"example.com/sample-controller/internal/cleanup"
 )
 
 var (
@@ -56,7 +56,11 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			at(t, folder, "go test ./...")
 			at(t, folder, "hack/verify-codegen.sh")
 			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
-			stopInTheEnd(t, folder)
+			down, err := cleanup.Prepare(folder, "hack/cluster", "down", "fork")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(down)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
 				go -C test test ./conformance -v -patience "${PATIENCE:-3m}" \
@@ -65,25 +69,6 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			knowsBuiltinNames(t, folder)
 		})
 	}
-}
-
-// stopInTheEnd stops the control plane of a fork when t ends, or this process, however it ends: the
-// pipe is closed then.
-func stopInTheEnd(t *testing.T, folder string) {
-	t.Helper()
-	stop := command(context.Background(), folder, "sh", "-c", "cat; exec hack/cluster down fork")
-	stop.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
-	pipe, err := stop.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stop.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		pipe.Close()
-		_ = stop.Wait() // there is nobody left to do anything about an error
-	})
 }
 
 // speaksOfItself is a search that shares nothing with the program's own. What it lets pass is

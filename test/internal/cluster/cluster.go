@@ -10,13 +10,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/cleanup"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -32,32 +32,19 @@ type Cluster struct {
 	stop func()
 }
 
-// Start starts the cluster of that name with the hack/cluster of root, the repository, and a
-// process that stops it when Stop is called or when this process ends, however it ends: the pipe to
-// it is closed then.
+// Start starts the cluster of that name with the hack/cluster of root, the repository. It is stopped
+// when Stop is called or when this process ends, however it ends.
 func Start(root, name string) (*Cluster, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
 	}
 	script := filepath.Join(root, "hack/cluster")
-	guard := exec.Command("sh", "-c", `cat; exec "$0" down "$1"`, script, name)
-	guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
-	pipe, err := guard.StdinPipe()
+	stop, err := cleanup.Prepare(root, script, "down", name)
 	if err != nil {
 		return nil, err
 	}
-	if err := guard.Start(); err != nil {
-		return nil, err
-	}
-	c := &Cluster{
-		Dir:  filepath.Join(root, ".local/clusters", name),
-		root: root,
-		stop: func() {
-			pipe.Close()
-			_ = guard.Wait() // there is nobody left to do anything about an error
-		},
-	}
+	c := &Cluster{Dir: filepath.Join(root, ".local/clusters", name), root: root, stop: stop}
 	if err := run(exec.Command(script, "up", name)); err != nil {
 		c.Stop()
 		return nil, err

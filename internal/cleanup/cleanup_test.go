@@ -1,0 +1,55 @@
+package cleanup
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary is started once more, as a process that dies.
+const dies = "CLEANUP_TEST_DIES"
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(dies); folder != "" {
+		if _, err := Prepare(folder, "touch", "cleaned up"); err != nil {
+			panic(err)
+		}
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // until the signal is there
+	}
+	os.Exit(m.Run())
+}
+
+func TestCommandRunsWhenEndIsCalled(t *testing.T) {
+	folder := t.TempDir()
+	end, err := Prepare(folder, "touch", "cleaned up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err == nil {
+		t.Error("the command ran before the end")
+	}
+	end()
+	if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandRunsWhenTheProcessIsKilled(t *testing.T) {
+	folder := t.TempDir()
+	self := exec.Command(os.Args[0])
+	self.Env = append(os.Environ(), dies+"="+folder)
+	if err := self.Run(); err == nil {
+		t.Fatal("the process was not killed")
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err == nil {
+			return
+		} else if time.Since(begin) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+}
