@@ -91,14 +91,14 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 	})
 }
 
-func TestAbsentReplicasLeaveTheCountAlone(t *testing.T) {
+func TestAbsentReplicasAreOne(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
+		h.createFoo(newFoo("example-foo", "web", nil)) // a fake API server has no defaults
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 7 {
-			t.Errorf("replicas: got %d, want the autoscaler's 7", got)
+		if got := *h.getDeployment("web").Spec.Replicas; got != 1 {
+			t.Errorf("replicas: got %d, want 1", got)
 		}
 	})
 }

@@ -206,10 +206,7 @@ func (h *harness) deleteDeployment(name string) {
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
 	h.changeDeployment(name, func(deployment *appsv1.Deployment) {
-		replicas := int32(1)
-		if deployment.Spec.Replicas != nil {
-			replicas = *deployment.Spec.Replicas
-		}
+		replicas := *deployment.Spec.Replicas
 		deployment.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: deployment.Generation,
 			Replicas:           replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,

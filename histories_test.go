@@ -158,8 +158,12 @@ func (w *world) problems() (problems []string) {
 				report("Foo %s reports %d replicas of %d", foo.Name, foo.Status.Replicas,
 					deployment.Status.Replicas)
 			}
-			if foo.Spec.Replicas != nil && *foo.Spec.Replicas != *deployment.Spec.Replicas {
-				report("Foo %s has %d replicas", foo.Name, *deployment.Spec.Replicas)
+			want := int32(1)
+			if foo.Spec.Replicas != nil {
+				want = *foo.Spec.Replicas
+			}
+			if got := *deployment.Spec.Replicas; got != want {
+				report("Foo %s has %d replicas, not %d", foo.Name, got, want)
 			}
 			if got := deployment.Spec.Template.Spec.Containers[0].Image; got == "evil:1" {
 				report("Foo %s runs %s", foo.Name, got)

@@ -223,9 +223,8 @@ func (w *world) rollOut() {
 		if metav1.GetControllerOf(&deployment) == nil {
 			continue
 		}
-		replicas := desiredReplicas(&deployment)
+		replicas := *deployment.Spec.Replicas
 		w.changeDeployment(deployment.Name, func(d *appsv1.Deployment) {
-			d.Spec.Replicas = &replicas // as the API server defaults it
 			d.Status.Replicas, d.Status.UpdatedReplicas = replicas, replicas
 			d.Status.AvailableReplicas = replicas
 		})

@@ -65,9 +65,7 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 // what the API server defaults and what other people and programs write stays as it is.
 func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
-	if foo.Spec.Replicas != nil {
-		deployment.Spec.Replicas = new(*foo.Spec.Replicas)
-	}
+	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
 	template := &deployment.Spec.Template
 	for key, value := range podLabels(foo) {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
@@ -129,7 +127,7 @@ func desiredStatus(
 // readyCondition says whether deployment is rolled out and available, and if not, why.
 func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
-		deployment.Status.AvailableReplicas, desiredReplicas(deployment))
+		deployment.Status.AvailableReplicas, desiredReplicas(deployment.Spec.Replicas))
 	if deployment.DeletionTimestamp != nil {
 		return notReady(reasonTerminating,
 			fmt.Sprintf("Deployment %q is being deleted", deployment.Name))
@@ -186,17 +184,19 @@ func printable(r rune) rune {
 // the desired replicas, which all run it and are available. `kubectl rollout status` is content
 // with more of them; but a Foo that was scaled down is ready when the others are gone.
 func rolledOut(deployment *appsv1.Deployment) bool {
-	status, desired := deployment.Status, desiredReplicas(deployment)
+	status, desired := deployment.Status, desiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
 		status.Replicas == desired &&
 		status.UpdatedReplicas == desired &&
 		status.AvailableReplicas == desired
 }
 
-// desiredReplicas returns the number of Pods that deployment asks for.
-func desiredReplicas(deployment *appsv1.Deployment) int32 {
-	if deployment.Spec.Replicas == nil {
-		return 1 // as the API server defaults it
+// desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
+// API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
+// had that default may still be in the cache.
+func desiredReplicas(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
 	}
-	return *deployment.Spec.Replicas
+	return *replicas
 }

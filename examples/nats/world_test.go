@@ -210,7 +210,7 @@ func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 func (w *world) rollOut(name string) {
 	w.t.Helper()
 	w.changeDeployment(name, func(deployment *appsv1.Deployment) {
-		replicas := desiredReplicas(deployment)
+		replicas := desiredReplicas(deployment.Spec.Replicas)
 		deployment.Status = appsv1.DeploymentStatus{
 			Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
 		}

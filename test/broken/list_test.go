@@ -6,7 +6,8 @@ var broken = []struct {
 	name, file, old, new string
 	tests                []string
 }{
-	{"1: another count", "deployment.go", "new(*foo.Spec.Replicas)", "new(*foo.Spec.Replicas + 1)",
+	{"1: another count", "deployment.go", "new(desiredReplicas(foo.Spec.Replicas))",
+		"new(desiredReplicas(foo.Spec.Replicas) + 1)",
 		[]string{"TestNewFooGetsItsDeployment", "TestScaledFooScalesItsDeployment"}},
 	{"2: no status", "writes.go", "if equality.Semantic.DeepEqual(foo.Status, desired) {",
 		"if true || equality.Semantic.DeepEqual(foo.Status, desired) {",
@@ -15,13 +16,13 @@ var broken = []struct {
 		[]string{"TestFooIsNotReadyWhileItsDeploymentIsNot", "TestPausedDeploymentIsReportedWhenItIsBehind"}},
 	{"2: Ready too early", "deployment.go", "status.Replicas == desired &&\n\t\tstatus.UpdatedReplicas == desired &&\n\t\tstatus.AvailableReplicas == desired",
 		"status.UpdatedReplicas >= desired", []string{"TestReadyIsNeverClaimedTooEarly"}},
-	{"3: the count is set once", "deployment.go", "if foo.Spec.Replicas != nil {",
-		"if foo.Spec.Replicas != nil && deployment.Spec.Replicas == nil {",
+	{"3: the count is set once", "deployment.go",
+		"deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))",
+		"if deployment.Spec.Replicas == nil {\n" +
+			"\t\tdeployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))\n\t}",
 		[]string{"TestScaledFooScalesItsDeployment", "TestChangedImageAndCountAreRepaired"}},
-	{"4: an absent count is 1", "deployment.go", "template := &deployment.Spec.Template\n",
-		"if foo.Spec.Replicas == nil {\n\t\tdeployment.Spec.Replicas = new(int32(1))\n\t}\n" +
-			"\ttemplate := &deployment.Spec.Template\n",
-		[]string{"TestCountIsLeftToOthersWhenReplicasAreAbsent"}},
+	{"4: the count is 1, whoever scales", "deployment.go", "new(desiredReplicas(foo.Spec.Replicas))",
+		"new(int32(1))", []string{"TestScaleSurvivesAManifestWithoutReplicas"}},
 	{"5: the image is not repaired", "deployment.go", "container.Image = containerImage",
 		"if container.Image == \"\" {\n\t\tcontainer.Image = containerImage\n\t}",
 		[]string{"TestChangedImageAndCountAreRepaired"}},

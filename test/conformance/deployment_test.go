@@ -53,30 +53,6 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 	n.deploymentWhen("web", "has no replicas", hasReplicas(0))
 }
 
-func TestCountIsLeftToOthersWhenReplicasAreAbsent(t *testing.T) {
-	behaviour(t, 4)
-	n := parallelNamespace(t)
-	foo := newFoo("web", "web", 0)
-	foo.Spec.Replicas = nil
-	n.createReadyFoo(foo)
-	n.deploymentWhen("web", "has the API server's 1 replica", hasReplicas(1))
-
-	n.kubectl("scale", "deployment/web", "--replicas=4")
-	n.fooWhen("web", "has 4 Pods and is Ready", func(foo *v1alpha1.Foo) bool {
-		return isReady(foo) && foo.Status.AvailableReplicas == 4
-	})
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
-		deployment.Spec.Template.Spec.Containers[0].Image = "example.com/other" // to be repaired
-	})
-	deployment := n.deploymentWhen("web", "is repaired", func(deployment *appsv1.Deployment) bool {
-		return deployment.Spec.Template.Spec.Containers[0].Image != "example.com/other"
-	})
-
-	if *deployment.Spec.Replicas != 4 {
-		t.Errorf("got %d replicas, want the 4 that somebody else set", *deployment.Spec.Replicas)
-	}
-}
-
 func TestChangedImageAndCountAreRepaired(t *testing.T) {
 	behaviour(t, 5)
 	n := parallelNamespace(t)

@@ -40,9 +40,7 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 // what the API server defaults and what other people and programs write stays as it is.
 func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
-	if foo.Spec.Replicas != nil {
-		deployment.Spec.Replicas = new(*foo.Spec.Replicas)
-	}
+	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
 	template := &deployment.Spec.Template
 	for key, value := range podLabels(foo) {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
@@ -79,4 +77,14 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 // podLabels returns the labels that select the Pods of foo, and no other Foo's.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
 	return map[string]string{fooUIDLabel: string(foo.UID)}
+}
+
+// desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
+// API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
+// had that default may still be in the cache.
+func desiredReplicas(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
 }

@@ -48,9 +48,10 @@ type FooSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a valid Deployment name: lower-case letters, digits, '-' and '.', starting and ending with a letter or a digit, for example \"example-foo\""
 	DeploymentName string `json:"deploymentName"`
 
-	// replicas is the desired number of Pods. When it is absent, the controller leaves the
-	// Deployment's count to whoever sets it, an autoscaler for example; a new Deployment has 1.
+	// replicas is the desired number of Pods. When it is absent, it becomes 1. `kubectl scale` and
+	// autoscalers set it through the scale subresource.
 	// +optional
+	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 }

@@ -13,8 +13,8 @@ type FooSpecApplyConfiguration struct {
 	// When it changes, a Deployment of the new name is created, and the old one is deleted once
 	// the new one is available. A Deployment of this name that is not this Foo's is never touched.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// replicas is the desired number of Pods. When it is absent, the controller leaves the
-	// Deployment's count to whoever sets it, an autoscaler for example; a new Deployment has 1.
+	// replicas is the desired number of Pods. When it is absent, it becomes 1. `kubectl scale` and
+	// autoscalers set it through the scale subresource.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 

@@ -1,0 +1,154 @@
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// uncounted is a Foo as users write it who leave the count to `kubectl scale` and to autoscalers.
+var uncounted = fooYAML("spec: {deploymentName: web}")
+
+// apply applies a manifest, with these flags.
+func (n *namespace) apply(yaml string, flags ...string) {
+	n.t.Helper()
+	args := append([]string{"apply", "-f", "-"}, flags...)
+	if output, err := kubectl(n.t, n.name, yaml, args...); err != nil {
+		n.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
+	}
+}
+
+// keepsReplicas applies uncounted again, with a change elsewhere, and expects that the Foo and its
+// Deployment keep their count.
+func (n *namespace) keepsReplicas(replicas int32, flags ...string) {
+	n.t.Helper()
+	n.deploymentWhen("web", fmt.Sprintf("has %d replicas", replicas), hasReplicas(replicas))
+	n.apply(strings.Replace(uncounted, "{name:", "{labels: {team: blue}, name:", 1), flags...)
+	foo := n.fooWhen("example-foo", "has the label", func(foo *v1alpha1.Foo) bool {
+		return foo.Labels["team"] == "blue"
+	})
+	if got := *foo.Spec.Replicas; got != replicas {
+		n.t.Errorf("after an apply without replicas: got %d, want still %d", got, replicas)
+	}
+	n.catchUp()
+	n.deploymentWhen("web", fmt.Sprintf("still has %d replicas", replicas), hasReplicas(replicas))
+}
+
+func TestAbsentReplicasAreOne(t *testing.T) {
+	behaviour(t, 4)
+	for name, spec := range map[string]string{
+		"absent": "spec: {deploymentName: web}",
+		"null":   "spec: {deploymentName: web, replicas: null}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := parallelNamespace(t)
+			n.apply(fooYAML(spec))
+
+			n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+			scale := n.kubectl("get", "foo/example-foo", "--subresource=scale",
+				"--output=jsonpath={.kind} {.spec.replicas}")
+			if scale != "Scale 1" {
+				t.Errorf("scale subresource: got %q, want a Scale with 1 replica", scale)
+			}
+		})
+	}
+}
+
+func TestTakenOffReplicasAreOne(t *testing.T) {
+	behaviour(t, 4)
+	n := parallelNamespace(t)
+	n.createReadyFoo(newFoo("web", "web", 3))
+
+	n.kubectl("patch", "foo/web", "--type=merge", `--patch={"spec":{"replicas":null}}`)
+
+	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+}
+
+func TestScaleSurvivesAManifestWithoutReplicas(t *testing.T) {
+	behaviour(t, 4)
+	for name, flags := range map[string][]string{
+		"client-side": nil, "server-side": {"--server-side"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := parallelNamespace(t)
+			n.apply(uncounted, flags...)
+
+			n.kubectl("scale", "foo/example-foo", "--replicas=4")
+
+			n.keepsReplicas(4, flags...)
+		})
+	}
+}
+
+func TestAutoscalerSetsTheCount(t *testing.T) {
+	behaviour(t, 4)
+	n := parallelNamespace(t)
+	n.apply(uncounted)
+	n.fooWhen("example-foo", "is Ready", isReady)
+
+	// Nobody measures Pods here. But below the minimum, nothing has to be measured.
+	n.kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
+
+	n.ableToScaleWhen("web", "known", corev1.ConditionTrue, corev1.ConditionFalse)
+	// It is looked at again every 15 s only, and where Foos are new, the first look may be too early.
+	n.ableToScaleWhen("web", "True", corev1.ConditionTrue)
+	n.keepsReplicas(3)
+}
+
+// ableToScaleWhen waits until the condition AbleToScale of a HorizontalPodAutoscaler has one of
+// these statuses.
+func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.ConditionStatus) {
+	n.t.Helper()
+	what := fmt.Sprintf("AbleToScale of HorizontalPodAutoscaler %q is %s", name, expected)
+	autoscalers := kubeClient.AutoscalingV2().HorizontalPodAutoscalers(n.name)
+	eventually(n.t, what, func() (bool, string) {
+		autoscaler, err := autoscalers.Get(n.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, able := range autoscaler.Status.Conditions {
+			if able.Type == autoscalingv2.AbleToScale {
+				return slices.Contains(statuses, able.Status),
+					fmt.Sprintf("%s, %s: %s", able.Status, able.Reason, able.Message)
+			}
+		}
+		return false, "there is no such condition"
+	})
+}
+
+// TestFooThatWasStoredWithoutReplicasHasOne is about the upgrade from a CustomResourceDefinition
+// without that default. It uses one of its own, of which no controller knows.
+func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
+	behaviour(t, 4)
+	n := parallelNamespace(t)
+	foos, err := os.ReadFile(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	olds := strings.NewReplacer("samplecontroller.k8s.io", "old.example.com", "foos", "olds",
+		"singular: foo", "singular: old", "Foo", "Old").Replace(string(foos))
+	t.Cleanup(func() { n.kubectl("delete", "crd/olds.old.example.com") })
+	n.apply(strings.Replace(olds, "default: 1\n", "\n", 1))
+	n.kubectl("wait", "--for=condition=Established", "crd/olds.old.example.com")
+	n.apply(`{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
+		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`)
+	if got := n.kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
+		t.Fatalf("replicas before there was a default: got %s", got)
+	}
+
+	n.apply(olds)
+
+	eventually(t, "the stored one has 1 replica", func() (bool, string) {
+		scale, err := kubectl(t, n.name, "", "get", "old/stored", "--subresource=scale",
+			"--output=jsonpath={.spec.replicas}")
+		return err == nil && scale == "1", scale
+	})
+}
