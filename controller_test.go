@@ -167,27 +167,6 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 	})
 }
 
-func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) {
-			foo.Finalizers = []string{"foregroundDeletion"}
-			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-		})
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
-		if got := *h.getDeployment("web").Spec.Replicas; got != 9 {
-			t.Errorf("replicas: got %d, want the 9 that nobody repairs any more", got)
-		}
-		h.clearRequests()
-		h.deleteDeployment("web") // as the garbage collector does
-
-		if got := h.writes("create", "deployments") + h.writes("patch", "foos"); got != 0 {
-			t.Errorf("requests for a Foo that is being deleted: got %d, want 0", got)
-		}
-	})
-}
-
 func TestRenamedFooMovesItsDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

@@ -31,12 +31,13 @@ const (
 
 // Reasons of the Ready condition, and of the Warning event when it goes with one.
 const (
-	reasonAvailable   = "Available"
-	reasonProgressing = "Progressing"
-	reasonPaused      = "DeploymentPaused"
-	reasonTerminating = "DeploymentTerminating"
-	reasonNameTaken   = "DeploymentNameTaken"
-	reasonRejected    = "DeploymentRejected"
+	reasonAvailable      = "Available"
+	reasonProgressing    = "Progressing"
+	reasonPaused         = "DeploymentPaused"
+	reasonTerminating    = "DeploymentTerminating"
+	reasonNameTaken      = "DeploymentNameTaken"
+	reasonRejected       = "DeploymentRejected"
+	reasonFooTerminating = "FooTerminating"
 )
 
 // maxMessage is what the note of an Event may hold, in bytes. A condition may hold more.

@@ -55,6 +55,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 			client: f.Kube,
 		}
 		h.kube.PrependReactor("*", "*", h.react)
+		h.foo.PrependReactor("*", "*", h.react)
 		h.countErrors()
 		test(t, h)
 	})

@@ -61,6 +61,12 @@ var actions = map[string]func(*world, step){
 	"delete a Foo": func(w *world, s step) {
 		w.ignore(w.h.fooTracker.Delete(foosGVR, namespace, s.foo))
 	},
+	"delete a Foo that is held": func(w *world, s step) {
+		w.changeFoo(s.foo, func(foo *v1alpha1.Foo) {
+			foo.Finalizers = []string{"example.com/held"}
+			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})
+	},
 	"create a foreign Deployment": func(w *world, s step) {
 		foreign := foreignDeployment(nil)
 		foreign.Name = s.name
@@ -140,6 +146,32 @@ func TestRandomHistories(t *testing.T) {
 	})
 }
 
+// checkHeld reports what is wrong with a Foo that is being deleted, and with its Deployment, if any.
+func (w *world) checkHeld(
+	foo *v1alpha1.Foo, deployment *appsv1.Deployment, report func(string, ...any),
+) {
+	replicas, want := int32(0), "False FooTerminating"
+	// Without the label, the controller does not see it.
+	if deployment != nil && metav1.IsControlledBy(deployment, foo) && deployment.Labels != nil {
+		replicas = deployment.Status.Replicas
+		image := deployment.Spec.Template.Spec.Containers[0].Image
+		asked := int32(1)
+		if foo.Spec.Replicas != nil {
+			asked = *foo.Spec.Replicas
+		}
+		if *deployment.Spec.Replicas == asked && image != "evil:1" {
+			want = "True Available"
+		}
+	}
+	if got := w.h.ready(foo.Name); got != want {
+		report("Foo %s, which is held: Ready is %q, want %q", foo.Name, got, want)
+	}
+	if foo.Status.Replicas != replicas || foo.Status.ObservedGeneration != foo.Generation {
+		report("Foo %s, which is held: got %d replicas of generation %d, want %d of %d", foo.Name,
+			foo.Status.Replicas, foo.Status.ObservedGeneration, replicas, foo.Generation)
+	}
+}
+
 // problems returns what is wrong in a world that has settled.
 func (w *world) problems() (problems []string) {
 	report := func(format string, args ...any) {
@@ -147,6 +179,10 @@ func (w *world) problems() (problems []string) {
 	}
 	for _, foo := range w.foos() {
 		deployment := w.deployment(foo.Spec.DeploymentName)
+		if foo.DeletionTimestamp != nil {
+			w.checkHeld(foo, deployment, report)
+			continue
+		}
 		if deployment == nil {
 			report("Foo %s has no Deployment", foo.Name)
 			continue
@@ -182,7 +218,8 @@ func (w *world) problems() (problems []string) {
 			report("foreign Deployment %s was written", deployment.Name)
 		}
 		owner := w.ownerOf(&deployment)
-		if owner == nil || owner.Spec.DeploymentName == deployment.Name {
+		if owner == nil || owner.DeletionTimestamp != nil ||
+			owner.Spec.DeploymentName == deployment.Name {
 			continue
 		}
 		// Under a former name it runs on as long as the Foo cannot have the new one; and without the

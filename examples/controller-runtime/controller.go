@@ -149,11 +149,14 @@ func (r *Reconciler) get(ctx context.Context, key client.ObjectKey, object clien
 func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	foo := &v1alpha1.Foo{}
 	err := r.get(ctx, key, foo)
-	if apierrors.IsNotFound(err) || err == nil && foo.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil // its Deployments go with it, or stay with --cascade=orphan
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil // its Deployments go with it
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Foo: %w", err)
+	}
+	if foo.DeletionTimestamp != nil {
+		return ctrl.Result{}, r.syncStatusOnly(ctx, foo)
 	}
 
 	observed := &appsv1.Deployment{}

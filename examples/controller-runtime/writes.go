@@ -158,6 +158,31 @@ func (r *Reconciler) reportNameTaken(
 	return r.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
 }
 
+// syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
+// with --cascade=orphan, so nothing is made and nothing repaired. But somebody's finalizer may hold
+// the Foo for long: what its status says stays true.
+func (r *Reconciler) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
+	observed := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
+	err := r.get(ctx, key, observed)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading Deployment: %w", err)
+	}
+	if err != nil || !metav1.IsControlledBy(observed, foo) {
+		ready := notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no Deployment %q and gets "+
+			"none, because it is being deleted", foo.Spec.DeploymentName))
+		return r.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+	}
+	ready := readyCondition(observed)
+	desired := observed.DeepCopy()
+	setOwnedFields(desired, foo)
+	if observed.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(observed, desired) {
+		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
+			"for and stays so, because the Foo is being deleted", observed.Name))
+	}
+	return r.updateStatus(ctx, foo, desiredStatus(foo, observed, ready))
+}
+
 // updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
 // that was not there before. The resourceVersion that foo has makes the API server refuse a status
 // that was computed from an older Foo.

@@ -222,7 +222,7 @@ func (c *Controller) syncHandler(ctx context.Context, foo *v1alpha1.Foo) error {
 		return nil
 	}
 	if foo.DeletionTimestamp != nil {
-		return nil
+		return c.syncStatusOnly(ctx, foo)
 	}
 	observed, err := c.deploymentLister.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
 	if apierrors.IsNotFound(err) {

@@ -39,6 +39,8 @@ var broken = []struct {
 			"\t\t_ = c.createDeployment(ctx, ghost)",
 		[]string{"TestFooDeletedInBackgroundTakesItsDeploymentAlong",
 			"TestFooDeletedInForegroundTakesItsDeploymentAlong"}},
+	{"7: a Foo that is held is forgotten", "controller.go", "return c.syncStatusOnly(ctx, foo)",
+		"return nil", []string{"TestStatusOfAFooThatIsHeldStaysTrue"}},
 	{"8: the old one goes at once", "controller.go", "if rolledOut(observed) {", "if true {",
 		[]string{"TestOldDeploymentStaysWhileTheNewOneIsNotAvailable"}},
 	{"8: the old one stays", "controller.go", "if rolledOut(observed) {", "if false {",

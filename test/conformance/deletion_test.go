@@ -5,6 +5,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // fooGone waits until there is no Foo of that name.
@@ -58,4 +60,54 @@ func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
 		t.Errorf("expected that Deployment %s stays, without owners, but got %s",
 			before.UID, describeDeployment(after))
 	}
+}
+
+// createHeldFoo creates a Ready Foo that somebody's finalizer holds until the test ends.
+func (n *namespace) createHeldFoo(replicas int32) {
+	n.t.Helper()
+	foo := newFoo("web", "web", replicas)
+	foo.Finalizers = []string{"example.com/held"}
+	n.createReadyFoo(foo)
+	n.t.Cleanup(func() {
+		n.kubectl("patch", "foo/web", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+		n.kubectl("wait", "--for=delete", "foo/web", "--timeout="+patience.String())
+	})
+}
+
+// hasNothing reports whether the status says that the Foo is being deleted, and has no Pods.
+func hasNothing(foo *v1alpha1.Foo) bool {
+	return notReadyBecause("FooTerminating")(foo) && foo.Status.ObservedGeneration == foo.Generation &&
+		foo.Status.Replicas == 0 && foo.Status.AvailableReplicas == 0
+}
+
+func TestStatusOfAFooThatIsHeldStaysTrue(t *testing.T) {
+	behaviour(t, 7)
+	n := parallelNamespace(t)
+	n.createHeldFoo(2)
+	watch, begin := n.watchDeployments(), now(t)
+
+	n.kubectl("delete", "foo/web", "--wait=false")
+	n.fooWhen("web", "is being deleted, and as Ready as its Deployment", func(foo *v1alpha1.Foo) bool {
+		return foo.DeletionTimestamp != nil && isReady(foo) && foo.Status.AvailableReplicas == 2
+	})
+	n.kubectl("delete", "deployment/web", "--wait=false")
+	n.fooWhen("web", "says that its Deployment is gone", hasNothing)
+	n.kubectl("scale", "foo/web", "--replicas=5")
+	n.fooWhen("web", "says the same of the newest spec", hasNothing)
+
+	watch.nothingCreated()
+	n.fewRequests(begin)
+}
+
+func TestStatusOfAFooThatIsHeldStaysTrueInForeground(t *testing.T) {
+	behaviour(t, 7)
+	n := parallelNamespace(t)
+	n.createHeldFoo(1)
+	watch := n.watchDeployments()
+
+	n.kubectl("delete", "foo/web", "--cascade=foreground", "--wait=false")
+
+	n.deploymentGone("web")
+	n.fooWhen("web", "says that its Deployment is gone", hasNothing)
+	watch.nothingCreated()
 }

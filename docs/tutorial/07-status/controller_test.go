@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
@@ -107,6 +108,29 @@ func TestALaggingInformerMakesTheControllerRepeatItself(t *testing.T) {
 		}
 		if l.Errors.Load() == 0 {
 			t.Error("no error was reported, want AlreadyExists")
+		}
+	})
+}
+
+func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		l.RollOut("web")
+		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) {
+			foo.Finalizers = []string{"example.com/held"}
+			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})
+		if got := ready(l); got != "True Available" {
+			t.Errorf("Ready while the Deployment is there: got %q", got)
+		}
+		l.DeleteDeployment("web")
+
+		if got := ready(l); got != "False FooTerminating" {
+			t.Errorf("Ready when the Deployment is gone: got %q", got)
+		}
+		if l.GetDeployment("web") != nil {
+			t.Error("the Deployment was made again")
 		}
 	})
 }

@@ -264,11 +264,11 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.deploymentWrites.forget(key)
 		return nil // its Deployments go with it: the garbage collector deletes what it owned
 	}
-	if err == nil && foo.DeletionTimestamp != nil {
-		return nil // the same, or they stay with --cascade=orphan
-	}
 	if err != nil {
 		return err
+	}
+	if foo.DeletionTimestamp != nil {
+		return c.syncStatusOnly(ctx, foo)
 	}
 
 	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)

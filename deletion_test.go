@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// hold deletes a Foo that somebody's finalizer keeps there.
+func (h *harness) hold(name string) {
+	h.t.Helper()
+	h.changeFoo(name, func(foo *v1alpha1.Foo) {
+		foo.Finalizers = []string{"example.com/held"}
+		foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	})
+}
+
+// expectStatus expects that the status speaks of the newest Foo, and says that.
+func (h *harness) expectStatus(name, ready string, available int32) {
+	h.t.Helper()
+	if got := h.ready(name); got != ready {
+		h.t.Errorf("Ready: got %q, want %q", got, ready)
+	}
+	foo := h.getFoo(name)
+	if foo.Status.Replicas != available || foo.Status.AvailableReplicas != available {
+		h.t.Errorf("status: got %d replicas, %d available, want %d of both",
+			foo.Status.Replicas, foo.Status.AvailableReplicas, available)
+	}
+	if got := foo.Status.ObservedGeneration; got != foo.Generation {
+		h.t.Errorf("observedGeneration: got %d, want %d", got, foo.Generation)
+	}
+}
+
+func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.hold("example-foo")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
+		if got := *h.getDeployment("web").Spec.Replicas; got != 9 {
+			t.Errorf("replicas: got %d, want the 9 that nobody repairs any more", got)
+		}
+		h.deleteDeployment("web") // as the garbage collector does
+
+		if h.deploymentExists("web") {
+			t.Error("the Deployment was made again")
+		}
+	})
+}
+
+func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+		h.rollOut("web")
+		h.hold("example-foo")
+		h.expectStatus("example-foo", "True Available", 2)
+
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
+		h.expectStatus("example-foo", "False FooTerminating", 2)
+
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+		})
+		h.expectStatus("example-foo", "False DeploymentTerminating", 2)
+
+		h.deleteDeployment("web")
+		h.expectStatus("example-foo", "False FooTerminating", 0)
+
+		h.clearRequests()
+		time.Sleep(time.Hour) // virtual
+		if got := h.writes("*", "*"); got != 0 {
+			t.Errorf("writes in an idle hour: got %d, want 0", got)
+		}
+	})
+}
+
+func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+		h.rollOut("web")
+		h.hold("example-foo")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+
+		h.expectStatus("example-foo", "False FooTerminating", 0)
+	})
+}
+
+func TestRefusedStatusOfAFooThatIsBeingDeletedIsNoError(t *testing.T) {
+	foos := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "foos"}
+	for name, test := range map[string]struct {
+		answer error
+		writes int
+	}{
+		"the Foo is gone by now": {apierrors.NewNotFound(foos, "example-foo"), 1},
+		"somebody else wrote it": {
+			apierrors.NewConflict(foos, "example-foo", errors.New("injected")), 2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, h *harness) {
+				h.start()
+				h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+				h.hold("example-foo")
+				h.answer("patch", "foos", 1, test.answer)
+				h.clearRequests()
+				h.deleteDeployment("web")
+				time.Sleep(time.Hour) // virtual
+
+				if got := h.writes("*", "*") - 1; got != test.writes { // but for the deletion
+					t.Errorf("writes of the status: got %d, want %d", got, test.writes)
+				}
+				if got := h.errors.Load(); got != 0 {
+					t.Errorf("errors reported: got %d, want 0", got)
+				}
+			})
+		})
+	}
+}
