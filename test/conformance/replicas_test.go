@@ -137,10 +137,12 @@ func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
 		"singular: foo", "singular: old", "Foo", "Old").Replace(string(foos))
 	t.Cleanup(func() { n.kubectl("delete", "crd/olds.old.example.com") })
 	n.apply(strings.Replace(olds, "default: 1\n", "\n", 1))
-	n.kubectl("wait", "--for=condition=Established", "crd/olds.old.example.com",
-		"--timeout="+patience.String())
-	n.apply(`{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
-		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`)
+	const old = `{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
+		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`
+	eventually(t, "one is stored", func() (bool, string) {
+		output, err := kubectl(t, n.name, old, "apply", "-f", "-")
+		return err == nil, output
+	})
 	if got := n.kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
 		t.Fatalf("replicas before there was a default: got %s", got)
 	}
