@@ -43,6 +43,7 @@ image: ## build the container image without docker, into .local/image.tar
 	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' -o .local/image.tar $(ARCHS)
 
 deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cluster of KUBECONFIG
+	@echo "installing into the cluster of the context $$(kubectl config current-context)"
 	kubectl apply -k artifacts/deploy
 
 undeploy: kubeconfig-is-set ## remove the controller again; the CRD and the Foos stay
@@ -128,6 +129,6 @@ kubeconfig: ## print what to evaluate so that kubectl finds the local control pl
 	@hack/cluster kubeconfig $(CLUSTER)
 
 clean: ## stop all local control planes and delete everything that was built
-	@for name in dev test faults bench; do hack/cluster down $$name; done
+	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
 	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down docs
 	@rm -rf .local

@@ -43,17 +43,19 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	}
 
 	t.Setenv("KUBECONFIG", "of the user")
-	path, _, err := script(t, "", "bash", "-c",
-		`eval "$(hack/cluster kubeconfig never-was 2>/dev/null)"; printf %s "$KUBECONFIG"`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "https://127.0.0.1:1/cluster-never-was-is-not-up"; config.Host != want {
-		t.Errorf("kubectl would talk to %s, want %s", config.Host, want)
+	for _, name := range []string{"never-was", "Not_a_name"} {
+		path, _, err := script(t, "", "bash", "-c",
+			`eval "$(hack/cluster kubeconfig `+name+` 2>/dev/null)"; printf %s "$KUBECONFIG"`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "https://127.0.0.1:1/the-cluster-is-not-up"; config.Host != want {
+			t.Errorf("%s: kubectl would talk to %s, want %s", name, config.Host, want)
+		}
 	}
 }
 
@@ -64,6 +66,8 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
 		{"hack/stress", "usage: hack/stress"},
+		{"hack/stress --help", "usage: hack/stress"},
+		{"hack/test --help", "there is no step --help"},
 	} {
 		_, problem, err := script(t, "", "bash", "-c", test.command)
 		if err == nil || !strings.Contains(problem, test.want) {
