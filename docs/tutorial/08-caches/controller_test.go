@@ -74,6 +74,8 @@ func TestTheCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 
 func TestTwoProcessesDoTheSameWorkTwice(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		// Neither sees what the other has created before it has tried the same.
+		fakes.Lag(t, &l.Kube.Fake, "deployments", 5*time.Second)
 		start(l)
 		start(l)
 		l.CreateFoo("example-foo", "web", 1)
