@@ -202,7 +202,7 @@ func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		if got := h.ready("example-foo"); got != "False DeploymentRejected" {
-			t.Errorf("Ready: got %q", got)
+			t.Fatalf("Ready: got %q", got)
 		}
 		message := h.getFoo("example-foo").Status.Conditions[0].Message
 		if !strings.Contains(message, "not on Fridays") {

@@ -85,8 +85,15 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 			t.Errorf("at work: got %d of 2, want 1", got)
 		}
 		stopStandby()
-		if err := <-stopped; err != nil {
-			t.Errorf("standby: got %v, want no error", err)
+		select {
+		case err := <-stopped:
+			if err != nil {
+				t.Errorf("standby: got %v, want no error", err)
+			}
+		case <-time.After(time.Hour): // virtual
+			t.Error("the standby goes on after it was asked to stop")
+			stopLeader()
+			<-stopped
 		}
 		if got := working.Load(); got != 1 {
 			t.Errorf("at work without the standby: got %d, want 1", got)

@@ -142,7 +142,7 @@ var mutants = []struct{ name, file, old, new, test string }{
 	{"the status is always written", "writes.go", "equality.Semantic.DeepEqual(foo.Status, desired)",
 		"equality.Semantic.DeepEqual(foo.Status, nil)", "TestSteadyStateWritesNothing"},
 	{"each status makes an event", "writes.go", "before != nil && before.Reason == ready.Reason",
-		"before == nil", "TestForeignDeploymentIsNotTouched"},
+		"false", "TestForeignDeploymentIsNotTouched"},
 
 	{"a write is seen at once", "consistency.go", "order < 0", "order < -1",
 		"TestWriteIsSeenWhenTheStoreHasItsVersion"},
@@ -261,14 +261,18 @@ func killMutant(t *testing.T, file string, changed []byte, test string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	output, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
-		"-timeout", "2m", ".").CombinedOutput()
+	text, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
+		"-timeout", "1m", ".").CombinedOutput()
+	output := string(text)
+	// A controller that never comes to rest keeps its bubble busy. Such a test takes a second else.
+	restless := strings.Contains(output, "panic: test timed out") &&
+		strings.Contains(output, "synctest bubble")
 	switch {
 	case err == nil:
 		t.Errorf("survived %s", test)
-	case strings.Contains(string(output), "[build failed]"):
+	case strings.Contains(output, "[build failed]"):
 		t.Errorf("does not compile:\n%s", output)
-	case !strings.Contains(string(output), "--- FAIL: "+test+" "):
+	case !restless && !strings.Contains(output, "--- FAIL: "+test+" "):
 		t.Errorf("%s did not fail, something else did:\n%s", test, output)
 	}
 }
