@@ -93,7 +93,9 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 		case <-time.After(time.Hour): // virtual
 			t.Error("the standby goes on after it was asked to stop")
 			stopLeader()
-			<-stopped
+			if err := <-stopped; err != nil {
+				t.Errorf("leader: got %v, want no error", err)
+			}
 		}
 		if got := working.Load(); got != 1 {
 			t.Errorf("at work without the standby: got %d, want 1", got)
