@@ -62,6 +62,7 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	for _, test := range []struct{ command, want string }{
 		{"hack/cluster fly", "usage: hack/cluster"},
+		{"hack/cluster up one two", "usage: hack/cluster"},
 		{"hack/cluster up Dev", "a-z"},
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
