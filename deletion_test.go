@@ -111,7 +111,7 @@ func TestRefusedStatusOfAFooThatIsBeingDeletedIsNoError(t *testing.T) {
 				h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 				h.hold("example-foo")
 				time.Sleep(time.Minute) // virtual: what was to be looked at again has been
-				h.answer("patch", "foos", 1, test.answer)
+				h.answer("update", "foos", 1, test.answer)
 				h.clearRequests()
 				h.deleteDeployment("web")
 				time.Sleep(time.Hour) // virtual

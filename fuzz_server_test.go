@@ -42,7 +42,7 @@ func connectJudge(f *testing.F, kubeconfig string) apiServer {
 	return s
 }
 
-// createFoo creates foo for good: a status can be applied to nothing less.
+// createFoo creates foo for good: a status can be written to nothing less.
 func (s apiServer) createFoo(t *testing.T, foo *v1alpha1.Foo) *v1alpha1.Foo {
 	t.Helper()
 	foo.Namespace, foo.UID = s.namespace, ""
@@ -79,10 +79,11 @@ func (s apiServer) deployment(
 
 func (s apiServer) status(t *testing.T, foo *v1alpha1.Foo, status v1alpha1.FooStatus) error {
 	t.Helper()
-	_, err := s.foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).ApplyStatus(
-		context.Background(), statusConfiguration(foo, status), metav1.ApplyOptions{
-			FieldManager: controllerName, Force: true, DryRun: []string{metav1.DryRunAll},
-		})
+	updated := foo.DeepCopy()
+	updated.Status = status
+	_, err := s.foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
+		context.Background(), updated,
+		metav1.UpdateOptions{FieldManager: controllerName, DryRun: []string{metav1.DryRunAll}})
 	refuses(t, err)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -128,11 +129,14 @@ func judgeReadyCondition(t *testing.T, judge judge, foo *v1alpha1.Foo,
 	judgeStatus(t, judge, foo, desiredStatus(foo, deployment, readyCondition(deployment)))
 }
 
-// judgeStatus expects that status is valid.
+// judgeStatus expects that status is valid, and that `kubectl get -o yaml` can print it.
 func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
 	t.Helper()
 	if err := judge.status(t, foo, status); err != nil {
 		t.Errorf("the status is refused: %v", err)
+	}
+	if _, err := yaml.Marshal(status); err != nil {
+		t.Errorf("the status cannot be printed: %v", err)
 	}
 }
 

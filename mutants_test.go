@@ -141,6 +141,11 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain"},
 	{"the status is always written", "writes.go", "equality.Semantic.DeepEqual(foo.Status, desired)",
 		"equality.Semantic.DeepEqual(foo.Status, nil)", "TestSteadyStateWritesNothing"},
+	{"the status of an older Foo is written", "writes.go", "updated.Status = desired",
+		"updated.Status, updated.ResourceVersion = desired, \"\"",
+		"TestFooOfTheSameNameDoesNotInheritAStatus"},
+	{"the status is written into the cache", "writes.go", "updated := foo.DeepCopy()",
+		"updated := foo", "TestForeignDeploymentIsNotTouched"},
 	{"each status makes an event", "writes.go", "before != nil && before.Reason == ready.Reason",
 		"false", "TestForeignDeploymentIsNotTouched"},
 

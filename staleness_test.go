@@ -93,6 +93,25 @@ func TestDeploymentThatNoWatchEverShowedComesBack(t *testing.T) {
 	})
 }
 
+func TestFooOfTheSameNameDoesNotInheritAStatus(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(time.Minute)
+		h.deleteFoo("example-foo") // neither of which the informer shows yet
+		successor := newFoo("example-foo", "web", nil)
+		successor.UID = "uid-of-its-successor"
+		h.createFoo(successor)
+
+		h.rollOut("web") // the Deployment of the Foo that is gone
+
+		if got := h.ready("example-foo"); got != "absent" {
+			t.Errorf("Ready of the successor: got %q, want none yet", got)
+		}
+	})
+}
+
 func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)

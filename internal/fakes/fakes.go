@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
@@ -37,9 +36,9 @@ type Clients struct {
 	KubeTracker, FooTracker *Tracker
 }
 
-// New returns clients like those of NewClientset of the two fake packages, whose objects have
-// resourceVersions, too, and whose watches select by label. The Foos' own NewClientset would refuse
-// to apply a status: https://github.com/kubernetes/kubernetes/issues/126850
+// New returns clients like those of NewClientset of the two fake packages, but for server-side
+// apply, which they do not know. Their objects have resourceVersions, and their watches select by
+// label.
 func New() Clients {
 	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}}
 	foos := v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
@@ -58,9 +57,8 @@ func useTracker(
 	guesses map[schema.GroupVersionResource]schema.GroupVersionResource,
 ) *Tracker {
 	tracker := &Tracker{
-		ObjectTracker: plurals{guess: guesses, ObjectTracker: clienttesting.NewFieldManagedObjectTracker(
-			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder(),
-			managedfields.NewDeducedTypeConverter())},
+		ObjectTracker: plurals{guess: guesses, ObjectTracker: clienttesting.NewObjectTracker(
+			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},
 		versions: map[schema.GroupVersionResource]int{},
 	}
 	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
@@ -147,24 +145,16 @@ func (t *Tracker) write(
 	return nil
 }
 
-// live returns the object as it is now, with its metadata.
-func (t *Tracker) live(
-	gvr schema.GroupVersionResource, ns, name string,
-) (runtime.Object, metav1.Object, error) {
-	object, err := t.Get(gvr, ns, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	accessor, err := meta.Accessor(object)
-	return object, accessor, err
-}
-
 // checkVersion refuses a write that is meant for another version than the object has; an empty one
 // is any. The object must exist.
 func (t *Tracker) checkVersion(
 	gvr schema.GroupVersionResource, ns, name, version string,
 ) error {
-	_, live, err := t.live(gvr, ns, name)
+	object, err := t.Get(gvr, ns, name)
+	if err != nil {
+		return err
+	}
+	live, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
@@ -199,37 +189,6 @@ func (t *Tracker) Update(
 	}
 	return t.write(gvr, object, func(object runtime.Object) error {
 		return t.ObjectTracker.Update(gvr, object, ns, opts...)
-	})
-}
-
-// Apply refuses to create, as it is with a subresource, and to change another version than the one
-// that is asked for. It merges first and gives the result its version in a second write, which
-// watches see as one more modification.
-func (t *Tracker) Apply(
-	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions,
-) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return err
-	}
-	err = t.checkVersion(gvr, ns, accessor.GetName(), accessor.GetResourceVersion())
-	if err != nil {
-		return err
-	}
-	err = t.write(gvr, object, func(runtime.Object) error {
-		return t.ObjectTracker.Apply(gvr, object, ns, opts...)
-	})
-	if err != nil {
-		return err
-	}
-	merged, _, err := t.live(gvr, ns, accessor.GetName())
-	if err != nil {
-		return err
-	}
-	return t.write(gvr, merged, func(object runtime.Object) error {
-		return t.ObjectTracker.Update(gvr, object, ns)
 	})
 }
 

@@ -54,12 +54,6 @@ func (p plurals) Patch(
 	return p.ObjectTracker.Patch(p.guessed(gvr), object, ns, opts...)
 }
 
-func (p plurals) Apply(
-	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions,
-) error {
-	return p.ObjectTracker.Apply(p.guessed(gvr), object, ns, opts...)
-}
-
 func (p plurals) List(
 	gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, ns string,
 	opts ...metav1.ListOptions,

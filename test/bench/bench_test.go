@@ -41,7 +41,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		this: {
 			"burst/requests per Foo":                    3,
 			"burst/requests per Foo/create deployments": 1,
-			"burst/requests per Foo/patch foos/status":  1,
+			"burst/requests per Foo/update foos/status": 1,
 			"idle/requests":                             0,
 			"restart/needless writes":                   0,
 		},
@@ -105,9 +105,9 @@ func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
 		requestAt(3, "me", "create", "deployments", "a"),
 		requestAt(3, "me", "create", "events", "a.1"),
 		requestAt(7, "me", "create", "deployments", "b"),
-		requestAt(8, "me", "patch", "foos/status", "a"),
-		requestAt(9, "me", "patch", "foos/status", "b"),
-		requestAt(15, "me", "patch", "foos/status", "a"),
+		requestAt(8, "me", "update", "foos/status", "a"),
+		requestAt(9, "me", "update", "foos/status", "b"),
+		requestAt(15, "me", "update", "foos/status", "a"),
 	}
 	r := &run{user: "me", mode: modeWorking, contender: *find(this), figures: map[string]float64{}}
 	r.recordRates("burst", requests, "load", "foos")

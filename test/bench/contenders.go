@@ -41,7 +41,7 @@ var contenders = []contender{
 	},
 	{
 		id: sameWrites, title: "the same writes, watched",
-		writes: []write{createDeployment, createEvent, applyStatus}, watched: true,
+		writes: []write{createDeployment, createEvent, updateStatus}, watched: true,
 	},
 	{
 		id: this, title: "this controller",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -119,19 +117,11 @@ func createEvent(ctx context.Context, w *writer, foo *v1alpha1.Foo) error {
 	return err
 }
 
-func applyStatus(ctx context.Context, w *writer, foo *v1alpha1.Foo) error {
-	patch, err := json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Foo",
-		"metadata": map[string]any{
-			"name": foo.Name, "namespace": foo.Namespace, "resourceVersion": foo.ResourceVersion,
-		},
-		"status": w.foo.Status,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = w.foos.SamplecontrollerV1alpha1().Foos(foo.Namespace).Patch(ctx, foo.Name,
-		types.ApplyPatchType, patch,
-		metav1.PatchOptions{FieldManager: "sample-controller", Force: new(true)}, "status")
+func updateStatus(ctx context.Context, w *writer, foo *v1alpha1.Foo) error {
+	updated := foo.DeepCopy()
+	updated.ManagedFields = nil // no controller keeps them in its cache
+	updated.Status = w.foo.Status
+	_, err := w.foos.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
+		ctx, updated, metav1.UpdateOptions{})
 	return err
 }

@@ -279,5 +279,5 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 			}
 		}
 	}
-	return c.applyStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
 }

@@ -158,8 +158,8 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 }
 
 // notReady returns a Ready condition that is False. The message may be anybody's, that of an
-// admission webhook for example: so that the API server takes the status and the Event, what cannot
-// be printed is replaced, and of a long message, the beginning has to do.
+// admission webhook for example: so that kubectl can print the Foo, and the API server takes the
+// Event, what cannot be printed is replaced, and of a long message, the beginning has to do.
 func notReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -171,8 +171,8 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if it is a control character: an apply is read as YAML,
-// which may not have them.
+// printable returns r, or a replacement if it is a control character: of a Foo that has one in its
+// status, `kubectl get -o yaml` prints an error and nothing else.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r

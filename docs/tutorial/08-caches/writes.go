@@ -10,12 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1apply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	apply "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
 
 // Reasons of the Normal events.
@@ -154,7 +152,7 @@ func (c *Controller) handleWriteError(
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)
 		ready := notReady(reasonRejected, err.Error())
-		return c.applyStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
 	default:
 		return err
 	}
@@ -170,7 +168,7 @@ func (c *Controller) reportNameTaken(
 	}
 	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
 		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
-	return c.applyStatus(ctx, foo, desiredStatus(foo, nil, ready))
+	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
 }
 
 // syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
@@ -184,7 +182,7 @@ func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 	if err != nil || !metav1.IsControlledBy(observed, foo) {
 		ready := notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no Deployment %q and gets "+
 			"none, because it is being deleted", foo.Spec.DeploymentName))
-		return c.applyStatus(ctx, foo, desiredStatus(foo, nil, ready))
+		return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
 	}
 	ready := readyCondition(observed)
 	desired := observed.DeepCopy()
@@ -193,27 +191,29 @@ func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
 			"for and stays so, because the Foo is being deleted", observed.Name))
 	}
-	return c.applyStatus(ctx, foo, desiredStatus(foo, observed, ready))
+	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, ready))
 }
 
-// applyStatus writes the status of foo if it is to change, and an event if it tells of a failure
-// that was not there before. It is an Apply, because this controller owns all of the status.
-func (c *Controller) applyStatus(
+// updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
+// that was not there before. The API server takes nothing but the status, and refuses one that was
+// computed from an older Foo (resourceVersion) or from another one of that name (UID).
+func (c *Controller) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
 ) error {
 	if equality.Semantic.DeepEqual(foo.Status, desired) {
 		return nil
 	}
-	applied, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).ApplyStatus(
-		ctx, statusConfiguration(foo, desired),
-		metav1.ApplyOptions{FieldManager: controllerName, Force: true})
+	updated := foo.DeepCopy() // foo is the cache's
+	updated.Status = desired
+	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
+		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) {
 		return nil // deleted; its event is on the way
 	}
 	if err != nil {
-		return fmt.Errorf("applying status: %w", err)
+		return fmt.Errorf("updating status: %w", err)
 	}
-	c.fooWrites.record(cache.MetaObjectToName(foo), applied.ResourceVersion)
+	c.fooWrites.record(cache.MetaObjectToName(foo), updated.ResourceVersion)
 	c.recordFailure(foo, desired)
 	return nil
 }
@@ -231,27 +231,4 @@ func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus
 	}
 	c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
 		"%s", ready.Message)
-}
-
-// statusConfiguration returns the apply configuration of status. The resourceVersion makes the API
-// server refuse a status that was computed from an older Foo, or from another one of that name. (It
-// does not look at a UID here.)
-func statusConfiguration(
-	foo *v1alpha1.Foo, status v1alpha1.FooStatus,
-) *apply.FooApplyConfiguration {
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	return apply.Foo(foo.Name, foo.Namespace).
-		WithResourceVersion(foo.ResourceVersion).
-		WithStatus(apply.FooStatus().
-			WithObservedGeneration(status.ObservedGeneration).
-			WithReplicas(status.Replicas).
-			WithAvailableReplicas(status.AvailableReplicas).
-			WithSelector(status.Selector).
-			WithConditions(metav1apply.Condition().
-				WithType(ready.Type).
-				WithStatus(ready.Status).
-				WithReason(ready.Reason).
-				WithMessage(ready.Message).
-				WithObservedGeneration(ready.ObservedGeneration).
-				WithLastTransitionTime(ready.LastTransitionTime)))
 }

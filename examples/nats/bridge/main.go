@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
@@ -258,15 +257,11 @@ func (b *bridge) writeStatus(
 	if equality.Semantic.DeepEqual(status, foo.Status) {
 		return nil
 	}
-	// The UID makes the API server refuse it for another Foo of that name.
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": foo.UID}, "status": status,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = b.client.SamplecontrollerV1alpha1().Foos(foo.Namespace).Patch(ctx, foo.Name,
-		types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "bridge"}, "status")
+	// The resourceVersion makes the API server refuse it for another Foo, also of that name.
+	updated := foo.DeepCopy()
+	updated.Status = status
+	_, err := b.client.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
+		ctx, updated, metav1.UpdateOptions{FieldManager: "bridge"})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
