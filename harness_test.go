@@ -39,7 +39,7 @@ type harness struct {
 	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
 	options options
 	errors  atomic.Int32 // reported so far
-	stop    func()       // stops the controller, and returns when it has stopped
+	stop    func()       // stops the controller last started, and returns when it has stopped
 
 	answersMu sync.Mutex
 	answers   []*answer
@@ -94,12 +94,13 @@ func (h *harness) start() {
 		controller.Run(ctx, 2)
 		recorder.flush(flushTimeout)
 	}()
-	h.stop = func() {
+	stop := func() {
 		cancel()
 		<-stopped
 	}
+	h.stop = stop
 	h.t.Cleanup(func() {
-		h.stop()
+		stop()
 		kubeFactory.Shutdown()
 		fooFactory.Shutdown()
 	})
