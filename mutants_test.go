@@ -14,8 +14,9 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
 
-// mutants are small changes that break the controller, each with the test that must notice. In
-// file, the one place that reads old, but for spaces and ends of lines, is made to read new.
+// mutants are small changes that break the controller, each with the test that must notice, which is
+// in the package of the file. There, the one place that reads old, but for spaces and ends of lines,
+// is made to read new.
 var mutants = []struct{ name, file, old, new, test string }{
 	{"another image", "deployment.go", "container.Image = containerImage", `container.Image = "other"`,
 		"TestChangedDeploymentIsRepaired"},
@@ -86,7 +87,7 @@ var mutants = []struct{ name, file, old, new, test string }{
 	{"conflicts are reported", "controller.go", "case apierrors.IsConflict(err):", "case false:",
 		"TestConflictIsRetriedQuietly"},
 	{"the cache is trusted at once", "controller.go",
-		"!c.fooWrites.seen(key) || !c.deploymentWrites.seen(key)", "false",
+		"!c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key)", "false",
 		"TestLaggingInformerCausesNoWriteOfItsOwn"},
 	{"a stale key is dropped", "controller.go", "c.queue.AddAfter(key, writeCheck)\n\t\treturn nil",
 		"return nil", "TestDeploymentThatNoWatchEverShowedComesBack"},
@@ -115,8 +116,8 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestRenamedFooMovesItsDeployment"},
 
 	{"a write without an event is forgotten", "writes.go",
-		"c.deploymentWrites.record(key, written.ResourceVersion)\n\tc.queue.AddAfter(key, writeCheck)",
-		"c.deploymentWrites.record(key, written.ResourceVersion)",
+		"c.deploymentWrites.WroteAt(key, written.ResourceVersion)\n\tc.queue.AddAfter(key, writeCheck)",
+		"c.deploymentWrites.WroteAt(key, written.ResourceVersion)",
 		"TestDeploymentThatNoWatchEverShowedComesBack"},
 	{"unseen foreign Deployments are taken over", "writes.go",
 		"if !metav1.IsControlledBy(observed, foo)", "if false", "TestForeignDeploymentIsNotTouched"},
@@ -144,10 +145,15 @@ var mutants = []struct{ name, file, old, new, test string }{
 	{"each status makes an event", "writes.go", "before != nil && before.Reason == ready.Reason",
 		"false", "TestForeignDeploymentIsNotTouched"},
 
-	{"a write is seen at once", "consistency.go", "order < 0", "order < -1",
+	{"a write is seen at once", "internal/consistency/consistency.go", "order < 0", "order < -1",
 		"TestWriteIsSeenWhenTheStoreHasItsVersion"},
-	{"a lost write blocks for ever", "consistency.go", "&& time.Since(write.at) < maxStaleness", "",
-		"TestStoreThatNeverCatchesUpDoesNotBlockForEver"},
+	{"a lost write blocks for ever", "internal/consistency/consistency.go",
+		"&& time.Since(last.at) < maxStaleness", "", "TestStoreThatNeverCatchesUpDoesNotBlockForEver"},
+	{"that there was a write is forgotten", "internal/consistency/consistency.go",
+		"w.written.Insert(key)", "", "TestWriteIsRememberedUntilItsKeyIsCleared"},
+	{"the last write of a deleted object is remembered", "internal/consistency/consistency.go",
+		"delete(w.pending, key)\n\tw.written.Delete(key)", "w.written.Delete(key)",
+		"TestWriteIsRememberedUntilItsKeyIsCleared"},
 	{"events are not flushed", "events.go", "\t\tr.pending.Wait()\n", "",
 		"TestFlushWaitsForTheEventsUnderWay"},
 	{"events of a burst are dropped", "events.go", "\t\tr.queue.Add(object.(*eventsv1.Event))\n",
@@ -165,6 +171,9 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestLostLeaseIsAnError"},
 	{"a standby does not stop", "leader.go", "if !elector.IsLeader() {", "if false {",
 		"TestStandbyWaitsAndStops"},
+	{"all Deployments are cached", "main.go",
+		`list.LabelSelector = managedByLabel + "=" + controllerName`, "",
+		"TestCacheHoldsOnlyDeploymentsOfFoos"},
 	{"--namespace is ignored", "main.go", "fooinformers.WithNamespace(o.namespace),", "",
 		"TestNamespaceFlagNarrowsTheWatch"},
 	{"a missing permission is retried for ever", "main.go", "case apierrors.IsForbidden(err):",
@@ -242,11 +251,12 @@ func anySpacing(code string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(words, `\s+`))
 }
 
-// killMutant runs one test with file replaced by changed, and expects it to fail.
+// killMutant runs one test of the package of file, which is replaced by changed, and expects it to
+// fail.
 func killMutant(t *testing.T, file string, changed []byte, test string) {
 	t.Helper()
 	dir := t.TempDir()
-	mutated := filepath.Join(dir, file)
+	mutated := filepath.Join(dir, filepath.Base(file))
 	original, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +272,7 @@ func killMutant(t *testing.T, file string, changed []byte, test string) {
 		t.Fatal(err)
 	}
 	text, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
-		"-timeout", "1m", ".").CombinedOutput()
+		"-timeout", "1m", "./"+filepath.Dir(file)).CombinedOutput()
 	output := string(text)
 	// A controller that never comes to rest keeps its bubble busy. Such a test takes a second else.
 	restless := strings.Contains(output, "panic: test timed out") &&

@@ -50,7 +50,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 // there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
 // Deployments may tell so before that of Foos: to make it again would go on until that catches up.
 func (c *Controller) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(cache.MetaObjectToName(foo)) {
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
 		return false, nil // its first one; the request is spared
 	}
 	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
@@ -134,7 +135,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 // sure that there is a next sync.
 func (c *Controller) wroteDeployment(foo *v1alpha1.Foo, written *appsv1.Deployment) {
 	key := cache.MetaObjectToName(foo)
-	c.deploymentWrites.record(key, written.ResourceVersion)
+	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
 	c.queue.AddAfter(key, writeCheck)
 }
 
@@ -213,7 +214,7 @@ func (c *Controller) applyStatus(
 	if err != nil {
 		return fmt.Errorf("applying status: %w", err)
 	}
-	c.fooWrites.record(cache.MetaObjectToName(foo), applied.ResourceVersion)
+	c.fooWrites.WroteAt(cache.MetaObjectToName(foo), applied.ResourceVersion)
 	c.recordFailure(foo, desired)
 	return nil
 }

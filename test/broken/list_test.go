@@ -32,8 +32,8 @@ var broken = []struct {
 		[]string{"TestWhatOthersWroteToTheDeploymentSurvives"}},
 	{"6: deletions are not noticed", "controller.go", "c.handleObject(deleted.OptionalObj)",
 		"_ = deleted.OptionalObj", []string{"TestDeletedDeploymentComesBack"}},
-	{"7: it makes something for a Foo that is gone", "controller.go", "c.deploymentWrites.forget(key)",
-		"c.deploymentWrites.forget(key)\n\t\tghost := &v1alpha1.Foo{}\n" +
+	{"7: it makes something for a Foo that is gone", "controller.go", "c.deploymentWrites.Clear(key)",
+		"c.deploymentWrites.Clear(key)\n\t\tghost := &v1alpha1.Foo{}\n" +
 			"\t\tghost.Spec.DeploymentName = key.Name + \"-ghost\"\n" +
 			"\t\tghost.Name, ghost.Namespace, ghost.UID = key.Name, key.Namespace, \"ghost\"\n" +
 			"\t\t_ = c.createDeployment(ctx, ghost)",
