@@ -37,12 +37,13 @@ const (
 	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// slowRetry is for what cannot be mended here and may not be seen either: a Deployment that
-	// has the name but not the label that the informer selects by.
-	slowRetry = 15 * time.Second
-	// writeCheck is when a written key is looked at again, should the event of the write never
-	// come: an object that is deleted while the watch is down leaves no trace in the informer.
-	writeCheck = time.Second
+	// blockedRetryDelay is for what cannot be mended here and may not be seen either: a Deployment
+	// that has the name but not the label that the informer selects by.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is for a cache that does not show the last write yet. Should the event of that
+	// never come, the key is looked at again: an object that is deleted while the watch is down
+	// leaves no trace in the informer.
+	staleRetryDelay = time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 
@@ -256,7 +257,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // when there is nothing to do until the next change.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
-		c.queue.AddAfter(key, writeCheck)
+		c.queue.AddAfter(key, staleRetryDelay)
 		return nil
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
