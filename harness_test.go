@@ -92,7 +92,7 @@ func (h *harness) start() {
 	go func() {
 		defer close(stopped)
 		controller.Run(ctx, 2)
-		recorder.flush(flushTimeout)
+		recorder.Flush(flushTimeout)
 	}()
 	stop := func() {
 		cancel()

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/logs"
@@ -28,6 +30,8 @@ import (
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/recorder"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -121,13 +125,18 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 
 	work := func(ctx context.Context) {
 		controller.Run(ctx, o.workers)
-		recorder.flush(flushTimeout)
+		recorder.Flush(flushTimeout)
 	}
 	if o.leaderElection.enabled {
 		return lead(ctx, clients, o.leaderElection, leaderHealth, work)
 	}
 	work(ctx)
 	return nil
+}
+
+// newEventRecorder returns a recorder of Events about Foos and Deployments.
+func newEventRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
+	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
 }
 
 // serveAll starts the servers for probes and metrics.

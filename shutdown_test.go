@@ -6,11 +6,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 )
 
 // slowClient takes three seconds to create a Deployment.
@@ -56,85 +54,5 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 		if got := h.events()["DeploymentCreated"]; got != 2 {
 			t.Errorf("events written before the end: got %d, want 2", got)
 		}
-	})
-}
-
-// slowEventsClient takes half a second to create an Event.
-type slowEventsClient struct{ kubernetes.Interface }
-
-func (c slowEventsClient) EventsV1() eventsclient.EventsV1Interface {
-	return slowEventsV1{c.Interface.EventsV1()}
-}
-
-type slowEventsV1 struct{ eventsclient.EventsV1Interface }
-
-func (c slowEventsV1) Events(namespace string) eventsclient.EventInterface {
-	return slowEvents{c.EventsV1Interface.Events(namespace)}
-}
-
-type slowEvents struct{ eventsclient.EventInterface }
-
-func (c slowEvents) Create(
-	ctx context.Context, event *eventsv1.Event, options metav1.CreateOptions,
-) (*eventsv1.Event, error) {
-	time.Sleep(500 * time.Millisecond)
-	return c.EventInterface.Create(ctx, event, options)
-}
-
-func TestFlushWaitsForTheEventsUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		recorder, err := newEventRecorder(t.Context(), slowEventsClient{h.kube})
-		if err != nil {
-			t.Fatal(err)
-		}
-		foo := newFoo("example-foo", "web", nil)
-		recorder.Eventf(foo, nil, "Normal", "Last", "Test", "the last thing that happened")
-		recorder.flush(time.Second)
-
-		if got := h.events()["Last"]; got != 1 {
-			t.Errorf("events written: got %d, want 1", got)
-		}
-	})
-}
-
-// TestNoEventOfABurstIsLost records more Events than the broadcaster's own queue of 1,000 holds,
-// while the API server takes one each half second.
-func TestNoEventOfABurstIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		recorder, err := newEventRecorder(t.Context(), slowEventsClient{h.kube})
-		if err != nil {
-			t.Fatal(err)
-		}
-		foo := newFoo("example-foo", "web", nil)
-		for range 3000 {
-			recorder.Eventf(foo, nil, "Normal", "Burst", "Test", "one of many")
-			time.Sleep(time.Millisecond)
-		}
-		recorder.flush(time.Hour)
-
-		if got := h.events()["Burst"]; got != 3000 {
-			t.Errorf("events written: got %d, want 3000", got)
-		}
-	})
-}
-
-func TestFlushDoesNotWaitForEver(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		recorder, err := newEventRecorder(t.Context(), slowEventsClient{h.kube})
-		if err != nil {
-			t.Fatal(err)
-		}
-		foo := newFoo("example-foo", "web", nil)
-		for range 10 {
-			recorder.Eventf(foo, nil, "Normal", "Late", "Test", "late")
-			time.Sleep(time.Millisecond)
-		}
-		begin := time.Now()
-		recorder.flush(time.Second)
-
-		if got := time.Since(begin); got != time.Second {
-			t.Errorf("flush took %v, want 1s", got)
-		}
-		time.Sleep(time.Minute) // let the writer end before the bubble does
 	})
 }
