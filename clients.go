@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -31,9 +32,8 @@ type clients struct {
 	host string
 	kube kubernetes.Interface
 	foo  clientset.Interface
-	// leases has a rate limit of its own: a busy controller must not lose its Lease.
-	leases    coordinationclient.LeasesGetter
-	namespace string // of the Lease
+	// leader has a client with a rate limit of its own: a busy controller must not lose its Lease.
+	leader leader.Config
 	// reviews is for what others cause, and has a rate limit of its own, too.
 	reviews kubernetes.Interface
 }
@@ -51,14 +51,14 @@ func newClients(o *options) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	c := &clients{host: config.Host, namespace: o.leaderElection.namespace}
-	if c.namespace == "" {
-		if c.namespace, _, err = loader.Namespace(); err != nil {
+	c := &clients{host: config.Host, leader: o.leader}
+	if c.leader.Namespace == "" {
+		if c.leader.Namespace, _, err = loader.Namespace(); err != nil {
 			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 		}
 	}
 	rest.AddUserAgent(config, controllerName)
-	if c.leases, err = coordinationclient.NewForConfig(config); err != nil {
+	if c.leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Leases: %w", err)
 	}
 	if c.reviews, err = kubernetes.NewForConfig(config); err != nil {
@@ -95,7 +95,8 @@ func (c *clients) preflight(ctx context.Context, needLease bool) error {
 	if !needLease {
 		return nil
 	}
-	_, err = c.leases.Leases(c.namespace).Get(ctx, controllerName, metav1.GetOptions{})
+	leases := c.leader.Client.Leases(c.leader.Namespace)
+	_, err = leases.Get(ctx, c.leader.Name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; grant it, or choose a namespace with "+
 			"--leader-elect-resource-namespace", err)

@@ -24,12 +24,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -90,15 +90,18 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 	defer stop()
 
 	var synced atomic.Bool
-	leaderHealth := leaderelection.NewLeaderHealthzAdaptor(leaderHealthTolerance)
 	clients, err := newClients(o)
 	if err != nil {
 		return err
 	}
-	if err := serveAll(background, o, clients, leaderHealth.Check, &synced); err != nil {
+	elector, err := leader.NewElector(clients.leader)
+	if err != nil {
 		return err
 	}
-	if err := clients.preflight(ctx, o.leaderElection.enabled); err != nil {
+	if err := serveAll(background, o, clients, elector.Check, &synced); err != nil {
+		return err
+	}
+	if err := clients.preflight(ctx, o.leaderElect); err != nil {
 		return err
 	}
 	recorder, err := newEventRecorder(ctx, clients.kube)
@@ -127,8 +130,8 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 		controller.Run(ctx, o.workers)
 		recorder.Flush(flushTimeout)
 	}
-	if o.leaderElection.enabled {
-		return lead(ctx, clients, o.leaderElection, leaderHealth, work)
+	if o.leaderElect {
+		return elector.Run(ctx, work)
 	}
 	work(ctx)
 	return nil
