@@ -30,6 +30,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/probes"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -98,7 +100,20 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 	if err != nil {
 		return err
 	}
-	if err := serveAll(background, o, clients, elector.Check, &synced); err != nil {
+	ready := func(*http.Request) error {
+		if !synced.Load() {
+			return errors.New("the informers' caches are not synced")
+		}
+		return nil
+	}
+	if err := probes.Serve(background, o.healthAddress, elector.Check, ready); err != nil {
+		return err
+	}
+	err = metrics.Serve(background, metrics.Config{
+		Address: o.metricsAddress, Secure: o.secureMetrics(), CertDir: o.metricsCertPath,
+		Reviews: clients.reviews,
+	})
+	if err != nil {
 		return err
 	}
 	if err := clients.preflight(ctx, o.leaderElect); err != nil {
@@ -140,24 +155,6 @@ func runController(ctx context.Context, fail context.CancelCauseFunc, o *options
 // newEventRecorder returns a recorder of Events about Foos and Deployments.
 func newEventRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
 	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
-}
-
-// serveAll starts the servers for probes and metrics.
-func serveAll(
-	ctx context.Context, o *options, c *clients, healthy check, synced *atomic.Bool,
-) error {
-	ready := func(*http.Request) error {
-		if !synced.Load() {
-			return errors.New("the informers' caches are not synced")
-		}
-		return nil
-	}
-	handler := healthHandler(healthy, ready)
-	err := serve(ctx, "health-probe-bind-address", o.healthAddress, handler, nil)
-	if err != nil {
-		return err
-	}
-	return serveMetrics(ctx, o, c.reviews)
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the

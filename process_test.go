@@ -2,14 +2,11 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,38 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
-
-func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
-	for args, want := range map[string]string{
-		"--nope":                 "flag provided but not defined: -nope",
-		"--workers=0":            "--workers must be at least 1, not 0",
-		"--kube-api-qps=0":       "--kube-api-qps must be positive, or -1 for no limit",
-		"--kube-api-burst=0":     "--kube-api-burst must be at least 1, not 0",
-		"--resync=-1s":           "--resync must not be negative, but is -1s",
-		"--cache-sync-timeout=0": "--cache-sync-timeout must be positive, not 0s",
-		"--metrics-cert-path=/":  "--metrics-cert-path needs --metrics-secure",
-		"foos":                   `unexpected argument "foos"`,
-	} {
-		_, err := parseFlags([]string{args}, io.Discard)
-		if want += "; --help lists all flags"; err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want %q", args, err, want)
-		}
-	}
-}
-
-func TestHelpListsTheFlags(t *testing.T) {
-	var help strings.Builder
-	if _, err := parseFlags([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("error: got %v, want flag.ErrHelp", err)
-	}
-	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
-		"kube-api-burst", "resync", "leader-elect", "metrics-bind-address",
-		"metrics-secure", "metrics-cert-path", "health-probe-bind-address", "cache-sync-timeout", "v", "logging-format", "version"} {
-		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
-			t.Errorf("--help does not list -%s", name)
-		}
-	}
-}
 
 // runAgainst runs the process on an API server that answers every request with code, until it
 // fails.
@@ -105,45 +70,6 @@ func TestNoClusterConfiguredSaysWhatToDo(t *testing.T) {
 	_, err := newClients(&options{qps: -1})
 	if err == nil || !strings.Contains(err.Error(), "make cluster") {
 		t.Errorf("got %v, want it to say 'make cluster'", err)
-	}
-}
-
-func TestPortInUseSaysWhatToDo(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	address := listener.Addr().String()
-	err = serve(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
-	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %q", err, want)
-	}
-}
-
-func TestReadyzFollowsItsCheck(t *testing.T) {
-	var ready atomic.Bool
-	handler := healthHandler(func(*http.Request) error { return nil }, func(*http.Request) error {
-		if !ready.Load() {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	get := func(path string) int {
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-		return recorder.Code
-	}
-	if got := get("/readyz"); got != http.StatusServiceUnavailable {
-		t.Errorf("/readyz before: got %d, want 503", got)
-	}
-	if got := get("/healthz"); got != http.StatusOK {
-		t.Errorf("/healthz before: got %d, want 200", got)
-	}
-	ready.Store(true)
-	if got := get("/readyz"); got != http.StatusOK {
-		t.Errorf("/readyz after: got %d, want 200", got)
 	}
 }
 
