@@ -76,7 +76,7 @@ func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	clients := &clients{kube: h.kube, foo: h.foo}
-	recorder, err := newEventRecorder(ctx, h.kube)
+	recorder, err := newRecorder(ctx, h.kube)
 	if err != nil {
 		h.t.Fatal(err)
 	}
