@@ -94,10 +94,7 @@ func (h *harness) start() {
 		controller.Run(ctx, 2)
 		recorder.Flush(flushTimeout)
 	}()
-	stop := func() {
-		cancel()
-		<-stopped
-	}
+	stop := func() { cancel(); <-stopped }
 	h.stop = stop
 	h.t.Cleanup(func() {
 		stop()
