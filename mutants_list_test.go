@@ -1,8 +1,8 @@
 package main
 
-// mutants are small changes that break the controller, each with the test that must notice, which is
-// in the package of the file. There, the one place that reads old, but for spaces and ends of lines,
-// is made to read new.
+// mutants are small changes that break the controller, each with the test that must notice, which
+// is in the package of the file. There, the one place that reads old, but for spaces and ends of
+// lines, is made to read new.
 var mutants = []struct{ name, file, old, new, test string }{
 	{"another image", "deployment.go", "container.Image = containerImage", `container.Image = "other"`,
 		"TestChangedDeploymentIsRepaired"},
@@ -149,14 +149,15 @@ var mutants = []struct{ name, file, old, new, test string }{
 	{"flushing has no end", "internal/recorder/recorder.go",
 		"case <-time.After(timeout):", "case <-time.After(time.Hour):",
 		"TestFlushDoesNotWaitForEver"},
-	{"the Lease is released too early", "internal/leader/leader.go", "context.WithCancel(context.WithoutCancel(ctx))",
-		"context.WithCancel(ctx)", "TestLeaseIsHeldUntilTheWorkIsDone"},
+	{"the Lease is released too early", "internal/leader/leader.go",
+		"context.WithCancel(context.WithoutCancel(ctx))", "context.WithCancel(ctx)",
+		"TestLeaseIsHeldUntilTheWorkIsDone"},
 	{"the Lease is not released", "internal/leader/leader.go", `record.HolderIdentity = ""`, "",
 		"TestLeaseIsHeldUntilTheWorkIsDone"},
-	{"the Lease is released before a lost leader ends", "internal/leader/leader.go", "Callbacks: callbacks,",
-		"ReleaseOnCancel: true, Callbacks: callbacks,", "TestLeaderOfAHangingServerEndsBeforeItsLease"},
-	{"a lost Lease is ignored", "internal/leader/leader.go", "if working.Load() || ctx.Err() == nil {", "if false {",
-		"TestLostLeaseIsAnError"},
+	{"the Lease is released before a lost leader ends", "internal/leader/leader.go",
+		"Callbacks: callbacks,", "ReleaseOnCancel: true, Callbacks: callbacks,", "TestLeaderOfAHangingServerEndsBeforeItsLease"},
+	{"a lost Lease is ignored", "internal/leader/leader.go",
+		"if working.Load() || ctx.Err() == nil {", "if false {", "TestLostLeaseIsAnError"},
 	{"a frozen leader looks healthy", "internal/leader/leader.go", "healthTolerance = 20 *",
 		"healthTolerance = 200 *", "TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease"},
 	{"a standby does not stop", "internal/leader/leader.go", "if !elector.IsLeader() {", "if false {",
@@ -186,8 +187,8 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"case false:", "TestStartFailsWithWhatToDo"},
 	{"not ready looks ready", "internal/probes/probes.go", "http.StatusServiceUnavailable",
 		"http.StatusOK", "TestEachProbeFollowsItsCheck"},
-	{"any port in use is a riddle", "internal/serving/serving.go", "syscall.EADDRINUSE", "syscall.ENOENT",
-		"TestPortInUseSaysWhatToDo"},
+	{"any port in use is a riddle", "internal/serving/serving.go", "syscall.EADDRINUSE",
+		"syscall.ENOENT", "TestPortInUseSaysWhatToDo"},
 	{"any token will do", "internal/metrics/guard.go", "if !who.Status.Authenticated {",
 		"if false {", "TestMetricsAreForThoseWhoMayGetThem"},
 	{"any user will do", "internal/metrics/guard.go", "!may.Status.Allowed", "may == nil",

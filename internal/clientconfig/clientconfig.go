@@ -15,8 +15,8 @@ const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig
 // Load returns how clients reach the cluster. It reads the kubeconfig, a file, or if that is "",
 // $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request.
 //
-// The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a time
-// before API servers had theirs, API Priority and Fairness.
+// The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a
+// time before API servers had theirs, API Priority and Fairness.
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := loader(kubeconfig).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

@@ -1,6 +1,6 @@
-// Package consistency keeps a controller from deciding on a past that it changed itself. An informer
-// shows a write some time after the API server has accepted it. A sync that reads the cache in
-// between would repeat the write.
+// Package consistency keeps a controller from deciding on a past that it changed itself. An
+// informer shows a write some time after the API server has accepted it. A sync that reads the
+// cache in between would repeat the write.
 //
 // Kubernetes' own controllers use k8s.io/kubernetes/pkg/controller/util/consistency, which other
 // modules cannot import; the names here are from there.
@@ -20,8 +20,8 @@ import (
 // (AlreadyExists, Conflict) are all that guards a write.
 const maxStaleness = time.Minute
 
-// Writes remembers what a controller wrote to one resource on behalf of each key. Several goroutines
-// may use it.
+// Writes remembers what a controller wrote to one resource on behalf of each key. Several
+// goroutines may use it.
 type Writes struct {
 	store cache.Store
 

@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchErrorGrace is how long a permission or a resource may be missing once the caches were filled.
+// watchErrorGrace is how long a permission or a resource may be missing once the caches were
+// filled.
 const watchErrorGrace = 30 * time.Second
 
 // Factory is what a generated SharedInformerFactory of any API group can do.
@@ -99,8 +100,8 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 	}
 }
 
-// StripManagedFields is a transform of what is cached. managedFields are often the larger part of an
-// object, and controllers do not read them.
+// StripManagedFields is a transform of what is cached. managedFields are often the larger part of
+// an object, and controllers do not read them.
 func StripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

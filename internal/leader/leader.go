@@ -1,7 +1,7 @@
 // Package leader lets one of several processes work: the one that holds a Lease. It differs from
 // client-go's leader election, on which it is built, in how it ends. A leader that is asked to stop
-// holds the Lease until its work is done, and releases it then, so that the next one need not wait. A
-// leader that loses the Lease ends without releasing it.
+// holds the Lease until its work is done, and releases it then, so that the next one need not wait.
+// A leader that loses the Lease ends without releasing it.
 package leader
 
 import (
@@ -50,7 +50,8 @@ func NewElector(config Config) (*Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming this process in the Lease: %w", err)
 	}
-	// The host's name is for the people who read it; the UUID makes two processes on one host differ.
+	// The host's name is for the people who read it; the UUID makes two processes on one host
+	// differ.
 	identity := hostname + "_" + string(uuid.NewUUID())
 	return &Elector{
 		config: config,

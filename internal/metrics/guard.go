@@ -66,7 +66,8 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// authorize returns the HTTP status code for who has that token: StatusOK if the metrics may be read.
+// authorize returns the HTTP status code for who has that token: StatusOK if the metrics may be
+// read.
 func (g *guard) authorize(ctx context.Context, token string) (code int, err error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil

@@ -55,8 +55,8 @@ func Serve(ctx context.Context, config Config) error {
 
 type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// loadCertificate returns a function that reads the certificate from dir for each connection, since it is
-// renewed there, or if dir is "", one that makes a certificate at the first.
+// loadCertificate returns a function that reads the certificate from dir for each connection, since
+// it is renewed there, or if dir is "", one that makes a certificate at the first.
 func loadCertificate(dir string) (getCertificate, error) {
 	if dir == "" {
 		// Nobody can verify it, so that it is over after a year matters to nobody either.

@@ -13,8 +13,8 @@ import (
 // Check says what is wrong, or nil.
 type Check func(*http.Request) error
 
-// Serve serves the probes on address, "host:port", until ctx is done. The address "0" serves nothing.
-// Its errors name the flag --health-probe-bind-address.
+// Serve serves the probes on address, "host:port", until ctx is done. The address "0" serves
+// nothing. Its errors name the flag --health-probe-bind-address.
 func Serve(ctx context.Context, address string, healthy, ready Check) error {
 	return serving.Start(ctx, "health-probe-bind-address", address, handler(healthy, ready), nil)
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // Recorder is client-go's recorder with two things added: a queue that takes a burst, and Flush.
-// client-go's broadcaster drops what does not fit, and can only be shut down, which loses what is on
-// its way, and that is the last thing that happened.
+// client-go's broadcaster drops what does not fit, and can only be shut down, which loses what is
+// on its way, and that is the last thing that happened.
 type Recorder struct {
 	recorder    events.EventRecorder
 	broadcaster events.EventBroadcaster
@@ -42,8 +42,8 @@ func New(
 			return nil, fmt.Errorf("building the scheme of the event recorder: %w", err)
 		}
 	}
-	// No sink: the watcher below writes. There is no series to count up, because a controller should
-	// record changes only.
+	// No sink: the watcher below writes. There is no series to count up, because a controller
+	// should record changes only.
 	broadcaster := events.NewBroadcaster(nil)
 	r := &Recorder{
 		recorder:    broadcaster.NewRecorder(scheme, controller),
@@ -78,8 +78,8 @@ func (r *Recorder) write(ctx context.Context, client kubernetes.Interface) {
 	}
 }
 
-// Eventf records an Event about regarding. It does not wait for it to be written; what the API server
-// refuses is logged.
+// Eventf records an Event about regarding. It does not wait for it to be written; what the API
+// server refuses is logged.
 func (r *Recorder) Eventf(
 	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
 ) {
