@@ -11,54 +11,44 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-const (
-	// preflightTimeout bounds the requests that find out whether there is a cluster to work on.
-	preflightTimeout = 10 * time.Second
+// preflightTimeout bounds the requests that find out whether there is a cluster to work on.
+const preflightTimeout = 10 * time.Second
 
-	clusterHint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
-		"or set --kubeconfig or KUBECONFIG"
-	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
-)
+const installHint = "install the CustomResourceDefinition: " +
+	"kubectl apply -f artifacts/examples/crd.yaml"
 
 // clients talk to the API server.
 type clients struct {
 	host string
 	kube kubernetes.Interface
 	foo  clientset.Interface
-	// leases has a rate limit of its own: a busy controller must not lose its Lease.
-	leases    coordinationclient.LeasesGetter
-	namespace string // of the Lease
-	// reviews is for what others cause, and has a rate limit of its own, too.
+	// leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
+	leader leader.Config
+	// reviews is for what others cause, and must not wait for the controller either.
 	reviews kubernetes.Interface
 }
 
 // newClients returns clients for the cluster that kubectl would talk to, without a request.
 func newClients(o *options) (*clients, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{}
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is configured; %s", clusterHint)
-	}
+	config, err := clientconfig.Load(o.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, err
 	}
-	c := &clients{host: config.Host, namespace: o.leaderElection.namespace}
-	if c.namespace == "" {
-		if c.namespace, _, err = loader.Namespace(); err != nil {
-			return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	c := &clients{host: config.Host, leader: o.leader}
+	if c.leader.Namespace == "" {
+		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {
+			return nil, err
 		}
 	}
 	rest.AddUserAgent(config, controllerName)
-	if c.leases, err = coordinationclient.NewForConfig(config); err != nil {
+	if c.leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Leases: %w", err)
 	}
 	if c.reviews, err = kubernetes.NewForConfig(config); err != nil {
@@ -90,12 +80,14 @@ func (c *clients) preflight(ctx context.Context, needLease bool) error {
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fmt.Errorf("the API server at %s refuses the credentials: %w", c.host, err)
 	case err != nil:
-		return fmt.Errorf("the API server at %s does not answer: %w; %s", c.host, err, clusterHint)
+		return fmt.Errorf("the API server at %s does not answer: %w; %s", c.host, err,
+			clientconfig.Hint)
 	}
 	if !needLease {
 		return nil
 	}
-	_, err = c.leases.Leases(c.namespace).Get(ctx, controllerName, metav1.GetOptions{})
+	leases := c.leader.Client.Leases(c.leader.Namespace)
+	_, err = leases.Get(ctx, c.leader.Name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w; grant it, or choose a namespace with "+
 			"--leader-elect-resource-namespace", err)

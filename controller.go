@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -36,12 +37,13 @@ const (
 	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// slowRetry is for what cannot be mended here and may not be seen either: a Deployment that
-	// has the name but not the label that the informer selects by.
-	slowRetry = 15 * time.Second
-	// writeCheck is when a written key is looked at again, should the event of the write never
-	// come: an object that is deleted while the watch is down leaves no trace in the informer.
-	writeCheck = time.Second
+	// blockedRetryDelay is for what cannot be mended here and may not be seen either: a Deployment
+	// that has the name but not the label that the informer selects by.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is for a cache that does not show the last write yet. Should the event of that
+	// never come, the key is looked at again: an object that is deleted while the watch is down
+	// leaves no trace in the informer.
+	staleRetryDelay = time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 
@@ -64,8 +66,8 @@ type Controller struct {
 	deployments      appslisters.DeploymentLister
 	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
 	handlersSynced   []cache.DoneChecker
-	fooWrites        *lastWrites
-	deploymentWrites *lastWrites
+	fooWrites        *consistency.Writes
+	deploymentWrites *consistency.Writes
 
 	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
 	// sync reads the newest state. It never hands one key to two workers.
@@ -89,8 +91,8 @@ func NewController(
 		foosByDeployment: foos.TypedInformer().GetTypedIndexer(),
 		deployments:      deployments.Lister(),
 		deploymentsByUID: deployments.TypedInformer().GetTypedIndexer(),
-		fooWrites:        newLastWrites(foos.Informer().GetStore()),
-		deploymentWrites: newLastWrites(deployments.Informer().GetStore()),
+		fooWrites:        consistency.NewWrites(foos.Informer().GetStore()),
+		deploymentWrites: consistency.NewWrites(deployments.Informer().GetStore()),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 				minRetryDelay, maxRetryDelay),
@@ -254,14 +256,14 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // After a Create or an Update it returns: the event of the write brings the key back. It returns nil
 // when there is nothing to do until the next change.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	if !c.fooWrites.seen(key) || !c.deploymentWrites.seen(key) {
-		c.queue.AddAfter(key, writeCheck)
+	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
+		c.queue.AddAfter(key, staleRetryDelay)
 		return nil
 	}
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		c.fooWrites.forget(key)
-		c.deploymentWrites.forget(key)
+		c.fooWrites.Clear(key)
+		c.deploymentWrites.Clear(key)
 		return nil // its Deployments go with it: the garbage collector deletes what it owned
 	}
 	if err != nil {

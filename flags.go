@@ -11,6 +11,8 @@ import (
 
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // adds --logging-format=json
+
+	"example.com/sample-controller/internal/leader"
 )
 
 // options is what the command line decides.
@@ -26,23 +28,19 @@ type options struct {
 	metricsSecure    *bool // nil if the address decides
 	metricsCertPath  string
 	healthAddress    string
-	leaderElection   leaderElectionOptions
+	leaderElect      bool
+	leader           leader.Config // but for the client
 	logging          *logsapi.LoggingConfiguration
 	version          bool
-}
-
-type leaderElectionOptions struct {
-	enabled       bool
-	leaseDuration time.Duration
-	renewDeadline time.Duration
-	retryPeriod   time.Duration
-	namespace     string
 }
 
 // parseFlags returns the options that args ask for. With --help it prints the flags to usage and
 // returns flag.ErrHelp.
 func parseFlags(args []string, usage io.Writer) (*options, error) {
-	o := &options{logging: logsapi.NewLoggingConfiguration()}
+	o := &options{
+		leader:  leader.Config{Name: controllerName},
+		logging: logsapi.NewLoggingConfiguration(),
+	}
 	fs := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // an error is one line, printed by main
 	o.addFlags(fs)
@@ -91,16 +89,15 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"`Address` to serve /healthz and /readyz on; 0 is none.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
 
-	le := &o.leaderElection
-	fs.BoolVar(&le.enabled, "leader-elect", false,
+	fs.BoolVar(&o.leaderElect, "leader-elect", false,
 		"Work only while holding a Lease. Needed when more than one replica runs.")
-	fs.DurationVar(&le.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+	fs.DurationVar(&o.leader.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"How long the others wait for a leader that is silent.")
-	fs.DurationVar(&le.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+	fs.DurationVar(&o.leader.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
 		"How long a leader tries to renew before it gives up.")
-	fs.DurationVar(&le.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+	fs.DurationVar(&o.leader.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
 		"How long to wait between two tries.")
-	fs.StringVar(&le.namespace, "leader-elect-resource-namespace", "",
+	fs.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "",
 		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
 }
 

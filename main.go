@@ -1,7 +1,8 @@
 // Command sample-controller keeps a Deployment running for every Foo.
 //
 // Read it in this order: main.go, the process; controller.go, an event's way from the informers to
-// a sync; writes.go, what a sync writes; deployment.go, what a Foo means.
+// a sync; writes.go, what a sync writes; deployment.go, what a Foo means. The packages below
+// internal/ are what any controller needs.
 package main
 
 import (
@@ -9,34 +10,33 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/recorder"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-const (
-	// flushTimeout bounds how long a shutdown waits for events to be written; a standby waits as long.
-	flushTimeout = time.Second
-	// watchErrorGrace is how long a permission or a resource may be missing before the process ends.
-	watchErrorGrace = 30 * time.Second
-)
+// flushTimeout bounds how long a shutdown waits for events to be written; a standby waits as long.
+const flushTimeout = time.Second
 
 func main() {
 	err := run(os.Args[1:])
@@ -61,91 +61,111 @@ func run(args []string) error {
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 		return err
 	}
-	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(signaled, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
-	// fail stops the process as a signal does, what has begun is finished, but with an error.
-	ctx, fail := context.WithCancelCause(signaled)
-	defer fail(nil)
-	if err := runController(ctx, fail, o); err != nil {
+	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
+	p, err := newProcess(ctx, o)
+	if err != nil {
 		return err
 	}
-	if signaled.Err() == nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return p.run(ctx)
 }
 
-// runController builds the parts, connects them, and works until ctx is done. The order at the
-// end: no new sync begins, those under way finish, their events are written, the Lease is released.
-func runController(ctx context.Context, fail context.CancelCauseFunc, o *options) error {
-	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
-	// What the workers need must outlive them.
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+// process is the parts of a process.
+type process struct {
+	options    *options
+	clients    *clients
+	elector    *leader.Elector
+	recorder   *recorder.Recorder
+	informers  *informers.Group
+	controller *Controller
+}
 
-	var synced atomic.Bool
-	leaderHealth := leaderelection.NewLeaderHealthzAdaptor(leaderHealthTolerance)
+// newProcess makes the parts and connects them. It makes no request.
+func newProcess(ctx context.Context, o *options) (*process, error) {
 	clients, err := newClients(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := serveAll(background, o, clients, leaderHealth.Check, &synced); err != nil {
-		return err
-	}
-	if err := clients.preflight(ctx, o.leaderElection.enabled); err != nil {
-		return err
-	}
-	recorder, err := newEventRecorder(ctx, clients.kube)
+	elector, err := leader.NewElector(clients.leader)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	recorder, err := newRecorder(ctx, clients.kube)
+	if err != nil {
+		return nil, err
 	}
 	kubeFactory, fooFactory := newInformerFactories(clients, o)
 	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
 	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, informer := range []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()} {
-		if err := informer.SetWatchErrorHandlerWithContext(watchErrorHandler(fail, &synced)); err != nil {
-			return err
-		}
-	}
-	err = startInformers(ctx, background, o.cacheSyncTimeout, kubeFactory, fooFactory)
+	return &process{
+		options:  o,
+		clients:  clients,
+		elector:  elector,
+		recorder: recorder,
+		informers: &informers.Group{
+			Factories:   []informers.Factory{fooFactory, kubeFactory},
+			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
+			SyncTimeout: o.cacheSyncTimeout,
+			InstallHint: installHint,
+		},
+		controller: controller,
+	}, nil
+}
+
+// run starts the parts and works until ctx is done, for which it returns nil, or until it cannot go
+// on. What started last stops first: no new sync begins, those under way finish, their events are
+// written, the Lease is released, the informers and servers end.
+func (p *process) run(ctx context.Context) error {
+	// fail stops the work as ctx does, what has begun is finished, but with an error.
+	workCtx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	// What the work needs must outlive it.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+
+	o := p.options
+	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.informers.Check)
 	if err != nil {
 		return err
 	}
-	synced.Store(true)
-
+	err = metrics.Serve(background, metrics.Config{
+		Address: o.metricsAddress, Secure: o.secureMetrics(), CertDir: o.metricsCertPath,
+		Reviews: p.clients.reviews,
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.clients.preflight(workCtx, o.leaderElect); err != nil {
+		return err
+	}
+	if err := p.informers.Start(workCtx, background, fail); err != nil {
+		return err
+	}
 	work := func(ctx context.Context) {
-		controller.Run(ctx, o.workers)
-		recorder.flush(flushTimeout)
+		p.controller.Run(ctx, o.workers)
+		p.recorder.Flush(flushTimeout)
 	}
-	if o.leaderElection.enabled {
-		return lead(ctx, clients, o.leaderElection, leaderHealth, work)
+	if !o.leaderElect {
+		work(workCtx)
+	} else if err := p.elector.Run(workCtx, work); err != nil {
+		return err
 	}
-	work(ctx)
+	if ctx.Err() == nil {
+		return context.Cause(workCtx) // nobody asked it to stop, so that it failed
+	}
 	return nil
 }
 
-// serveAll starts the servers for probes and metrics.
-func serveAll(
-	ctx context.Context, o *options, c *clients, healthy check, synced *atomic.Bool,
-) error {
-	ready := func(*http.Request) error {
-		if !synced.Load() {
-			return errors.New("the informers' caches are not synced")
-		}
-		return nil
-	}
-	handler := healthHandler(healthy, ready)
-	err := serve(ctx, "health-probe-bind-address", o.healthAddress, handler, nil)
-	if err != nil {
-		return err
-	}
-	return serveMetrics(ctx, o, c.reviews)
+// newRecorder returns a recorder of Events about Foos and Deployments.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
+	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the
@@ -153,78 +173,14 @@ func serveAll(
 func newInformerFactories(c *clients, o *options) (
 	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
 ) {
-	// managedFields are often the larger part of an object, and nobody here reads them.
-	stripManagedFields := func(object any) (any, error) {
-		if accessor, err := meta.Accessor(object); err == nil {
-			accessor.SetManagedFields(nil)
-		}
-		return object, nil
-	}
-	ours := func(list *metav1.ListOptions) {
+	selectManaged := func(list *metav1.ListOptions) {
 		list.LabelSelector = managedByLabel + "=" + controllerName
 	}
 	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, o.resync,
 			kubeinformers.WithNamespace(o.namespace),
-			kubeinformers.WithTweakListOptions(ours),
-			kubeinformers.WithTransform(stripManagedFields)),
+			kubeinformers.WithTweakListOptions(selectManaged),
+			kubeinformers.WithTransform(informers.StripManagedFields)),
 		fooinformers.NewSharedInformerFactoryWithOptions(c.foo, o.resync,
 			fooinformers.WithNamespace(o.namespace),
-			fooinformers.WithTransform(stripManagedFields))
-}
-
-// watchErrorHandler ends the process on errors that waiting does not mend: a resource that the
-// API server does not serve, and a missing permission. A reflector alone would log them for ever.
-// Once the caches are synced, they must go on for watchErrorGrace: an API server that is starting
-// forbids for a moment what it will allow.
-func watchErrorHandler(
-	fail context.CancelCauseFunc, synced *atomic.Bool,
-) cache.WatchErrorHandlerWithContext {
-	var since, last time.Time // of the errors in a row
-	return func(ctx context.Context, reflector *cache.Reflector, err error) {
-		hint := ""
-		switch {
-		case apierrors.IsNotFound(err):
-			hint = installHint
-		case apierrors.IsForbidden(err):
-			hint = "grant it, or narrow the watch with --namespace"
-		default:
-			cache.DefaultWatchErrorHandler(ctx, reflector, err)
-			return
-		}
-		if time.Since(last) > 3*watchErrorGrace {
-			since = time.Now() // the first in a row: a reflector tries again within 60s
-		}
-		last = time.Now()
-		if synced.Load() && time.Since(since) < watchErrorGrace {
-			cache.DefaultWatchErrorHandler(ctx, reflector, err)
-			return
-		}
-		fail(fmt.Errorf("%w; %s", err, hint))
-	}
-}
-
-// informerFactory is what a generated factory of any API group can do.
-type informerFactory interface {
-	StartWithContext(context.Context)
-	WaitForCacheSyncWithContext(context.Context) cache.SyncResult
-}
-
-// startInformers starts informers that run until background is done, and waits until their caches
-// are synced. When ctx is done before that, it returns nil.
-func startInformers(
-	ctx, background context.Context, timeout time.Duration, factories ...informerFactory,
-) error {
-	syncCtx, cancel := context.WithTimeoutCause(ctx, timeout,
-		fmt.Errorf("no answer within --cache-sync-timeout=%v", timeout))
-	defer cancel()
-	for _, factory := range factories {
-		factory.StartWithContext(background)
-	}
-	for _, factory := range factories {
-		err := factory.WaitForCacheSyncWithContext(syncCtx).AsError()
-		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("waiting for the informers' caches: %w", err)
-		}
-	}
-	return nil
+			fooinformers.WithTransform(informers.StripManagedFields))
 }

@@ -26,7 +26,7 @@ const (
 // createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
 // cannot take over an object that somebody else made.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
-	if gone, err := c.isGone(ctx, foo); gone || err != nil {
+	if gone, err := c.isDeleted(ctx, foo); gone || err != nil {
 		return err // the event of the Foo's deletion is on the way
 	}
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
@@ -37,18 +37,19 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
-	c.wroteDeployment(foo, created)
+	c.recordWrite(foo, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
 	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
 		"Created Deployment %q", created.Name)
 	return nil
 }
 
-// isGone asks the API server, for a Foo that had a Deployment before, whether the Foo is still
+// isDeleted asks the API server, for a Foo that had a Deployment before, whether the Foo is still
 // there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
 // Deployments may tell so before that of Foos: to make it again would go on until that catches up.
-func (c *Controller) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(cache.MetaObjectToName(foo)) {
+func (c *Controller) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
 		return false, nil // its first one; the request is spared
 	}
 	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
@@ -71,7 +72,7 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		return fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)
+		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
 		return c.reportNameTaken(ctx, foo, observed)
 	}
 	// Ours, with the label taken off: put it on again.
@@ -90,7 +91,7 @@ func (c *Controller) updateDeployment(
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
-	c.wroteDeployment(foo, updated)
+	c.recordWrite(foo, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
 	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
 		"Updated Deployment %q", updated.Name)
@@ -128,12 +129,12 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// wroteDeployment makes the next sync of foo wait until the informer shows that write, and makes
-// sure that there is a next sync.
-func (c *Controller) wroteDeployment(foo *v1alpha1.Foo, written *appsv1.Deployment) {
+// recordWrite makes the next sync of foo wait until the informer shows that write, and makes sure
+// that there is a next sync.
+func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
 	key := cache.MetaObjectToName(foo)
-	c.deploymentWrites.record(key, written.ResourceVersion)
-	c.queue.AddAfter(key, writeCheck)
+	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
+	c.queue.AddAfter(key, staleRetryDelay)
 }
 
 // handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
@@ -145,12 +146,12 @@ func (c *Controller) handleWriteError(
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. Should the informer not have shown it, no event tells of that.
-		c.queue.AddAfter(cache.MetaObjectToName(foo), writeCheck)
+		c.queue.AddAfter(cache.MetaObjectToName(foo), staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		c.queue.AddAfter(cache.MetaObjectToName(foo), slowRetry)
+		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
 		ready := notReady(reasonRejected, err.Error())
 		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
 	default:
@@ -213,7 +214,7 @@ func (c *Controller) updateStatus(
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)
 	}
-	c.fooWrites.record(cache.MetaObjectToName(foo), updated.ResourceVersion)
+	c.fooWrites.WroteAt(cache.MetaObjectToName(foo), updated.ResourceVersion)
 	c.recordFailure(foo, desired)
 	return nil
 }

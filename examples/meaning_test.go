@@ -16,14 +16,6 @@ func TestFooMeansTheSameEverywhere(t *testing.T) {
 	expectCopies(t, "deployment.go", want, 3)
 }
 
-func TestEventRecorderIsTheSame(t *testing.T) {
-	want, err := os.ReadFile("../events.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectCopies(t, "events.go", want, 1)
-}
-
 // expectCopies fails the test unless there are so many copies of a file in the examples.
 func expectCopies(t *testing.T, name string, want []byte, count int) {
 	t.Helper()

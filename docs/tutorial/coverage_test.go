@@ -3,6 +3,7 @@ package tutorial
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -35,9 +36,40 @@ func program(folder string) (map[string]string, error) {
 	return sources, nil
 }
 
+// chapter is a program of the tutorial, and the pages that explain what is new in it.
+type chapter struct {
+	folder string
+	pages  []*page
+}
+
 // checkCoverage returns the declarations that are new, different or gone in the program of a
-// chapter, and that the chapter neither shows in a listing nor names in `code`.
-func checkCoverage(p *page, folder string, before, after map[string]string) (problems []string) {
+// chapter, and that no page of it shows in a listing or names in `code`.
+func checkCoverage(c chapter, before, after map[string]string) (problems []string) {
+	shown := map[string]bool{}
+	prose, paths := "", []string{}
+	for _, p := range c.pages {
+		found, err := shownDeclarations(p, c.folder)
+		if err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", p.path, err))
+		}
+		shown = union(shown, found)
+		prose += p.prose() + "\n"
+		paths = append(paths, p.path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
+		short := name[strings.LastIndex(name, ".")+1:]
+		named, _ := regexp.MatchString("`([A-Za-z]*\\.)?"+short+"(\\(\\))?`", prose)
+		if before[name] != after[name] && !shown[name] && !named {
+			problems = append(problems, fmt.Sprintf("%s: %s is %s, but is neither shown nor named",
+				strings.Join(paths, ", "), name, change(before[name], after[name])))
+		}
+	}
+	return problems
+}
+
+// shownDeclarations returns the declarations of the program in a folder that listings of a page
+// show.
+func shownDeclarations(p *page, folder string) (map[string]bool, error) {
 	shown := map[string]bool{}
 	for _, b := range p.blocks {
 		path, name, _ := strings.Cut(b.detail, " ")
@@ -46,7 +78,7 @@ func checkCoverage(p *page, folder string, before, after map[string]string) (pro
 		}
 		found, err := declarations(filepath.Join(root, p.beside(path)))
 		if err != nil {
-			problems = append(problems, p.at(b, "%v", err))
+			return shown, err
 		}
 		for _, declaration := range found {
 			if name == "" || slices.Contains(declaration.names, name) {
@@ -56,20 +88,11 @@ func checkCoverage(p *page, folder string, before, after map[string]string) (pro
 			}
 		}
 	}
-	prose := p.prose()
-	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
-		short := name[strings.LastIndex(name, ".")+1:]
-		named, _ := regexp.MatchString("`([A-Za-z]*\\.)?"+short+"(\\(\\))?`", prose)
-		if before[name] != after[name] && !shown[name] && !named {
-			problems = append(problems, fmt.Sprintf("%s: %s is %s, but is neither shown nor named",
-				p.path, name, change(before[name], after[name])))
-		}
-	}
-	return problems
+	return shown, nil
 }
 
 // union returns what is in one of the maps.
-func union(a, b map[string]string) map[string]string {
+func union[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
@@ -86,35 +109,41 @@ func change(before, after string) string {
 	return "different"
 }
 
-// chapters returns the pages of the tutorial and the folders of their programs, in order; the last
-// program is the repository's own.
-func chapters(t *testing.T) (pages []*page, folders []string) {
+// chapters returns the chapters of the tutorial in order. Pages without a program of their own are
+// about the repository's.
+func chapters(t *testing.T) (all []chapter) {
 	t.Helper()
 	for _, p := range allPages(t) {
-		if match, _ := filepath.Match("docs/tutorial/[0-9][0-9]-*.md", p.path); match {
-			pages = append(pages, p)
-			folders = append(folders, strings.TrimSuffix(p.path, ".md"))
+		if match, _ := filepath.Match("docs/tutorial/[0-9][0-9]-*.md", p.path); !match {
+			continue
 		}
+		folder := strings.TrimSuffix(p.path, ".md")
+		if _, err := os.Stat(filepath.Join(root, folder)); err != nil {
+			folder = "."
+		}
+		if last := len(all) - 1; last >= 0 && all[last].folder == folder {
+			all[last].pages = append(all[last].pages, p)
+			continue
+		}
+		all = append(all, chapter{folder: folder, pages: []*page{p}})
 	}
-	if len(pages) < 2 {
-		t.Fatal("the tutorial has no chapters")
+	if len(all) < 2 || all[len(all)-1].folder != "." {
+		t.Fatal("the tutorial does not lead to the repository's own program")
 	}
-	folders[len(folders)-1] = "."
-	return pages, folders
+	return all
 }
 
 func TestChaptersExplainWhatTheyChange(t *testing.T) {
 	before := map[string]string{}
-	pages, folders := chapters(t)
-	for i, folder := range folders {
-		after, err := program(filepath.Join(root, folder))
+	for _, c := range chapters(t) {
+		after, err := program(filepath.Join(root, c.folder))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(after) == 0 {
-			t.Errorf("%s: there is no program in %s", pages[i].path, folder)
+			t.Errorf("%s: there is no program in %s", c.pages[0].path, c.folder)
 		}
-		report(t, checkCoverage(pages[i], folder, before, after))
+		report(t, checkCoverage(c, before, after))
 		before = after
 	}
 }
@@ -124,6 +153,13 @@ func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
 	queue, err := program(filepath.Join(root, folder))
 	if err != nil {
 		t.Fatal(err)
+	}
+	explainedBy := func(texts ...string) chapter {
+		c := chapter{folder: folder}
+		for _, text := range texts {
+			c.pages = append(c.pages, brokenPage(t, text))
+		}
+		return c
 	}
 	tests := []struct {
 		name, text, old, want string
@@ -138,13 +174,13 @@ func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			before := maps.Clone(queue)
 			before["Controller.runWorker"] = test.old
-			expectProblem(t, checkCoverage(brokenPage(t, test.text), folder, before, queue), test.want)
+			expectProblem(t, checkCoverage(explainedBy(test.text), before, queue), test.want)
 		})
 	}
 	t.Run("gone", func(t *testing.T) {
 		before := maps.Clone(queue)
 		before["work"] = "func work() {}"
-		problems := checkCoverage(brokenPage(t, "It works."), folder, before, queue)
+		problems := checkCoverage(explainedBy("It works."), before, queue)
 		expectProblem(t, problems, "work is gone")
 	})
 	for _, text := range []string{
@@ -154,7 +190,7 @@ func TestChaptersThatLeaveSomethingOutAreNoticed(t *testing.T) {
 	} {
 		before := maps.Clone(queue)
 		delete(before, "Controller.runWorker")
-		problems := checkCoverage(brokenPage(t, text), folder, before, queue)
+		problems := checkCoverage(explainedBy("It works.", text), before, queue)
 		if len(problems) > 0 {
 			t.Errorf("%q: got %q, want no problem", text, problems)
 		}

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -28,6 +29,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"example.com/sample-controller/internal/recorder"
 )
 
 const (
@@ -92,11 +95,12 @@ func run(o options) error {
 		return err
 	}
 	defer conn.Close()
-	recorder, err := newEventRecorder(background, kubeClient)
+	recorder, err := recorder.New(background, kubeClient, controllerName,
+		kubescheme.AddToScheme)
 	if err != nil {
 		return err
 	}
-	defer recorder.flush(time.Second)
+	defer recorder.Flush(time.Second)
 	controller, err := startInformers(background, kubeClient, conn, recorder)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"kind", "W" + long[:50], "write an upper-case letter"},
 		{"kind", "Deployment", "kubectl knows Kubernetes' own by that name; choose another"},
 		{"kind", "Svc", "kubectl knows Kubernetes' own by that name"},
-		{"kind", "Func", "foo in writes.go would become func, which is a keyword of Go; choose another"},
+		{"kind", "Func", "foo in clients.go would become func, which is a keyword of Go; choose another"},
 		{"plural", "Widgets", "write up to 63 lower-case letters and digits, like widgets"},
 		{"plural", "my-widgets", "write up to 63 lower-case letters"},
 		{"plural", long, "write up to 63 lower-case letters"},

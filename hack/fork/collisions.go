@@ -38,7 +38,7 @@ func parseGo(file, text string) (goFile, error) {
 	return found, nil
 }
 
-// goPackage is the names in the Go files of a folder, each with a file where it stands.
+// goPackage is the names in the Go files of a folder, each with the first file where it stands.
 type goPackage map[string]string
 
 // parseAll returns the packages by folder, and the aliases of imports in all of them.
@@ -58,7 +58,9 @@ func parseAll(files map[string]string) (map[string]goPackage, []string, error) {
 			packages[folder] = goPackage{}
 		}
 		for _, identifier := range found.identifiers {
-			packages[folder][identifier] = file
+			if packages[folder][identifier] == "" {
+				packages[folder][identifier] = file
+			}
 		}
 		aliases = append(aliases, found.aliases...)
 	}

@@ -54,7 +54,7 @@ func build(t *testing.T, file, content string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replacement, overlay := filepath.Join(dir, file), filepath.Join(dir, "overlay.json")
+	replacement, overlay := filepath.Join(dir, filepath.Base(file)), filepath.Join(dir, "overlay.json")
 	text, err := json.Marshal(map[string]map[string]string{"Replace": {replaced: replacement}})
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,8 @@ var broken = []struct {
 		[]string{"TestWhatOthersWroteToTheDeploymentSurvives"}},
 	{"6: deletions are not noticed", "controller.go", "c.handleObject(deleted.OptionalObj)",
 		"_ = deleted.OptionalObj", []string{"TestDeletedDeploymentComesBack"}},
-	{"7: it makes something for a Foo that is gone", "controller.go", "c.deploymentWrites.forget(key)",
-		"c.deploymentWrites.forget(key)\n\t\tghost := &v1alpha1.Foo{}\n" +
+	{"7: it makes something for a Foo that is gone", "controller.go", "c.deploymentWrites.Clear(key)",
+		"c.deploymentWrites.Clear(key)\n\t\tghost := &v1alpha1.Foo{}\n" +
 			"\t\tghost.Spec.DeploymentName = key.Name + \"-ghost\"\n" +
 			"\t\tghost.Name, ghost.Namespace, ghost.UID = key.Name, key.Namespace, \"ghost\"\n" +
 			"\t\t_ = c.createDeployment(ctx, ghost)",
@@ -68,10 +68,10 @@ var broken = []struct {
 		[]string{"TestLimitsBelowTheRequestsAreReported"}},
 	{"16: it fails with 0", "main.go", "os.Exit(1)", "os.Exit(0)",
 		[]string{"TestProgramThatCannotWorkSaysWhatToDo"}},
-	{"17: the Lease is kept", "leader.go", `record.HolderIdentity = ""`, "",
+	{"17: the Lease is kept", "internal/leader/leader.go", `record.HolderIdentity = ""`, "",
 		[]string{"TestStoppedLeaderFreesTheLeaseAtOnce", "TestStandbyTakesOverFromAStoppedLeader"}},
-	{"17: the Lease lasts longer", "leader.go", "LeaseDuration: o.leaseDuration",
-		"LeaseDuration: 30 * time.Second", []string{"TestStandbyTakesOverFromAKilledLeader"}},
+	{"17: the Lease lasts longer", "internal/leader/leader.go",
+		"LeaseDuration: e.config.LeaseDuration", "LeaseDuration: 30 * time.Second", []string{"TestStandbyTakesOverFromAKilledLeader"}},
 	{"18: it asks for more than it may", "writes.go", "if equality.Semantic.DeepEqual(foo.Status, desired) {",
 		"_, _ = c.kubeClient.CoreV1().Secrets(foo.Namespace).Get(ctx, \"x\", metav1.GetOptions{})\n" +
 			"\tif equality.Semantic.DeepEqual(foo.Status, desired) {",

@@ -36,8 +36,8 @@ const (
 	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// slowRetry is for what the API server refuses: no event tells when it would accept it.
-	slowRetry = 15 * time.Second
+	// blockedRetryDelay is for what the API server refuses: no event tells when it would accept it.
+	blockedRetryDelay = 15 * time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 

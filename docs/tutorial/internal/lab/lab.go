@@ -1,6 +1,6 @@
 // Package lab is where the tests of the chapters try their programs: on fake clients, and in a
 // bubble, whose clock stands still while any goroutine can run. The harness of the finished
-// controller, harness_test.go, is the same idea.
+// controller, controller_harness_test.go, is the same idea.
 package lab
 
 import (

@@ -6,10 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
@@ -112,42 +109,4 @@ func drain(controller *Controller) (keys []cache.ObjectName) {
 		keys = append(keys, key)
 	}
 	return keys
-}
-
-// FuzzSetOwnedFields gives setOwnedFields any Foo, and a Deployment that others have written to:
-// it must not panic, must be content with its own result, and must leave the rest as it is.
-func FuzzSetOwnedFields(f *testing.F) {
-	f.Add("web", int32(1), true, "9515be63-9f39-4707-8389-0be65389c9cd", "sidecar", "team", "a")
-	f.Add("", int32(-1), false, "", "web", "app.kubernetes.io/managed-by", "Helm")
-	f.Add(strings.Repeat("a", 253), int32(0), true, "x", "", "", "")
-	f.Fuzz(func(t *testing.T, name string, replicas int32, counted bool,
-		uid, other, key, value string) {
-		foo := newFoo("example-foo", name, nil)
-		foo.UID = types.UID(uid)
-		if counted {
-			foo.Spec.Replicas = &replicas
-		}
-		deployment := newDeployment(foo)
-		deployment.Annotations = map[string]string{key: value}
-		template := &deployment.Spec.Template
-		template.Spec.Containers = append([]corev1.Container{{Name: other, Image: "other:1"}},
-			template.Spec.Containers...)
-
-		setOwnedFields(deployment, foo)
-		once := deployment.DeepCopy()
-		setOwnedFields(deployment, foo)
-
-		if !equality.Semantic.DeepEqual(once, deployment) {
-			t.Errorf("it changes its own result:\n%v\n%v", once, deployment)
-		}
-		if deployment.Annotations[key] != value {
-			t.Errorf("annotation of others: got %q, want %q", deployment.Annotations[key], value)
-		}
-		if first := template.Spec.Containers[0]; other != "web" && first.Image != "other:1" {
-			t.Errorf("container of others: got image %q", first.Image)
-		}
-		if readyCondition(deployment).Reason == "" {
-			t.Error("the Ready condition has no reason")
-		}
-	})
 }

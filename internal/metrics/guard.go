@@ -1,14 +1,11 @@
-package main
+package metrics
 
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -16,14 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/flowcontrol"
-	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 )
 
 const (
-	metricsPath = "/metrics"
 	// decisionTTL is how long a decision holds: as long as in the components of Kubernetes.
 	decisionTTL = 10 * time.Second
 	// decisionTimeout is less than the 10s that Prometheus waits.
@@ -31,49 +25,6 @@ const (
 	// A decision is two requests, and each scraper needs one per decisionTTL at most.
 	decisionsPerSecond, decisionBurst = 2, 5
 )
-
-// serveMetrics serves what the client libraries and the Go runtime measure: to everybody, or with
-// --metrics-secure over HTTPS and to those whom the API server allows it.
-func serveMetrics(ctx context.Context, o *options, reviews kubernetes.Interface) error {
-	mux := http.NewServeMux()
-	mux.Handle(metricsPath, legacyregistry.Handler())
-	const flagName = "metrics-bind-address"
-	if !o.secureMetrics() {
-		return serve(ctx, flagName, o.metricsAddress, mux, nil)
-	}
-	certificate, err := metricsCertificate(o.metricsCertPath)
-	if err != nil {
-		return fmt.Errorf("loading the certificate of --metrics-cert-path: %w", err)
-	}
-	// HTTP/2 would have to be in NextProtos. A scrape has no use for it, an attacker has.
-	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
-	return serve(ctx, flagName, o.metricsAddress, newGuard(reviews, mux), config)
-}
-
-type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-// metricsCertificate returns a function that reads the certificate from dir for each connection,
-// since it is renewed there, or if dir is empty, one that makes a certificate at the first.
-func metricsCertificate(dir string) (getCertificate, error) {
-	if dir == "" {
-		// Nobody can verify it, so that it is over after a year matters to nobody either.
-		selfSigned := sync.OnceValues(func() (*tls.Certificate, error) {
-			certificate, key, err := cert.GenerateSelfSignedCertKey(controllerName, nil, nil)
-			if err != nil {
-				return nil, err
-			}
-			pair, err := tls.X509KeyPair(certificate, key)
-			return &pair, err
-		})
-		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return selfSigned() }, nil
-	}
-	read := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
-		return &pair, err
-	}
-	_, err := read(nil)
-	return read, err
-}
 
 // guard lets those through to a handler who may get the metrics, as the API server says. However
 // many strangers come, the API server is not asked more often than limit allows.
@@ -92,7 +43,7 @@ func newGuard(reviews kubernetes.Interface, handler http.Handler) *guard {
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	code, err := g.decide(r.Context(), bearerToken(r))
+	code, err := g.authorize(r.Context(), bearerToken(r))
 	if err != nil {
 		klog.FromContext(r.Context()).Error(err, "Cannot tell who may read the metrics")
 	}
@@ -115,8 +66,9 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// decide returns the HTTP status code for who has that token: StatusOK if the metrics may be read.
-func (g *guard) decide(ctx context.Context, token string) (code int, err error) {
+// authorize returns the HTTP status code for who has that token: StatusOK if the metrics may be
+// read.
+func (g *guard) authorize(ctx context.Context, token string) (code int, err error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil
 	}
@@ -129,7 +81,7 @@ func (g *guard) decide(ctx context.Context, token string) (code int, err error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
 	defer cancel()
-	code, err = g.ask(ctx, token)
+	code, err = g.review(ctx, token)
 	if err != nil {
 		return http.StatusServiceUnavailable, err
 	}
@@ -137,8 +89,8 @@ func (g *guard) decide(ctx context.Context, token string) (code int, err error) 
 	return code, nil
 }
 
-// ask is decide for a token that the API server has to be asked about.
-func (g *guard) ask(ctx context.Context, token string) (code int, err error) {
+// review is authorize for a token that the API server has to be asked about.
+func (g *guard) review(ctx context.Context, token string) (code int, err error) {
 	who, err := g.reviews.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
@@ -157,7 +109,7 @@ func (g *guard) ask(ctx context.Context, token string) (code int, err error) {
 		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{
-				Path: metricsPath, Verb: "get",
+				Path: path, Verb: "get",
 			},
 		}}, metav1.CreateOptions{})
 	if err != nil {

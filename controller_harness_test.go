@@ -39,7 +39,7 @@ type harness struct {
 	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
 	options options
 	errors  atomic.Int32 // reported so far
-	stop    func()       // stops the controller, and returns when it has stopped
+	stop    func()       // stops the controller last started, and returns when it has stopped
 
 	answersMu sync.Mutex
 	answers   []*answer
@@ -76,7 +76,7 @@ func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	clients := &clients{kube: h.kube, foo: h.foo}
-	recorder, err := newEventRecorder(ctx, h.kube)
+	recorder, err := newRecorder(ctx, h.kube)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -92,14 +92,12 @@ func (h *harness) start() {
 	go func() {
 		defer close(stopped)
 		controller.Run(ctx, 2)
-		recorder.flush(flushTimeout)
+		recorder.Flush(flushTimeout)
 	}()
-	h.stop = func() {
-		cancel()
-		<-stopped
-	}
+	stop := func() { cancel(); <-stopped }
+	h.stop = stop
 	h.t.Cleanup(func() {
-		h.stop()
+		stop()
 		kubeFactory.Shutdown()
 		fooFactory.Shutdown()
 	})

@@ -1,4 +1,5 @@
-package main
+// Package serving serves HTTP beside a controller, and says what to do when it cannot.
+package serving
 
 import (
 	"context"
@@ -11,34 +12,13 @@ import (
 	"time"
 
 	"k8s.io/component-base/logs"
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // workqueue, REST client, leader election
-	_ "k8s.io/component-base/metrics/prometheus/version"  // the build
 	"k8s.io/klog/v2"
 )
 
-// check says what is wrong, or nil.
-type check func(*http.Request) error
-
-// healthHandler serves /healthz, by which a kubelet decides whether to restart the container, and
-// /readyz, by which it decides whether the Pod counts as available.
-func healthHandler(healthy, ready check) http.Handler {
-	mux := http.NewServeMux()
-	for path, check := range map[string]check{"/healthz": healthy, "/readyz": ready} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			if err := check(r); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-			fmt.Fprintln(w, "ok")
-		})
-	}
-	return mux
-}
-
-// serve serves handler on address until ctx is done; flagName is the flag that gave the address,
-// for the error when it cannot be listened on. The address "0" serves nothing. Without a config, it
-// is plain HTTP.
-func serve(
+// Start serves handler on address, "host:port", until ctx is done. The address "0" serves nothing.
+// Without a config, it is plain HTTP. Start returns when it listens. flagName is the flag that gave
+// the address, for the error when it cannot.
+func Start(
 	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
 ) error {
 	if address == "0" {

@@ -1,4 +1,4 @@
-package main
+package consistency
 
 import (
 	"testing"
@@ -8,12 +8,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+var key = cache.NewObjectName("default", "example")
+
 func storeAt(version string) cache.Store {
 	return &cache.FakeCustomStore{LastStoreSyncResourceVersionFunc: func() string { return version }}
 }
 
 func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
-	key := cache.NewObjectName("default", "example-foo")
 	for name, test := range map[string]struct {
 		store, written string
 		want           bool
@@ -25,12 +26,12 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 		"the server's version is no number": {"9", "x", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes := newLastWrites(storeAt(test.store))
-			writes.record(key, test.written)
-			if got := writes.seen(key); got != test.want {
+			writes := NewWrites(storeAt(test.store))
+			writes.WroteAt(key, test.written)
+			if got := writes.Seen(key); got != test.want {
 				t.Errorf("seen: got %v, want %v", got, test.want)
 			}
-			if !writes.seen(cache.NewObjectName("default", "another")) {
+			if !writes.Seen(cache.NewObjectName("default", "another")) {
 				t.Error("a key without a write waits")
 			}
 		})
@@ -39,16 +40,31 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 
 func TestStoreThatNeverCatchesUpDoesNotBlockForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		key := cache.NewObjectName("default", "example-foo")
-		writes := newLastWrites(storeAt("1"))
-		writes.record(key, "10")
+		writes := NewWrites(storeAt("1"))
+		writes.WroteAt(key, "10")
 		time.Sleep(59 * time.Second)
-		if writes.seen(key) {
+		if writes.Seen(key) {
 			t.Error("seen after 59s")
 		}
 		time.Sleep(time.Second)
-		if !writes.seen(key) {
+		if !writes.Seen(key) {
 			t.Error("not given up after a minute")
 		}
 	})
+}
+
+func TestWriteIsRememberedUntilItsKeyIsCleared(t *testing.T) {
+	writes := NewWrites(storeAt("10"))
+	if writes.HasWritten(key) {
+		t.Error("a write is remembered that never was")
+	}
+	writes.WroteAt(key, "10")
+	if !writes.Seen(key) || !writes.HasWritten(key) {
+		t.Error("the write is forgotten when the store shows it")
+	}
+	writes.WroteAt(key, "11")
+	writes.Clear(key)
+	if !writes.Seen(key) || writes.HasWritten(key) {
+		t.Error("the write is remembered after its key is cleared")
+	}
 }

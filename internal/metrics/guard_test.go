@@ -1,17 +1,14 @@
-package main
+package metrics
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,9 +19,6 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/util/cert"
-
-	"example.com/sample-controller/internal/freeport"
 )
 
 // reviewers returns a client of an API server that knows two tokens, and allows what it is asked
@@ -135,7 +129,7 @@ func (h hangingReviews) Create(
 }
 
 func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *harness) {
+	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		guard := newGuard(hangingReviews{}, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
@@ -148,7 +142,7 @@ func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 }
 
 func TestDecisionsHoldForTenSeconds(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *harness) {
+	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
 		guard := newGuard(kube, secret)
 		for range 2 {
@@ -166,7 +160,7 @@ func TestDecisionsHoldForTenSeconds(t *testing.T) {
 }
 
 func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *harness) {
+	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
 		guard := newGuard(kube, secret)
 		for range 1000 {
@@ -187,108 +181,4 @@ func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
 			t.Errorf("a second later: got %d, want 200", got)
 		}
 	})
-}
-
-func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
-	for _, test := range []struct {
-		args []string
-		want bool
-	}{
-		{nil, false},
-		{[]string{"--metrics-bind-address=localhost:1"}, false},
-		{[]string{"--metrics-bind-address=[::1]:1"}, false},
-		{[]string{"--metrics-bind-address=:1"}, true},
-		{[]string{"--metrics-bind-address=0.0.0.0:1"}, true},
-		{[]string{"--metrics-bind-address=10.0.0.1:1"}, true},
-		{[]string{"--metrics-bind-address=:1", "--metrics-secure=false"}, false},
-		{[]string{"--metrics-secure"}, true},
-	} {
-		o, err := parseFlags(test.args, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := o.secureMetrics(); got != test.want {
-			t.Errorf("%v: got %v, want %v", test.args, got, test.want)
-		}
-	}
-}
-
-func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
-	address := freeport.Address(t)
-	o := &options{metricsAddress: address, metricsSecure: new(true)}
-	if err := serveMetrics(t.Context(), o, reviewers()); err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
-	}}
-	defer client.CloseIdleConnections()
-	response, err := client.Get("https://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
-		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
-	}
-}
-
-func TestRenewedCertificateIsServed(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := metricsCertificate(dir); err == nil {
-		t.Error("got no error for a directory without a certificate")
-	}
-	writeCertificate(t, dir, "before")
-	certificate, err := metricsCertificate(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := nameOn(t, certificate); got != "before" {
-		t.Errorf("got a certificate for %s", got)
-	}
-	writeCertificate(t, dir, "after")
-	if got := nameOn(t, certificate); got != "after" {
-		t.Errorf("got a certificate for %s after it was renewed", got)
-	}
-}
-
-func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
-	certificate, err := metricsCertificate("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := certificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second, _ := certificate(nil); second != first {
-		t.Error("got another certificate for the second connection")
-	}
-}
-
-func writeCertificate(t *testing.T, dir, host string) {
-	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
-		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// nameOn returns the host that the certificate is for.
-func nameOn(t *testing.T, get getCertificate) string {
-	t.Helper()
-	pair, err := get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate.DNSNames[0]
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,40 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 
 		if got := h.ready("example-foo"); got != "False Progressing" {
 			t.Errorf("Ready: got %q", got)
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+	})
+}
+
+func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.createDeployment(foreignDeployment(nil))
+		factory, _ := newInformerFactories(&clients{kube: h.kube, foo: h.foo}, &h.options)
+		deployments := factory.Apps().V1().Deployments().Informer()
+		factory.StartWithContext(t.Context())
+		h.start()
+		h.createFoo(newFoo("example-foo", "of-a-foo", nil))
+
+		if got := deployments.GetStore().ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
+			t.Errorf("in the cache: got %v, want default/of-a-foo", got)
+		}
+	})
+}
+
+// TestTwoProcessesDoTheSameWorkTwice is why there is leader election. No harm is done without it: a
+// second Create is refused.
+func TestTwoProcessesDoTheSameWorkTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		// Neither sees what the other has created before it has tried the same.
+		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
+		h.start()
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+
+		if got := h.writes("create", "deployments"); got != 2 {
+			t.Errorf("creations tried: got %d, want one by each process", got)
 		}
 	})
 }

@@ -151,7 +151,7 @@ func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *event
 		written <- event
 		return true, event, nil
 	})
-	recorder, err := newEventRecorder(context.Background(), kube)
+	recorder, err := newRecorder(context.Background(), kube)
 	if err != nil {
 		f.Fatal(err)
 	}

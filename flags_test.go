@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"--nope":                 "flag provided but not defined: -nope",
+		"--workers=0":            "--workers must be at least 1, not 0",
+		"--kube-api-qps=0":       "--kube-api-qps must be positive, or -1 for no limit",
+		"--kube-api-burst=0":     "--kube-api-burst must be at least 1, not 0",
+		"--resync=-1s":           "--resync must not be negative, but is -1s",
+		"--cache-sync-timeout=0": "--cache-sync-timeout must be positive, not 0s",
+		"--metrics-cert-path=/":  "--metrics-cert-path needs --metrics-secure",
+		"foos":                   `unexpected argument "foos"`,
+	} {
+		_, err := parseFlags([]string{args}, io.Discard)
+		if want += "; --help lists all flags"; err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestHelpListsTheFlags(t *testing.T) {
+	var help strings.Builder
+	if _, err := parseFlags([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("error: got %v, want flag.ErrHelp", err)
+	}
+	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
+		"kube-api-burst", "resync", "leader-elect", "metrics-bind-address", "metrics-secure",
+		"metrics-cert-path", "health-probe-bind-address", "cache-sync-timeout", "v", "logging-format",
+		"version"} {
+		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
+			t.Errorf("--help does not list -%s", name)
+		}
+	}
+}
+
+func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, false},
+		{[]string{"--metrics-bind-address=localhost:1"}, false},
+		{[]string{"--metrics-bind-address=[::1]:1"}, false},
+		{[]string{"--metrics-bind-address=:1"}, true},
+		{[]string{"--metrics-bind-address=0.0.0.0:1"}, true},
+		{[]string{"--metrics-bind-address=10.0.0.1:1"}, true},
+		{[]string{"--metrics-bind-address=:1", "--metrics-secure=false"}, false},
+		{[]string{"--metrics-secure"}, true},
+	} {
+		o, err := parseFlags(test.args, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.secureMetrics(); got != test.want {
+			t.Errorf("%v: got %v, want %v", test.args, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+// Package clientconfig finds the cluster that kubectl would talk to.
+package clientconfig
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Hint says how to get a cluster, for errors about one that is not configured or does not answer.
+const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
+	"or set --kubeconfig or KUBECONFIG"
+
+// Load returns how clients reach the cluster. It reads the kubeconfig, a file, or if that is "",
+// $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request.
+//
+// The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a
+// time before API servers had theirs, API Priority and Fairness.
+func Load(kubeconfig string) (*rest.Config, error) {
+	config, err := loader(kubeconfig).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("no cluster is configured; %s", Hint)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	return config, nil
+}
+
+// Namespace returns the namespace of the kubeconfig's context, or "default" if it has none, or in a
+// Pod, that of the Pod.
+func Namespace(kubeconfig string) (string, error) {
+	namespace, _, err := loader(kubeconfig).Namespace()
+	if err != nil {
+		return "", fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+func loader(kubeconfig string) clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	overrides := &clientcmd.ConfigOverrides{}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+}

@@ -1,0 +1,59 @@
+package clientconfig
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write writes a kubeconfig that leads to server, and returns its path.
+func write(t *testing.T, server, namespace string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"clusters":[{"name":"c","cluster":{"server":"` + server + `"}}],"current-context":"c",` +
+		`"contexts":[{"name":"c","context":{"cluster":"c","namespace":"` + namespace + `"}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestFlagComesBeforeTheVariable(t *testing.T) {
+	flag, variable := write(t, "https://flag", "a"), write(t, "https://variable", "")
+	t.Setenv("KUBECONFIG", variable)
+	for kubeconfig, want := range map[string]string{
+		flag: "https://flag a", "": "https://variable default",
+	} {
+		config, err := Load(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespace, err := Namespace(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.Host + " " + namespace; got != want {
+			t.Errorf("%q: got %s, want %s", kubeconfig, got, want)
+		}
+		if config.QPS >= 0 {
+			t.Errorf("got a limit of %v requests a second, want none", config.QPS)
+		}
+	}
+}
+
+func TestNoClusterConfiguredSaysWhatToDo(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := Load(""); err == nil || !strings.Contains(err.Error(), "make cluster") {
+		t.Errorf("got %v, want it to say 'make cluster'", err)
+	}
+}
+
+func TestKubeconfigThatIsNotThereIsAnError(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent")
+	if _, err := Load(absent); err == nil || !strings.Contains(err.Error(), absent) {
+		t.Errorf("got %v, want it to name %s", err, absent)
+	}
+}

@@ -1,0 +1,87 @@
+// Package consistency keeps a controller from deciding on a past that it changed itself. An
+// informer shows a write some time after the API server has accepted it. A sync that reads the
+// cache in between would repeat the write.
+//
+// Kubernetes' own controllers use k8s.io/kubernetes/pkg/controller/util/consistency, which other
+// modules cannot import; the names here are from there.
+package consistency
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+)
+
+// maxStaleness is how long a sync waits for an informer to show a write. It is for the case that
+// never comes, an etcd restored to an older revision; after it, the API server's own checks
+// (AlreadyExists, Conflict) are all that guards a write.
+const maxStaleness = time.Minute
+
+// Writes remembers what a controller wrote to one resource on behalf of each key. Several
+// goroutines may use it.
+type Writes struct {
+	store cache.Store
+
+	mu      sync.Mutex
+	pending map[cache.ObjectName]write // the last write of each key, until the store shows it
+	written sets.Set[cache.ObjectName] // the keys with a write since this process began
+}
+
+type write struct {
+	resourceVersion string
+	at              time.Time
+}
+
+// NewWrites returns a record of the writes to the resource whose informer fills store.
+func NewWrites(store cache.Store) *Writes {
+	return &Writes{
+		store:   store,
+		pending: map[cache.ObjectName]write{},
+		written: sets.New[cache.ObjectName](),
+	}
+}
+
+// WroteAt records a write on behalf of key, and the resourceVersion that the API server gave it.
+func (w *Writes) WroteAt(key cache.ObjectName, resourceVersion string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending[key] = write{resourceVersion: resourceVersion, at: time.Now()}
+	w.written.Insert(key)
+}
+
+// Seen reports whether the store shows the last write on behalf of key. It is true if there was
+// none, and a minute after the write in any case.
+func (w *Writes) Seen(key cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.pending[key]
+	if !ok {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(
+		w.store.LastStoreSyncResourceVersion(), last.resourceVersion)
+	// An error means versions that cannot be compared: waiting would not help.
+	if err == nil && order < 0 && time.Since(last.at) < maxStaleness {
+		return false
+	}
+	delete(w.pending, key)
+	return true
+}
+
+// HasWritten reports whether there was a write on behalf of key since this process began.
+func (w *Writes) HasWritten(key cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.written.Has(key)
+}
+
+// Clear forgets key, whose object is gone.
+func (w *Writes) Clear(key cache.ObjectName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, key)
+	w.written.Delete(key)
+}

@@ -1,0 +1,135 @@
+package informers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	pods      = corev1.Resource("pods")
+	forbidden = apierrors.NewForbidden(pods, "", errors.New("injected"))
+)
+
+func TestMain(m *testing.M) {
+	// One of them sleeps for the difference between a bubble's time and the real one.
+	utilruntime.ErrorHandlers = nil
+	m.Run()
+}
+
+// newGroup returns the informer of Pods of an API server that answers lists with err, if it is one.
+func newGroup(err error) (*Group, cache.SharedIndexInformer) {
+	kube := kubefake.NewClientset()
+	kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return err != nil, nil, err
+	})
+	factory := kubeinformers.NewSharedInformerFactoryWithOptions(kube, 0,
+		kubeinformers.WithTransform(StripManagedFields))
+	informer := factory.Core().V1().Pods().Informer()
+	return &Group{
+		Factories: []Factory{factory}, Informers: []cache.SharedIndexInformer{informer},
+		SyncTimeout: time.Minute, InstallHint: "install it",
+	}, informer
+}
+
+// start starts the group, and returns the error that it fails with, or that Start returns.
+func start(t *testing.T, g *Group) error {
+	t.Helper()
+	ctx, fail := context.WithCancelCause(t.Context())
+	if err := g.Start(ctx, t.Context(), fail); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func TestGroupIsReadyWhenItsCachesAreFilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGroup(nil)
+		if err := g.Check(nil); err == nil {
+			t.Error("it is ready before it has started")
+		}
+		if err := start(t, g); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Check(nil); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+	})
+}
+
+func TestStartSaysWhyTheCachesCannotBeFilled(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{forbidden, "grant it"},
+		{apierrors.NewNotFound(pods, ""), "install it"},
+		{errors.New("injected"), "no answer within --cache-sync-timeout=1m0s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g, _ := newGroup(test.err)
+			if err := start(t, g); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want it to say %q", err, test.want)
+			}
+			if err := g.Check(nil); err == nil {
+				t.Error("it is ready")
+			}
+		})
+	}
+}
+
+func TestForbiddenWatchFailsInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failure error
+		g := &Group{}
+		g.synced.Store(true)
+		reflector := cache.NewReflector(&cache.ListWatch{}, nil, nil, 0)
+		handler := g.watchErrorHandler(func(err error) { failure = err })
+
+		for range 2 {
+			handler(t.Context(), reflector, forbidden)
+			time.Sleep(20 * time.Second)
+		}
+		if failure != nil {
+			t.Errorf("after 20s: got %v, want it to go on", failure)
+		}
+		handler(t.Context(), reflector, forbidden)
+		if failure == nil || !strings.Contains(failure.Error(), "grant it") {
+			t.Errorf("after 40s: got %v, want it to say what to do", failure)
+		}
+
+		failure = nil
+		time.Sleep(time.Hour)
+		handler(t.Context(), reflector, forbidden)
+		if failure != nil {
+			t.Errorf("an hour later: got %v, want it to begin anew", failure)
+		}
+	})
+}
+
+func TestCacheHasNoManagedFields(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "somebody"}},
+	}}
+	stripped, err := StripManagedFields(pod)
+	if err != nil || stripped.(*corev1.Pod).Name != "web" || pod.ManagedFields != nil {
+		t.Errorf("got %v (%v), want the Pod without its managedFields", stripped, err)
+	}
+	unknown := cache.DeletedFinalStateUnknown{Key: "default/web"}
+	if got, err := StripManagedFields(unknown); err != nil || got != unknown {
+		t.Errorf("got %v (%v), want what is no object as it was", got, err)
+	}
+}

@@ -1,0 +1,140 @@
+// Package leader lets one of several processes work: the one that holds a Lease. It differs from
+// client-go's leader election, on which it is built, in how it ends. A leader that is asked to stop
+// holds the Lease until its work is done, and releases it then, so that the next one need not wait.
+// A leader that loses the Lease ends without releasing it.
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+)
+
+// healthTolerance is how long past its Lease's end a leader may go on before Check fails.
+const healthTolerance = 20 * time.Second
+
+// Config says which Lease it is about, and for how long everybody waits. The durations have no
+// defaults; those of Kubernetes' components are 15s, 10s and 2s.
+type Config struct {
+	// Client should have a rate limit of its own, or none: who is busy must not lose the Lease.
+	Client          coordinationclient.LeasesGetter
+	Namespace, Name string // of the Lease
+
+	LeaseDuration time.Duration // how long the others wait for a leader that is silent
+	RenewDeadline time.Duration // how long a leader tries to renew before it gives up
+	RetryPeriod   time.Duration // how long everybody waits between two tries
+}
+
+// Elector contends for a Lease.
+type Elector struct {
+	config Config
+	lock   *resourcelock.LeaseLock
+	health *leaderelection.HealthzAdaptor
+}
+
+// NewElector returns an Elector. It makes no request.
+func NewElector(config Config) (*Elector, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this process in the Lease: %w", err)
+	}
+	// The host's name is for the people who read it; the UUID makes two processes on one host
+	// differ.
+	identity := hostname + "_" + string(uuid.NewUUID())
+	return &Elector{
+		config: config,
+		lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
+			Client:     config.Client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		},
+		health: leaderelection.NewLeaderHealthzAdaptor(healthTolerance),
+	}, nil
+}
+
+// Check is a health check. It fails if this process still works long after its Lease was over, so
+// that a kubelet restarts it.
+func (e *Elector) Check(request *http.Request) error { return e.health.Check(request) }
+
+// Run waits for the Lease, runs work while this process holds it, and returns nil when ctx is done
+// and work has returned. Losing the Lease is an error, for which the process must end at once:
+// another leader may be at work. Run may be called once.
+func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
+	// The Lease must be held until the work that ctx stops is finished, so the election goes on.
+	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopElection()
+	var working atomic.Bool
+	elector, err := leaderelection.NewLeaderElector(e.electionConfig(leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(leadingCtx context.Context) {
+			defer stopElection()
+			workCtx, stopWork := context.WithCancel(ctx)
+			defer stopWork()
+			context.AfterFunc(leadingCtx, stopWork)
+			working.Store(true)
+			work(workCtx)
+			working.Store(false)
+		},
+		OnStoppedLeading: func() {}, // required; elector.Run returns after it
+	}))
+	if err != nil {
+		return fmt.Errorf("preparing leader election: %w", err)
+	}
+	e.health.SetLeaderElection(elector)
+	context.AfterFunc(ctx, func() {
+		if !elector.IsLeader() { // a standby has no work that would notice ctx
+			stopElection()
+		}
+	})
+	elector.Run(electionCtx)
+	if working.Load() || ctx.Err() == nil {
+		return errors.New("the Lease was lost to another replica or could not be renewed in time")
+	}
+	e.release(context.WithoutCancel(ctx))
+	return nil
+}
+
+func (e *Elector) electionConfig(
+	callbacks leaderelection.LeaderCallbacks,
+) leaderelection.LeaderElectionConfig {
+	return leaderelection.LeaderElectionConfig{
+		Name:          e.config.Name,
+		Lock:          e.lock,
+		LeaseDuration: e.config.LeaseDuration,
+		RenewDeadline: e.config.RenewDeadline,
+		RetryPeriod:   e.config.RetryPeriod,
+		// Not ReleaseOnCancel, but release: the former would release after a failed renewal, too,
+		// before it stops the work. With an API server that hangs, that outlasts the Lease.
+		Callbacks: callbacks,
+	}
+}
+
+// release gives the Lease up if this process holds it, so that a standby need not wait until it is
+// over. That it fails is no error: the Lease ends by itself.
+func (e *Elector) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
+	defer cancel()
+	record, _, err := e.lock.Get(ctx)
+	if apierrors.IsNotFound(err) || err == nil && record.HolderIdentity != e.lock.Identity() {
+		return
+	}
+	if err == nil {
+		record.HolderIdentity = ""
+		record.LeaseDurationSeconds = 1
+		err = e.lock.Update(ctx, *record)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Releasing the Lease failed, it ends by itself")
+	}
+}

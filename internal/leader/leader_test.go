@@ -1,0 +1,223 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// cluster has an API server that can be made to refuse updates of Leases, not to answer about them
+// until the client gives up, and not to answer even then.
+type cluster struct {
+	kube                    *kubefake.Clientset
+	refuses, hangs, freezes atomic.Bool
+	thaw                    chan struct{}
+}
+
+// bubble runs test with a new cluster, in virtual time.
+func bubble(t *testing.T, test func(*testing.T, *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{kube: kubefake.NewClientset(), thaw: make(chan struct{})}
+		c.kube.PrependReactor("update", "leases", func(clienttesting.Action) (
+			bool, runtime.Object, error,
+		) {
+			return c.refuses.Load(), nil, errors.New("injected")
+		})
+		test(t, c)
+	})
+}
+
+// newElector returns one with the durations of Kubernetes' components.
+func (c *cluster) newElector(t *testing.T) *Elector {
+	t.Helper()
+	elector, err := NewElector(Config{
+		Client:    leases{c.kube.CoordinationV1().Leases("default"), c},
+		Namespace: "default", Name: "test-controller",
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return elector
+}
+
+func (c *cluster) leaseHolder(t *testing.T) string {
+	t.Helper()
+	lease, err := c.kube.CoordinationV1().Leases("default").Get(
+		context.Background(), "test-controller", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// leases are those of a cluster that answers when it likes to.
+type leases struct {
+	coordinationclient.LeaseInterface
+	cluster *cluster
+}
+
+func (l leases) Leases(string) coordinationclient.LeaseInterface { return l }
+
+func (l leases) Get(
+	ctx context.Context, name string, options metav1.GetOptions,
+) (*coordinationv1.Lease, error) {
+	l.cluster.wait(ctx)
+	return l.LeaseInterface.Get(ctx, name, options)
+}
+
+func (l leases) Update(
+	ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
+	l.cluster.wait(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return l.LeaseInterface.Update(ctx, lease, options)
+}
+
+// wait waits as long as a request of that context goes without an answer.
+func (c *cluster) wait(ctx context.Context) {
+	if c.hangs.Load() {
+		<-ctx.Done()
+	}
+	if c.freezes.Load() {
+		<-c.thaw
+	}
+}
+
+func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- c.newElector(t).Run(ctx, func(ctx context.Context) {
+				<-ctx.Done()
+				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
+				if c.leaseHolder(t) == "" {
+					t.Error("the Lease was released before the work was done")
+				}
+			})
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("got %v, want no error", err)
+		}
+		if got := c.leaseHolder(t); got != "" {
+			t.Errorf("holder afterwards: got %q, want none", got)
+		}
+	})
+}
+
+func TestStandbyWaitsAndStops(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		leaderCtx, stopLeader := context.WithCancel(t.Context())
+		standbyCtx, stopStandby := context.WithCancel(t.Context())
+		var working atomic.Int32
+		work := func(ctx context.Context) {
+			working.Add(1)
+			<-ctx.Done()
+			working.Add(-1)
+		}
+		stopped := make(chan error, 2)
+		for _, ctx := range []context.Context{leaderCtx, standbyCtx} {
+			go func() { stopped <- c.newElector(t).Run(ctx, work) }()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if got := working.Load(); got != 1 {
+			t.Errorf("at work: got %d of 2, want 1", got)
+		}
+		stopStandby()
+		select {
+		case err := <-stopped:
+			if err != nil {
+				t.Errorf("standby: got %v, want no error", err)
+			}
+		case <-time.After(time.Hour): // virtual
+			t.Error("the standby goes on after it was asked to stop")
+			stopLeader()
+			if err := <-stopped; err != nil {
+				t.Errorf("leader: got %v, want no error", err)
+			}
+		}
+		if got := working.Load(); got != 1 {
+			t.Errorf("at work without the standby: got %d, want 1", got)
+		}
+		stopLeader()
+		if err := <-stopped; err != nil {
+			t.Errorf("leader: got %v, want no error", err)
+		}
+	})
+}
+
+func TestLostLeaseIsAnError(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		lost := make(chan error)
+		go func() {
+			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
+		}()
+		synctest.Wait()
+		c.refuses.Store(true)
+		if err := <-lost; err == nil {
+			t.Error("got no error, want one")
+		}
+	})
+}
+
+func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		lost := make(chan error)
+		go func() {
+			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
+		}()
+		time.Sleep(time.Minute)
+		c.hangs.Store(true)
+		begin := time.Now()
+		if err := <-lost; err == nil {
+			t.Error("got no error, want one")
+		}
+		if got := time.Since(begin); got >= 15*time.Second {
+			t.Errorf("ended after %v, when the Lease of 15s was over", got)
+		}
+	})
+}
+
+func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		elector := c.newElector(t)
+		ended := make(chan error)
+		go func() {
+			ended <- elector.Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
+		}()
+		time.Sleep(time.Minute)
+		if err := elector.Check(nil); err != nil {
+			t.Errorf("of a leader: got %v, want no error", err)
+		}
+		c.freezes.Store(true)
+		time.Sleep(30 * time.Second)
+		if err := elector.Check(nil); err != nil {
+			t.Errorf("15s after its Lease: got %v, want no error", err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := elector.Check(nil); err == nil {
+			t.Error("25s after its Lease: got no error, want one")
+		}
+		close(c.thaw)
+		if err := <-ended; err == nil {
+			t.Error("in the end: got no error, want one")
+		}
+	})
+}

@@ -1,0 +1,79 @@
+// Package metrics serves what the client libraries and the Go runtime measure, in the format of
+// Prometheus. Since metrics may reveal more than is good, it can serve them over HTTPS, and only to
+// those whom the API server allows to get them.
+package metrics
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // workqueue, REST client, leader election
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the build
+
+	"example.com/sample-controller/internal/serving"
+)
+
+// path is where the metrics are, and what one has to be allowed to get.
+const path = "/metrics"
+
+// Config says where the metrics are served, and to whom.
+type Config struct {
+	Address string // to serve on, "host:port"; "0" is none
+	// Secure serves HTTPS, and only to those who may get /metrics.
+	Secure bool
+	// CertDir has the certificate for Secure, as tls.crt and tls.key, which may be renewed. "" is
+	// for a certificate that nobody can verify.
+	CertDir string
+	// Reviews is whom Secure asks who may get them. Since it asks seldom, Reviews needs no limit.
+	Reviews kubernetes.Interface
+}
+
+// Serve serves the metrics until ctx is done. Its errors name the flags --metrics-bind-address and
+// --metrics-cert-path.
+func Serve(ctx context.Context, config Config) error {
+	mux := http.NewServeMux()
+	mux.Handle(path, legacyregistry.Handler())
+	const flagName = "metrics-bind-address"
+	if !config.Secure {
+		return serving.Start(ctx, flagName, config.Address, mux, nil)
+	}
+	certificate, err := loadCertificate(config.CertDir)
+	if err != nil {
+		return fmt.Errorf("loading the certificate of --metrics-cert-path: %w", err)
+	}
+	// HTTP/2 would have to be in NextProtos. A scrape has no use for it, an attacker has.
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
+	return serving.Start(ctx, flagName, config.Address, newGuard(config.Reviews, mux), tlsConfig)
+}
+
+type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// loadCertificate returns a function that reads the certificate from dir for each connection, since
+// it is renewed there, or if dir is "", one that makes a certificate at the first.
+func loadCertificate(dir string) (getCertificate, error) {
+	if dir == "" {
+		// Nobody can verify it, so that it is over after a year matters to nobody either.
+		selfSigned := sync.OnceValues(func() (*tls.Certificate, error) {
+			certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+			if err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(certificate, key)
+			return &pair, err
+		})
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return selfSigned() }, nil
+	}
+	read := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+		return &pair, err
+	}
+	_, err := read(nil)
+	return read, err
+}

@@ -1,0 +1,95 @@
+package metrics
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/client-go/util/cert"
+
+	"example.com/sample-controller/internal/freeport"
+)
+
+func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
+	address := freeport.Address(t)
+	err := Serve(t.Context(), Config{Address: address, Secure: true, Reviews: reviewers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
+	}}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("https://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
+		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
+	}
+}
+
+func TestRenewedCertificateIsServed(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := loadCertificate(dir); err == nil {
+		t.Error("got no error for a directory without a certificate")
+	}
+	writeCertificate(t, dir, "before")
+	get, err := loadCertificate(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := nameOn(t, get); got != "before" {
+		t.Errorf("got a certificate for %s", got)
+	}
+	writeCertificate(t, dir, "after")
+	if got := nameOn(t, get); got != "after" {
+		t.Errorf("got a certificate for %s after it was renewed", got)
+	}
+}
+
+func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
+	get, err := loadCertificate("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := get(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, _ := get(nil); second != first {
+		t.Error("got another certificate for the second connection")
+	}
+}
+
+func writeCertificate(t *testing.T, dir, host string) {
+	t.Helper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nameOn returns the host that the certificate is for.
+func nameOn(t *testing.T, get getCertificate) string {
+	t.Helper()
+	pair, err := get(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate.DNSNames[0]
+}

@@ -1,0 +1,34 @@
+package probes
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestEachProbeFollowsItsCheck(t *testing.T) {
+	healthy := func(*http.Request) error { return nil }
+	broken := func(*http.Request) error { return errors.New("not yet") }
+	for _, test := range []struct {
+		healthy, ready          Check
+		wantHealthz, wantReadyz int
+	}{
+		{healthy, broken, http.StatusOK, http.StatusServiceUnavailable},
+		{broken, healthy, http.StatusServiceUnavailable, http.StatusOK},
+	} {
+		handler := handler(test.healthy, test.ready)
+		for path, want := range map[string]int{
+			"/healthz": test.wantHealthz, "/readyz": test.wantReadyz,
+		} {
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+			if recorder.Code != want {
+				t.Errorf("%s: got %d, want %d", path, recorder.Code, want)
+			}
+			if got := recorder.Body.String(); want != http.StatusOK && got != "not yet\n" {
+				t.Errorf("%s: got %q, want what is wrong", path, got)
+			}
+		}
+	}
+}

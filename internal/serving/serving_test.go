@@ -1,0 +1,53 @@
+package serving
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"example.com/sample-controller/internal/freeport"
+)
+
+func TestPortInUseSaysWhatToDo(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address := listener.Addr().String()
+	err = Start(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
+	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestAddressZeroServesNothing(t *testing.T) {
+	if err := Start(t.Context(), "metrics-bind-address", "0", nil, nil); err != nil {
+		t.Errorf("got %v, want no error", err)
+	}
+}
+
+func TestItServesUntilTheContextIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address := freeport.Address(t)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "hello")
+		cancel()
+		<-r.Context().Done() // of the server, which closes its connections
+	})
+	if err := Start(ctx, "metrics-bind-address", address, handler, nil); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Get("http://" + address)
+	if err == nil {
+		response.Body.Close()
+		t.Errorf("got %s, want a connection that ends with the context", response.Status)
+	}
+	if ctx.Err() == nil {
+		t.Error("the handler was not reached")
+	}
+}
