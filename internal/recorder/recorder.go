@@ -1,10 +1,12 @@
 // Package recorder records Events as client-go's recorder does, but loses none: neither those of a
-// burst, nor the last ones before the process ends.
+// burst, nor the last ones before the process ends. client-go's drops what comes while 1,000 Events
+// wait, and it cannot be asked to write those that still wait.
 package recorder
 
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -13,25 +15,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	eventutil "k8s.io/client-go/tools/record/util"
+	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 )
 
-// Recorder is client-go's recorder with two things added: a queue that takes a burst, and Flush.
-// client-go's broadcaster drops what does not fit, and can only be shut down, which loses what is
-// on its way, and that is the last thing that happened.
+// writers is how many Events are written at a time. More would compete with the requests of the
+// controller's workers, and fewer would be far behind them.
+const writers = 4
+
+// Recorder writes Events, some at a time, while those who record them go on.
 type Recorder struct {
-	recorder    events.EventRecorder
-	broadcaster events.EventBroadcaster
-	queue       workqueue.TypedInterface[*eventsv1.Event]
-	pending     sync.WaitGroup
+	client     kubernetes.Interface
+	scheme     *runtime.Scheme
+	controller string
+	instance   string
+	queue      workqueue.TypedInterface[*eventsv1.Event]
+	pending    sync.WaitGroup
 }
 
 var _ events.EventRecorder = &Recorder{}
 
-// New returns a Recorder that writes Events through client, one after the other, in the name of a
-// controller. They can be about objects of the types that addToScheme adds: AddToScheme of a
-// clientset's scheme package.
+// New returns a Recorder that writes Events through client in the name of a controller. They can be
+// about objects of the types that addToScheme adds: AddToScheme of a clientset's scheme package.
 func New(
 	ctx context.Context, client kubernetes.Interface, controller string,
 	addToScheme ...func(*runtime.Scheme) error,
@@ -42,49 +49,83 @@ func New(
 			return nil, fmt.Errorf("building the scheme of the event recorder: %w", err)
 		}
 	}
-	// No sink: the watcher below writes. There is no series to count up, because a controller
-	// should record changes only.
-	broadcaster := events.NewBroadcaster(nil)
-	r := &Recorder{
-		recorder:    broadcaster.NewRecorder(scheme, controller),
-		broadcaster: broadcaster,
-		queue:       workqueue.NewTyped[*eventsv1.Event](),
-	}
-	// The broadcaster's own queue holds 1,000 Events and drops what comes then.
-	_, err := broadcaster.StartEventWatcher(func(object runtime.Object) {
-		r.queue.Add(object.(*eventsv1.Event))
-	})
+	hostname, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("starting the event recorder: %w", err)
+		return nil, fmt.Errorf("naming this process in Events: %w", err)
 	}
-	go r.write(context.WithoutCancel(ctx), client) // Flush decides when it ends
+	r := &Recorder{
+		client:     client,
+		scheme:     scheme,
+		controller: controller,
+		instance:   controller + "-" + hostname,
+		queue:      workqueue.NewTyped[*eventsv1.Event](),
+	}
+	for range writers {
+		go r.write(context.WithoutCancel(ctx)) // Flush decides when it ends
+	}
 	return r, nil
 }
 
-// write writes one Event after the other, until the queue is shut down: the work of the controller
-// comes first.
-func (r *Recorder) write(ctx context.Context, client kubernetes.Interface) {
+// Eventf records an Event about regarding, and does not wait until it is written. An Event that
+// cannot be recorded or written is logged: nothing depends on it. There is no series to count up,
+// because a controller should record changes only.
+func (r *Recorder) Eventf(
+	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
+) {
+	event, err := r.newEvent(regarding, related)
+	if err != nil {
+		klog.Background().Error(err, "Recording an event failed", "reason", reason)
+		return
+	}
+	event.Type, event.Reason, event.Action = eventType, reason, action
+	event.Note = fmt.Sprintf(note, args...)
+	r.pending.Add(1)
+	r.queue.Add(event)
+}
+
+// newEvent returns an Event that says about what it is, when and by whom, but not what happened.
+func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
+	now := metav1.NowMicro()
+	about, err := reference.GetReference(r.scheme, regarding)
+	if err != nil {
+		return nil, fmt.Errorf("referring to the object of an event: %w", err)
+	}
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      eventutil.GenerateEventName(about.Name, now.UnixNano()),
+			Namespace: about.Namespace,
+		},
+		EventTime:           now,
+		ReportingController: r.controller,
+		ReportingInstance:   r.instance,
+		Regarding:           *about,
+	}
+	if event.Namespace == "" { // about an object that is in none
+		event.Namespace = metav1.NamespaceDefault
+	}
+	if related == nil {
+		return event, nil
+	}
+	if event.Related, err = reference.GetReference(r.scheme, related); err != nil {
+		return nil, fmt.Errorf("referring to the related object of an event: %w", err)
+	}
+	return event, nil
+}
+
+// write writes one Event after the other, until the queue is shut down.
+func (r *Recorder) write(ctx context.Context) {
 	for {
 		event, shutdown := r.queue.Get()
 		if shutdown {
 			return
 		}
-		_, err := client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		_, err := r.client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Writing an event failed", "err", err, "note", event.Note)
 		}
 		r.queue.Done(event)
 		r.pending.Done()
 	}
-}
-
-// Eventf records an Event about regarding. It does not wait for it to be written; what the API
-// server refuses is logged.
-func (r *Recorder) Eventf(
-	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
-) {
-	r.pending.Add(1)
-	r.recorder.Eventf(regarding, related, eventType, reason, action, note, args...)
 }
 
 // Flush waits until the Events recorded so far are written, for timeout at most, and ends the
@@ -100,5 +141,4 @@ func (r *Recorder) Flush(timeout time.Duration) {
 	case <-time.After(timeout):
 	}
 	r.queue.ShutDown()
-	r.broadcaster.Shutdown()
 }

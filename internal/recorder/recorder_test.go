@@ -1,48 +1,62 @@
 package recorder
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/kubernetes/scheme"
-	clienttesting "k8s.io/client-go/testing"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 )
 
-// bubble gives test a Recorder, and a function that counts the Events of a reason that are written.
-// The API server takes half a second for one, in virtual time.
+// server is an API server that takes half a second for an Event, and counts those that it has.
+type server struct {
+	kubernetes.Interface
+	eventsclient.EventsV1Interface
+	eventsclient.EventInterface
+
+	mu      sync.Mutex
+	written map[string]int // by reason
+}
+
+func (s *server) EventsV1() eventsclient.EventsV1Interface { return s }
+
+func (s *server) Events(string) eventsclient.EventInterface { return s }
+
+func (s *server) Create(
+	_ context.Context, event *eventsv1.Event, _ metav1.CreateOptions,
+) (*eventsv1.Event, error) {
+	time.Sleep(500 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if event.Regarding.Kind == "Pod" && event.ReportingController == "test-controller" {
+		s.written[event.Reason]++
+	}
+	return event, nil
+}
+
+// bubble gives test a Recorder, and a function that counts the Events of a reason that are written,
+// in virtual time.
 func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kube := &kubefake.Clientset{}
-		var mu sync.Mutex
-		written := map[string]int{}
-		kube.AddReactor("create", "events", func(action clienttesting.Action) (
-			bool, runtime.Object, error,
-		) {
-			time.Sleep(500 * time.Millisecond)
-			event := action.(clienttesting.CreateAction).GetObject().(*eventsv1.Event)
-			mu.Lock()
-			defer mu.Unlock()
-			if event.Regarding.Kind == "Pod" && event.ReportingController == "test-controller" {
-				written[event.Reason]++
-			}
-			return true, event, nil
-		})
-		recorder, err := New(t.Context(), kube, "test-controller", scheme.AddToScheme)
+		s := &server{written: map[string]int{}}
+		recorder, err := New(t.Context(), s, "test-controller", corev1.AddToScheme)
 		if err != nil {
 			t.Fatal(err)
 		}
 		test(t, recorder, func(reason string) int {
-			mu.Lock()
-			defer mu.Unlock()
-			return written[reason]
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.written[reason]
 		})
 	})
 }
@@ -74,6 +88,74 @@ func TestNoEventOfABurstIsLost(t *testing.T) {
 			t.Errorf("events written: got %d, want 3000", got)
 		}
 	})
+}
+
+func TestFourEventsAreWrittenAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, recorder *Recorder, _ func(string) int) {
+		for range 8 {
+			recorder.Eventf(pod, nil, "Normal", "Burst", "Test", "one of many")
+		}
+		begin := time.Now()
+		recorder.Flush(time.Minute)
+
+		if got := time.Since(begin); got != time.Second {
+			t.Errorf("eight events took %v, want 1s", got)
+		}
+	})
+}
+
+func TestEventThatCannotBeRecordedDoesNotHoldUpFlush(t *testing.T) {
+	bubble(t, func(t *testing.T, recorder *Recorder, _ func(string) int) {
+		recorder.Eventf(&appsv1.Deployment{}, nil, "Normal", "Odd", "Test", "about an unknown type")
+		begin := time.Now()
+		recorder.Flush(time.Minute)
+
+		if got := time.Since(begin); got != 0 {
+			t.Errorf("flush took %v, want 0s", got)
+		}
+	})
+}
+
+func TestEventTellsWhatHappenedToWhom(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
+	for _, test := range []struct {
+		name               string
+		regarding, related runtime.Object
+		namespace, about   string
+	}{
+		{"about a Pod, and its node", pod, node, "default", "Pod web, Node worker"},
+		{"about a Pod of another namespace", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "other", Name: "web"}}, nil, "other", "Pod web"},
+		{"about a node, which is in no namespace", node, nil, "default", "Node worker"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			kube := kubefake.NewClientset()
+			recorder, err := New(t.Context(), kube, "test-controller", corev1.AddToScheme)
+			if err != nil {
+				t.Fatal(err)
+			}
+			recorder.Eventf(test.regarding, test.related, "Warning", "Failed", "Create", "it is %d", 7)
+			recorder.Flush(time.Minute)
+
+			list, err := kube.EventsV1().Events(test.namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("got %d events (%v), want 1", len(list.Items), err)
+			}
+			event := list.Items[0]
+			if event.Type != "Warning" || event.Reason != "Failed" || event.Action != "Create" ||
+				event.Note != "it is 7" || event.ReportingController != "test-controller" ||
+				event.ReportingInstance == "" || event.EventTime.IsZero() {
+				t.Errorf("got %+v", event)
+			}
+			about := event.Regarding.Kind + " " + event.Regarding.Name
+			if event.Related != nil {
+				about += ", " + event.Related.Kind + " " + event.Related.Name
+			}
+			if about != test.about {
+				t.Errorf("about %q, want %q", about, test.about)
+			}
+		})
+	}
 }
 
 func TestFlushDoesNotWaitForEver(t *testing.T) {
