@@ -57,6 +57,13 @@ func (w *lastWrites) seen(key cache.ObjectName) bool {
 	return true
 }
 
+// pending reports whether there was a write on behalf of key that no sync has seen yet.
+func (w *lastWrites) pending(key cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writes[key].resourceVersion != ""
+}
+
 // wrote reports whether there was a write on behalf of key.
 func (w *lastWrites) wrote(key cache.ObjectName) bool {
 	w.mu.Lock()
