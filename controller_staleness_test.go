@@ -6,10 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
+	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -145,6 +150,39 @@ func TestFooOfTheSameNameDoesNotInheritAStatus(t *testing.T) {
 			t.Errorf("Ready of the successor: got %q, want none yet", got)
 		}
 	})
+}
+
+func TestWriteIsLookedAtOnceMoreIfNoSyncHasSeenIt(t *testing.T) {
+	for name, test := range map[string]struct{ sync, queued int }{
+		"no sync":         {0, 1},
+		"one has seen it": {1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				foo := newFoo("example-foo", "web", nil)
+				store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+				store.Bookmark("10")
+				c := &Controller{
+					deploymentWrites: consistency.NewWrites(store),
+					queue: workqueue.NewTypedRateLimitingQueue(
+						workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
+				}
+				defer c.queue.ShutDown()
+				c.recordWrite(foo, &appsv1.Deployment{
+					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"},
+				})
+				for range test.sync {
+					c.deploymentWrites.Seen(cache.MetaObjectToName(foo))
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+
+				if got := c.queue.Len(); got != test.queued {
+					t.Errorf("keys in the queue: got %d, want %d", got, test.queued)
+				}
+			})
+		})
+	}
 }
 
 func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {

@@ -102,9 +102,11 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"TestRenamedFooMovesItsDeployment"},
 
 	{"a write without an event is forgotten", "writes.go",
-		"c.deploymentWrites.WroteAt(key, written.ResourceVersion)\n\tc.queue.AddAfter(key, staleRetryDelay)",
-		"c.deploymentWrites.WroteAt(key, written.ResourceVersion)",
+		"if c.deploymentWrites.Pending(key) {", "if false {",
 		"TestDeploymentThatNoWatchEverShowedComesBack"},
+	{"a write that a sync has seen is looked at again", "writes.go",
+		"if c.deploymentWrites.Pending(key) {", "if true {",
+		"TestWriteIsLookedAtOnceMoreIfNoSyncHasSeenIt"},
 	{"unseen foreign Deployments are taken over", "writes.go",
 		"if !metav1.IsControlledBy(observed, foo)", "if false", "TestForeignDeploymentIsNotTouched"},
 	{"a taken name is not tried again", "writes.go",

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -130,11 +131,15 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 }
 
 // recordWrite makes the next sync of foo wait until the informer shows that write, and makes sure
-// that there is a next sync.
+// that there is a next sync, also if no event ever tells of the write.
 func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
 	key := cache.MetaObjectToName(foo)
 	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
-	c.queue.AddAfter(key, staleRetryDelay)
+	time.AfterFunc(staleRetryDelay, func() {
+		if c.deploymentWrites.Pending(key) {
+			c.queue.Add(key)
+		}
+	})
 }
 
 // handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.

@@ -71,6 +71,14 @@ func (w *Writes) Seen(key cache.ObjectName) bool {
 	return true
 }
 
+// Pending reports whether there was a write on behalf of key that Seen has not found in the store yet.
+func (w *Writes) Pending(key cache.ObjectName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.pending[key]
+	return ok
+}
+
 // HasWritten reports whether there was a write on behalf of key since this process began.
 func (w *Writes) HasWritten(key cache.ObjectName) bool {
 	w.mu.Lock()
