@@ -2,10 +2,10 @@ package serving
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"testing"
+	"time"
 
 	"example.com/sample-controller/internal/freeport"
 )
@@ -34,10 +34,12 @@ func TestItServesUntilTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	address := freeport.Address(t)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "hello")
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
-		<-r.Context().Done() // of the server, which closes its connections
+		select {
+		case <-r.Context().Done(): // the server closes its connections
+		case <-time.After(10 * time.Second):
+		}
 	})
 	if err := Start(ctx, "metrics-bind-address", address, handler, nil); err != nil {
 		t.Fatal(err)
