@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -117,12 +121,51 @@ func (b *bench) createNamespace(ctx context.Context) error {
 	}
 }
 
+// prepare does what a mode needs. There is no way back.
+func (b *bench) prepare(mode string) error {
+	if mode == modeWorking {
+		return nil
+	}
+	if err := b.pause(); err != nil || mode == modePaused {
+		return err
+	}
+	return b.separate()
+}
+
 // pause stops the other controllers of the control plane, for good: they would have
 // missed all that was measured, and make up for it.
 func (b *bench) pause() error {
 	for _, component := range others {
 		if err := syscall.Kill(b.pids[component], syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("pausing %s: %w", component, err)
+		}
+	}
+	return nil
+}
+
+// The processors in mode apart.
+const (
+	serverCPU    = "0"
+	contenderCPU = "1"
+)
+
+// canSeparate reports whether this machine can do mode apart.
+func canSeparate() bool {
+	_, err := exec.LookPath("taskset") // of util-linux
+	return err == nil && runtime.NumCPU() > 1
+}
+
+// separate gives the API server with its etcd a processor, and this process, which is the
+// references, the one that a controller gets.
+func (b *bench) separate() error {
+	cpus := map[int]string{os.Getpid(): contenderCPU}
+	for _, component := range servers {
+		cpus[b.pids[component]] = serverCPU
+	}
+	for pid, cpu := range cpus {
+		output, err := exec.Command("taskset", "-a", "-c", "-p", cpu, strconv.Itoa(pid)).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("giving process %d a processor: %w\n%s", pid, err, output)
 		}
 	}
 	return nil

@@ -6,7 +6,8 @@ import "strconv"
 type contender struct {
 	id    string // in the results
 	title string // in tables and plots
-	// command runs a controller, from the root of the repository. A reference has none.
+	// command runs a controller, from the root of the repository. A reference has none. In place of
+	// metricsAddress, it gets an address to serve metrics on.
 	command []string
 	// writes is what a reference writes for each Foo, one after the other.
 	writes []write
@@ -20,6 +21,8 @@ type contender struct {
 
 // workers is how many workers all have, but for those with the defaults of their framework.
 const workers = 16
+
+const metricsAddress = "METRICS-ADDRESS"
 
 const (
 	plainCreates = "creates"
@@ -46,12 +49,12 @@ var contenders = []contender{
 	{
 		id: this, title: "this controller",
 		command: []string{".local/bin/sample-controller", "--workers", strconv.Itoa(workers),
-			"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+			"--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=0"},
 	},
 	{
 		id: "controller-runtime", title: "controller-runtime",
 		command: []string{".local/bin/foo-controller-runtime", "--workers", strconv.Itoa(workers),
-			"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+			"--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=0"},
 	},
 	{
 		id: "lasso", title: "Lasso",
@@ -60,7 +63,7 @@ var contenders = []contender{
 	{
 		id: "controller-runtime-defaults", title: "controller-runtime, its defaults", defaults: true,
 		command: []string{".local/bin/foo-controller-runtime", "--workers", "1",
-			"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+			"--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=0"},
 	},
 	{
 		id: "lasso-defaults", title: "Lasso, its defaults", defaults: true, maxFoos: 50,

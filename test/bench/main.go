@@ -1,8 +1,9 @@
 // Command bench measures this controller beside the same Foo on two frameworks, and beside plain
 // writes: see docs/performance.md. It starts a control plane of its own.
 //
-// Read it in this order: contenders.go, what is measured; run.go and phase.go, how; figures.go, what is
-// computed from the audit log; tables.go, targets.go, plots.go and page.go, what is shown.
+// Read it in this order: contenders.go, what is measured; run.go, start.go and phase.go, how;
+// figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go, what
+// is shown.
 package main
 
 import (
@@ -64,8 +65,13 @@ func parseFlags(args []string) (o options, err error) {
 	}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	foos := fs.String("foos", "1000", "how many Foos, as a list; references and defaults take the least")
-	modes := fs.String("modes", modeWorking+","+modePaused,
-		"with the other controllers of the control plane paused, or working")
+	possible := modes
+	if !canSeparate() {
+		possible = []string{modeWorking, modePaused}
+	}
+	chosen := fs.String("modes", strings.Join(possible, ","), "with the other controllers of the "+
+		"control plane working, or paused; and apart: paused, and the API server and the contender on "+
+		"a processor each, which needs taskset")
 	names := fs.String("contenders", strings.Join(ids, ","), "what to measure")
 	fs.IntVar(&o.repetitions, "repetitions", 3, "how often; medians are shown")
 	fs.DurationVar(&o.idleTime, "idle", 10*time.Second, "how long to see that nothing is done")
@@ -95,12 +101,16 @@ func parseFlags(args []string) (o options, err error) {
 		o.sizes = append(o.sizes, n)
 	}
 	slices.Sort(o.sizes)
-	o.modes, o.contenders = strings.Split(*modes, ","), strings.Split(*names, ",")
-	slices.Sort(o.modes)
-	slices.Reverse(o.modes) // what is paused is not woken up again
-	for _, mode := range o.modes {
-		if mode != modePaused && mode != modeWorking {
-			return o, fmt.Errorf("-modes has no %q", mode)
+	o.contenders = strings.Split(*names, ",")
+	for _, mode := range strings.Split(*chosen, ",") {
+		if !slices.Contains(possible, mode) {
+			return o, fmt.Errorf("-modes has no %q on this machine; there are %s", mode,
+				strings.Join(possible, ", "))
+		}
+	}
+	for _, mode := range possible {
+		if slices.Contains(strings.Split(*chosen, ","), mode) {
+			o.modes = append(o.modes, mode)
 		}
 	}
 	for _, name := range o.contenders {
@@ -170,10 +180,8 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	for i, run := range plan {
 		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s, %s, %d Foos\n", i+1, len(plan),
 			time.Since(begin).Seconds(), run.Mode, find(run.Contender).title, run.Foos)
-		if run.Mode == modePaused {
-			if err := b.pause(); err != nil {
-				return results, err
-			}
+		if err := b.prepare(run.Mode); err != nil {
+			return results, err
 		}
 		r, err := b.newRun(*find(run.Contender), run.Mode, run.Foos, run.Repetition)
 		if err != nil {
@@ -199,9 +207,11 @@ func (o options) plan() (plan []Result) {
 					slices.Reverse(order) // so that none always comes after the same
 				}
 				for _, c := range order {
-					again := c.isReference() && i > 0 || c.defaults && i+repetition > 0
-					tooMany := mode == modeWorking && foos > o.mostWorking
-					if !slices.Contains(o.contenders, c.id) || again || tooMany {
+					switch {
+					case !slices.Contains(o.contenders, c.id),
+						i > 0 && (c.isReference() || mode == modeApart),
+						c.defaults && (i+repetition > 0 || mode == modeApart),
+						mode == modeWorking && foos > o.mostWorking:
 						continue
 					}
 					n := foos

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	psprocess "github.com/shirou/gopsutil/v4/process"
@@ -120,7 +124,7 @@ func (r *run) sleep(ctx context.Context) error {
 // others are paused, neither can be.
 func (r *run) isDone(ctx context.Context) (bool, error) {
 	switch {
-	case r.mode == modePaused:
+	case r.mode != modeWorking:
 		return true, nil
 	case r.contender.isReference():
 		deployments, err := r.kubeClient.AppsV1().Deployments(namespace).List(
@@ -208,4 +212,32 @@ func (r *run) recordMemory(name string) error {
 	}
 	r.figures[name] = float64(memory.RSS)
 	return nil
+}
+
+// syncs returns how many keys the controller's workers have processed, or 0 if it has no metrics.
+func (r *run) syncs(ctx context.Context) (total float64, err error) {
+	if r.metrics == "" {
+		return 0, nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.metrics+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("reading the controller's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "workqueue_work_duration_seconds_count{") {
+			_, value, _ := strings.Cut(lines.Text(), "} ")
+			count, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the controller's metrics: %w", err)
+			}
+			total += count
+		}
+	}
+	return total, lines.Err()
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -13,11 +11,16 @@ import (
 	"example.com/sample-controller/test/internal/process"
 )
 
-// Modes: with the other controllers of the control plane paused, or at work.
+// Modes: with the other controllers of the control plane at work, or paused; and apart, which is
+// paused with the API server and etcd on one processor and the contender on another.
 const (
-	modePaused  = "paused"
 	modeWorking = "working"
+	modePaused  = "paused"
+	modeApart   = "apart"
 )
+
+// modes are in the order in which they are measured: what is paused is not woken up again.
+var modes = []string{modeWorking, modePaused, modeApart}
 
 // userPrefix begins the names of the users whose requests are measured.
 const userPrefix = "bench-"
@@ -32,6 +35,7 @@ type run struct {
 	seen      audit.Mark // how far the audit log was read
 
 	process       *process.Process        // if it is a controller
+	metrics       string                  // the address of its metrics, if it has any
 	made          chan *v1alpha1.Foo      // if it is a reference: the Foos to write for
 	referenceDone func()                  // waits for the reference
 	fail          context.CancelCauseFunc // ends the run
@@ -76,6 +80,9 @@ func (r *run) do(ctx context.Context) error {
 }
 
 func (r *run) phases(ctx context.Context) error {
+	if r.mode == modeApart {
+		return r.backlog(ctx)
+	}
 	if err := r.burst(ctx); err != nil {
 		return fmt.Errorf("burst: %w", err)
 	}
@@ -96,10 +103,7 @@ func (r *run) phases(ctx context.Context) error {
 	if r.mode == modeWorking || r.n > r.sizes[0] {
 		return nil // a backlog is for the comparison with the references, which do no more
 	}
-	if err := r.backlog(ctx); err != nil {
-		return fmt.Errorf("backlog: %w", err)
-	}
-	return r.stopAndClean(ctx)
+	return r.backlog(ctx)
 }
 
 // burst makes all Foos at once while the contender is at work.
@@ -114,11 +118,22 @@ func (r *run) burst(ctx context.Context) error {
 	if err := r.recordMemory("memory/at the start"); err != nil {
 		return err
 	}
+	before, err := r.syncs(ctx)
+	if err != nil {
+		return err
+	}
 	requests, err := r.phase(ctx, "burst", r.n, func() error {
 		return r.makeFoos(ctx, "burst", r.n, makers, 0)
 	})
 	if err != nil {
 		return err
+	}
+	after, err := r.syncs(ctx)
+	if err != nil {
+		return err
+	}
+	if r.metrics != "" {
+		r.figures["burst/syncs per Foo"] = (after - before) / float64(r.n)
 	}
 	r.recordRates("burst", requests, userPrefix+"load", "foos")
 	r.recordLatencies("burst", requests)
@@ -202,56 +217,15 @@ func (r *run) steady(ctx context.Context) error {
 func (r *run) backlog(ctx context.Context) error {
 	r.made = make(chan *v1alpha1.Foo, r.n)
 	if err := r.makeFoos(ctx, "backlog", r.n, makers, 0); err != nil {
-		return err
+		return fmt.Errorf("backlog: %w", err)
 	}
 	requests, err := r.phase(ctx, "backlog", r.n, func() error { return r.start(ctx) })
 	if err != nil {
-		return err
+		return fmt.Errorf("backlog: %w", err)
 	}
 	r.recordRates("backlog", requests, r.user, "deployments")
 	r.curve = curveOf(requests, r.user)
-	return nil
-}
-
-// start starts the contender.
-func (r *run) start(ctx context.Context) error {
-	if r.contender.isReference() {
-		config, err := r.configFor(r.user)
-		if err != nil {
-			return err
-		}
-		w, err := newWriter(config, r.templates)
-		if err != nil {
-			return err
-		}
-		if r.made == nil {
-			r.made = make(chan *v1alpha1.Foo, r.n)
-		}
-		r.referenceDone, err = startReference(ctx, w, r.contender, r.made, r.fail)
-		return err
-	}
-	kubeconfig, err := r.kubeconfigFor(r.user)
-	if err != nil {
-		return err
-	}
-	command := exec.Command(filepath.Join(root, r.contender.command[0]), r.contender.command[1:]...)
-	r.process, err = process.Start(command, kubeconfig)
-	return err
-}
-
-// stop stops the contender.
-func (r *run) stop() error {
-	if r.contender.isReference() {
-		close(r.made)
-		r.referenceDone()
-		r.made = nil
-		return nil
-	}
-	if err := r.process.Stop(); err != nil {
-		return err
-	}
-	r.process = nil
-	return nil
+	return r.stopAndClean(ctx)
 }
 
 func (r *run) stopAndClean(ctx context.Context) error {
