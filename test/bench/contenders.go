@@ -25,9 +25,10 @@ const workers = 16
 const metricsAddress = "METRICS-ADDRESS"
 
 const (
-	plainCreates = "creates"
-	sameWrites   = "writes"
-	this         = "this"
+	plainCreates   = "creates"
+	watchedCreates = "watched"
+	sameWrites     = "writes"
+	this           = "this"
 )
 
 // frameworks are the contenders that this controller is compared with.
@@ -39,7 +40,7 @@ var contenders = []contender{
 		writes: []write{createDeployment},
 	},
 	{
-		id: "watched", title: "plain Creates, watched",
+		id: watchedCreates, title: "plain Creates, watched",
 		writes: []write{createDeployment}, watched: true,
 	},
 	{

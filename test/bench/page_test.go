@@ -67,3 +67,25 @@ func TestUnknownTableIsAnError(t *testing.T) {
 		t.Error("a table that does not exist is no error")
 	}
 }
+
+func TestTargetsAreComparedWithTheBetterFramework(t *testing.T) {
+	run := func(contender string, foos int, value float64) Result {
+		return Result{Contender: contender, Mode: modePaused, Foos: foos,
+			Figures: map[string]float64{"burst/Foos per second": value, "memory/KiB per Foo": 1 / value}}
+	}
+	results := &Results{Runs: []Result{
+		run(this, 10, 90), run("lasso", 10, 50), run("controller-runtime", 10, 100),
+		run(this, 20, 120), run("lasso", 20, 60), run("controller-runtime", 20, 24),
+	}}
+	got := targets(results, results)
+	for _, want := range []string{
+		"burst: ≥ both frameworks' | 0.90 × | **missed** |",
+		"memory for each of 20 Foos: ≤ 0.6 × both frameworks' | 0.50 × | met |",
+		"memory for each of 20 Foos: ≤ 1.1 × that with 10 | 0.75 × | met |",
+		"backlog: ≥ both frameworks' |  | not measured |",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}

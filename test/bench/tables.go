@@ -84,6 +84,7 @@ func cost(mode string) []column {
 		{title: "requests per Foo", mode: mode, figure: "burst/requests per Foo", format: "%.2f"},
 		{title: "memory per Foo", mode: mode, figure: "memory/KiB per Foo",
 			format: "%.1f KiB", relative: this},
+		{title: "syncs per Foo", mode: mode, figure: "burst/syncs per Foo", format: "%.2f"},
 		{title: "requests while idle", mode: mode, figure: "idle/requests", format: "%.0f"},
 	}
 }
@@ -95,7 +96,7 @@ func rates(phase, mode string) []column {
 		{title: "writes per second meanwhile", mode: mode,
 			figure: phase + "/writes per second until then", format: "%.0f", relative: plainCreates},
 	}
-	if mode == modePaused { // at work, what is written last waits for the others
+	if mode != modeWorking { // at work, what is written last waits for the others
 		columns = append(columns, column{title: "Foos per second, all written", mode: mode,
 			figure: phase + "/Foos per second", format: "%.0f", relative: sameWrites})
 	}
@@ -206,7 +207,7 @@ func (r *Results) report() string {
 	t := &strings.Builder{}
 	fmt.Fprintln(t, r.machine())
 	for _, name := range []string{
-		"cost-paused", "cost-working", "burst-paused", "burst-working", "backlog",
+		"cost-paused", "cost-working", "burst-paused", "burst-working", "backlog", "backlog-apart",
 		"latency-paused", "latency-working", "requests", "restart",
 	} {
 		fmt.Fprintf(t, "%s\n\n%s\n", name, tables[name](r))
@@ -225,6 +226,7 @@ var tables = map[string]func(*Results) string{
 	"burst-paused":    func(r *Results) string { return r.table(true, rates("burst", modePaused)) },
 	"burst-working":   func(r *Results) string { return r.table(true, rates("burst", modeWorking)) },
 	"backlog":         func(r *Results) string { return r.table(true, rates("backlog", modePaused)) },
+	"backlog-apart":   func(r *Results) string { return r.table(true, rates("backlog", modeApart)) },
 	"latency-paused":  func(r *Results) string { return r.table(true, latencies("steady", modePaused)) },
 	"latency-working": func(r *Results) string { return r.table(true, latencies("steady", modeWorking)) },
 	"latency-burst":   func(r *Results) string { return r.table(true, latencies("burst", modeWorking)) },
