@@ -191,6 +191,8 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"accessor.SetManagedFields(nil)", "_ = accessor", "TestCacheHasNoManagedFields"},
 	{"clients have client-go's limit", "internal/clientconfig/clientconfig.go", "config.QPS = -1", "",
 		"TestFlagComesBeforeTheVariable"},
+	{"nobody says which cluster it is", "internal/clientconfig/clientconfig.go",
+		`"Connecting", "server", config.Host`, `"Connecting"`, "TestLoadSaysWhichServerItIs"},
 	{"no cluster is a riddle", "internal/clientconfig/clientconfig.go",
 		"if clientcmd.IsEmptyConfig(err) {", "if false {", "TestNoClusterConfiguredSaysWhatToDo"},
 	{"a missing CRD is an error like others", "clients.go", "case apierrors.IsNotFound(err):",
