@@ -11,7 +11,7 @@ import (
 // exported matches the names of this package that others use.
 var exported = regexp.MustCompile(`\b(ControllerName|FooKind|FooUIDLabel|ManagedByLabel|` +
 	`Reason[A-Z]\w+|NewDeployment|SetOwnedFields|DesiredStatus|ReadyCondition|NotReady|RolledOut|` +
-	`DesiredReplicas)\b`)
+	`DesiredReplicas|NameTaken|TerminatingStatus)\b`)
 
 func TestFooMeansTheSameEverywhere(t *testing.T) {
 	want, err := os.ReadFile("../../../deployment.go")
