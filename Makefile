@@ -100,8 +100,7 @@ examples: ## hold the same Foo on other frameworks against the suite
 .PHONY: bench bench-long
 bench: build ## measure it beside the same Foo on two frameworks, in 40 minutes: docs/performance.md
 	@hack/cluster build
-	go -C examples/ build -o ../.local/bin/foo-controller-runtime ./controller-runtime
-	go -C examples/ build -o ../.local/bin/foo-lasso ./lasso
+	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
 	go -C test/bench run . -draw
 bench-long: BENCH = -foos 1000,5000,20000 -repetitions 1 -idle 5s -steady-foos 50 -o results/long.json \

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,6 +157,33 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 		}
 	}
 	return notReady(reasonProgressing, message)
+}
+
+// nameTaken returns the Ready condition of a Foo that names deployment, which is not its own.
+func nameTaken(deployment *appsv1.Deployment) metav1.Condition {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	return notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, not to "+
+		"this Foo: delete it or choose another spec.deploymentName", deployment.Name, holder))
+}
+
+// terminatingStatus returns the status of a Foo that is being deleted, given the Deployment that it
+// names, nil where there is none. Nothing is made or repaired for it: Ready must not say otherwise.
+func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha1.FooStatus {
+	if deployment == nil || !metav1.IsControlledBy(deployment, foo) {
+		return desiredStatus(foo, nil, notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no "+
+			"Deployment %q and gets none, because it is being deleted", foo.Spec.DeploymentName)))
+	}
+	ready := readyCondition(deployment)
+	desired := deployment.DeepCopy()
+	setOwnedFields(desired, foo)
+	if deployment.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(deployment, desired) {
+		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
+			"for and stays so, because the Foo is being deleted", deployment.Name))
+	}
+	return desiredStatus(foo, deployment, ready)
 }
 
 // notReady returns a Ready condition that is False. The message may be anybody's, that of an

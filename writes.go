@@ -168,13 +168,7 @@ func (c *Controller) handleWriteError(
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
-	holder := "no controller"
-	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
-	}
-	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
-		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
-	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
 }
 
 // syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
@@ -185,19 +179,8 @@ func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err != nil || !metav1.IsControlledBy(observed, foo) {
-		ready := notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no Deployment %q and gets "+
-			"none, because it is being deleted", foo.Spec.DeploymentName))
-		return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
-	}
-	ready := readyCondition(observed)
-	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
-	if observed.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(observed, desired) {
-		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
-			"for and stays so, because the Foo is being deleted", observed.Name))
-	}
-	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, ready))
+	// If there is none, observed is nil.
+	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it is to change, and an event if it tells of a failure

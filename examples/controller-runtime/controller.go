@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,22 +19,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, in events, as field
-	// manager, as value of the managed-by label and as name of the Lease.
-	controllerName = "sample-controller"
+	controllerName = meaning.ControllerName
 
 	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, ... 30s, 30s.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// slowRetry is for what cannot be mended here and may not be seen either: a Deployment that
-	// has the name but not the label that the Cache selects by.
-	slowRetry = 15 * time.Second
-	// writeCheck is when a Foo is looked at again after a write, should no event bring it back.
-	writeCheck = time.Second
+	// blockedRetryDelay is for what cannot be mended here and may not be seen either: a Deployment
+	// that has the name but not the label that the Cache selects by.
+	blockedRetryDelay = 15 * time.Second
+	// writeRetryDelay is when a Foo is looked at again after a write, should no event bring it back.
+	// One that does takes the place of this in the queue, which has a key once.
+	writeRetryDelay = time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 	// maxStaleness is how long a read waits for the Cache to show a write. A worker is blocked
@@ -45,10 +44,6 @@ const (
 	controllerUIDIndex  = "controllerUID"
 	deploymentNameIndex = "deploymentName"
 )
-
-var fooKind = schema.GroupVersionKind{
-	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-}
 
 // Reconciler makes the Deployments of all Foos match their specs, and reports in their statuses.
 type Reconciler struct {
@@ -122,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// Somebody else wrote in between. That is normal, and the event of their write brings the
 		// Foo back. The Controller would log and count it as an error; there is no quiet backoff.
 		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
-		return ctrl.Result{RequeueAfter: writeCheck}, nil
+		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}
 	return result, err
 }
@@ -173,16 +168,16 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 	}
 	if observed.DeletionTimestamp == nil {
 		desired := observed.DeepCopy()
-		setOwnedFields(desired, foo)
+		meaning.SetOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
 			return r.updateDeployment(ctx, foo, desired)
 		}
-		if rolledOut(observed) {
+		if meaning.RolledOut(observed) {
 			if err := r.deleteOtherDeployments(ctx, foo); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
 	}
-	status := desiredStatus(foo, observed, readyCondition(observed))
+	status := meaning.DesiredStatus(foo, observed, meaning.ReadyCondition(observed))
 	return ctrl.Result{}, r.updateStatus(ctx, foo, status)
 }

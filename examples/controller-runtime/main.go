@@ -2,8 +2,8 @@
 // repository's root does, with the machinery of sigs.k8s.io/controller-runtime.
 //
 // Read it in this order: main.go, the Manager; controller.go, an event's way to a sync, and the
-// sync; writes.go, what a sync writes; webhook.go, the admission webhooks. deployment.go is the
-// root's: a Foo means the same.
+// sync; writes.go, what a sync writes; webhook.go, the admission webhooks. What a Foo means is in
+// examples/internal/meaning, the same in all implementations.
 package main
 
 import (
@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -37,7 +38,6 @@ const (
 	// shutdownTimeout is how long the Manager waits for what has begun: the last syncs, mostly.
 	shutdownTimeout = syncTimeout + 2*time.Second
 
-	clusterHint = "start a local cluster with 'make cluster', or set --kubeconfig or KUBECONFIG"
 	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
 )
 
@@ -101,7 +101,7 @@ func run(ctx context.Context, args []string) error {
 	ctrl.SetLogger(klog.Background())
 	config, err := o.loadConfig()
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+		return err
 	}
 	caBundle, err := o.completeManagerOptions()
 	if err != nil {
@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	mgr, err := ctrl.NewManager(config, o.manager) // asks the API server which resources it has
 	if err != nil {
-		return fmt.Errorf("creating the Manager: %w; %s", err, clusterHint)
+		return fmt.Errorf("creating the Manager: %w; %s", err, clientconfig.Hint)
 	}
 	if err := preflight(ctx, mgr, o.namespace); err != nil {
 		return err
@@ -123,16 +123,12 @@ func run(ctx context.Context, args []string) error {
 // loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
 // the Lease's namespace in a Pod only, so it is taken from the kubeconfig's context here.
 func (o *options) loadConfig() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		rules, &clientcmd.ConfigOverrides{})
-	config, err := loader.ClientConfig()
+	config, err := clientconfig.Load(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = float32(o.qps)
-	o.manager.LeaderElectionNamespace, _, err = loader.Namespace()
+	o.manager.LeaderElectionNamespace, err = clientconfig.Namespace(o.kubeconfig)
 	return config, err
 }
 
@@ -147,7 +143,7 @@ func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	}
 	// The memory grows with the Foos, not with the cluster.
 	m.Cache = cache.Options{
-		ByObject:         map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: ours()}},
+		ByObject:         map[client.Object]cache.ByObject{&appsv1.Deployment{}: {Label: managed()}},
 		DefaultTransform: cache.TransformStripManagedFields(),
 	}
 	if o.namespace != "" {
@@ -168,9 +164,9 @@ func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	return caBundle, err
 }
 
-// ours selects the Deployments that this controller made.
-func ours() labels.Selector {
-	return labels.SelectorFromSet(labels.Set{managedByLabel: controllerName})
+// managed selects the Deployments that this controller made.
+func managed() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{meaning.ManagedByLabel: controllerName})
 }
 
 // preflight finds out whether the API server serves Foos and lets this program list what it needs.
@@ -182,7 +178,7 @@ func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	one := client.ListOptions{Namespace: namespace, Limit: 1}
 	err := mgr.GetAPIReader().List(ctx, &v1alpha1.FooList{}, &one)
 	if err == nil {
-		one.LabelSelector = ours()
+		one.LabelSelector = managed()
 		err = mgr.GetAPIReader().List(ctx, &appsv1.DeploymentList{}, &one)
 	}
 	switch {
@@ -193,7 +189,7 @@ func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; grant it, or work in one --namespace", err)
 	default:
-		return fmt.Errorf("the API server does not answer: %w; %s", err, clusterHint)
+		return fmt.Errorf("the API server does not answer: %w; %s", err, clientconfig.Hint)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -60,7 +61,7 @@ func (w *fooWebhook) ValidateCreate(
 	}
 	for _, other := range others.Items {
 		if other.Name != foo.Name && other.DeletionTimestamp == nil {
-			return nil, apierrors.NewInvalid(fooKind.GroupKind(), foo.Name, field.ErrorList{
+			return nil, apierrors.NewInvalid(meaning.FooKind.GroupKind(), foo.Name, field.ErrorList{
 				field.Invalid(field.NewPath("spec", "deploymentName"), foo.Spec.DeploymentName,
 					fmt.Sprintf("is the Deployment of Foo %q", other.Name)),
 			})

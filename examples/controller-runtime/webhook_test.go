@@ -16,10 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -47,8 +48,7 @@ func eventually(t *testing.T, what string, check func() error) {
 // namespace.
 func newTestClient(t *testing.T) (c client.Client, namespace string) {
 	t.Helper()
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	config, err := clientcmd.BuildConfigFromKubeconfigGetter("", rules.Load)
+	config, err := clientconfig.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func start(t *testing.T, namespace string) (stop func()) {
 // newFoo returns a Foo, without a deploymentName if it is empty.
 func newFoo(namespace, name, deploymentName string) client.Object {
 	foo := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-	foo.SetGroupVersionKind(fooKind)
+	foo.SetGroupVersionKind(meaning.FooKind)
 	foo.SetNamespace(namespace)
 	foo.SetName(name)
 	if deploymentName != "" {

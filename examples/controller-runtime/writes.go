@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -28,10 +29,10 @@ const (
 func (r *Reconciler) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (ctrl.Result, error) {
-	if gone, err := r.isGone(ctx, foo); gone || err != nil {
+	if gone, err := r.isDeleted(ctx, foo); gone || err != nil {
 		return ctrl.Result{}, err // the event of the Foo's deletion is on the way
 	}
-	deployment := newDeployment(foo)
+	deployment := meaning.NewDeployment(foo)
 	err := r.Create(ctx, deployment) // which fills in what the API server made of it
 	if apierrors.IsAlreadyExists(err) {
 		return r.resolveAlreadyExists(ctx, foo)
@@ -41,13 +42,13 @@ func (r *Reconciler) createDeployment(
 	}
 	r.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
 		"Created Deployment %q", deployment.Name)
-	return ctrl.Result{RequeueAfter: writeCheck}, nil
+	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
-// isGone asks the API server, for a Foo that had a Deployment before, whether the Foo is still
+// isDeleted asks the API server, for a Foo that had a Deployment before, whether the Foo is still
 // there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
 // Deployments may tell so before that of Foos.
-func (r *Reconciler) isGone(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+func (r *Reconciler) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	if foo.Status.ObservedGeneration == 0 {
 		return false, nil // its first one; the request is spared
 	}
@@ -73,12 +74,12 @@ func (r *Reconciler) resolveAlreadyExists(
 		return ctrl.Result{}, fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		return ctrl.Result{RequeueAfter: slowRetry}, r.reportNameTaken(ctx, foo, observed)
+		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.reportNameTaken(ctx, foo, observed)
 	}
 	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
+	meaning.SetOwnedFields(desired, foo)
 	if equality.Semantic.DeepEqual(observed, desired) {
-		return ctrl.Result{RequeueAfter: writeCheck}, nil
+		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}
 	return r.updateDeployment(ctx, foo, desired)
 }
@@ -93,7 +94,7 @@ func (r *Reconciler) updateDeployment(
 	}
 	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
 		"Updated Deployment %q", desired.Name)
-	return ctrl.Result{RequeueAfter: writeCheck}, nil
+	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -134,12 +135,13 @@ func (r *Reconciler) handleWriteError(
 ) (ctrl.Result, error) {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
-		return ctrl.Result{RequeueAfter: writeCheck}, nil // deleted in between
+		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil // deleted in between
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		status := desiredStatus(foo, deployment, notReady(reasonRejected, err.Error()))
-		return ctrl.Result{RequeueAfter: slowRetry}, r.updateStatus(ctx, foo, status)
+		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
+		status := meaning.DesiredStatus(foo, deployment, ready)
+		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.updateStatus(ctx, foo, status)
 	default:
 		return ctrl.Result{}, err
 	}
@@ -149,13 +151,7 @@ func (r *Reconciler) handleWriteError(
 func (r *Reconciler) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
-	holder := "no controller"
-	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
-	}
-	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
-		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
-	return r.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+	return r.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
 // syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
@@ -168,19 +164,8 @@ func (r *Reconciler) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading Deployment: %w", err)
 	}
-	if err != nil || !metav1.IsControlledBy(observed, foo) {
-		ready := notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no Deployment %q and gets "+
-			"none, because it is being deleted", foo.Spec.DeploymentName))
-		return r.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
-	}
-	ready := readyCondition(observed)
-	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
-	if observed.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(observed, desired) {
-		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
-			"for and stays so, because the Foo is being deleted", observed.Name))
-	}
-	return r.updateStatus(ctx, foo, desiredStatus(foo, observed, ready))
+	// If there is none, observed is empty: not that of foo.
+	return r.updateStatus(ctx, foo, meaning.TerminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
@@ -203,7 +188,7 @@ func (r *Reconciler) updateStatus(
 	}
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
-	failed := ready.Reason == reasonNameTaken || ready.Reason == reasonRejected
+	failed := ready.Reason == meaning.ReasonNameTaken || ready.Reason == meaning.ReasonRejected
 	if failed && (before == nil || before.Reason != ready.Reason || before.Message != ready.Message) {
 		r.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
 			"%s", ready.Message)

@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,15 +17,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
-	controllerName = "sample-controller"
-	// slowRetry is for what cannot be mended here and may not be seen either.
-	slowRetry = 15 * time.Second
-	// writeCheck is when a written key is looked at again, should the event of the write not come.
-	writeCheck = time.Second
+	controllerName = meaning.ControllerName
+	// blockedRetryDelay is for what cannot be mended here and may not be seen either.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is for a cache that does not show the last write yet. Should the event of that
+	// never come, the key is looked at again.
+	staleRetryDelay = time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 
@@ -35,9 +38,6 @@ const (
 )
 
 var (
-	fooKind = schema.GroupVersionKind{
-		Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-	}
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
 	// errGone ends a sync that has met what is gone or going. Lasso neither logs nor retries an
@@ -57,7 +57,7 @@ type Controller struct {
 	deploymentsByUID cache.Indexer
 	recorder         events.EventRecorder
 
-	fooWrites, deploymentWrites lastWrites
+	fooWrites, deploymentWrites *consistency.Writes
 
 	running sync.RWMutex // held by syncs for reading, and by stop
 	stopped bool
@@ -69,7 +69,7 @@ type Controller struct {
 func NewController(
 	factory controller.SharedControllerFactory, recorder events.EventRecorder, fail func(error),
 ) (*Controller, error) {
-	foos, err := newCache(factory, fooKind, fail,
+	foos, err := newCache(factory, meaning.FooKind, fail,
 		cache.Indexers{deploymentNameIndex: deploymentName})
 	if err != nil {
 		return nil, err
@@ -84,8 +84,10 @@ func NewController(
 		foosByDeployment: foos.GetIndexer(),
 		deploymentsByUID: deployments.GetIndexer(),
 		deploymentLister: appslisters.NewDeploymentLister(deployments.GetIndexer()),
+		fooWrites:        consistency.NewWrites(foos.GetStore()),
+		deploymentWrites: consistency.NewWrites(deployments.GetStore()),
 	}
-	if c.foos, err = factory.ForKind(fooKind); err != nil {
+	if c.foos, err = factory.ForKind(meaning.FooKind); err != nil {
 		return nil, err
 	}
 	c.deployments, err = factory.ForKind(deploymentKind)
@@ -103,7 +105,7 @@ func newCache(
 	if err != nil {
 		return nil, err
 	}
-	if err := informer.SetTransform(stripManagedFields); err != nil {
+	if err := informer.SetTransform(informers.StripManagedFields); err != nil {
 		return nil, err
 	}
 	err = informer.SetWatchErrorHandlerWithContext(
@@ -117,14 +119,6 @@ func newCache(
 		return nil, err
 	}
 	return informer, informer.AddIndexers(indexers)
-}
-
-// stripManagedFields takes off what is often the larger part of an object, and read by nobody here.
-func stripManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // deploymentName indexes a Foo by the key of the Deployment that it names.
@@ -185,42 +179,45 @@ func (c *Controller) onDeployment(key string, object runtime.Object) (runtime.Ob
 // isFoo reports whether owner refers to a Foo, of whatever version.
 func isFoo(owner *metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == fooKind.Group && owner.Kind == fooKind.Kind
+	return err == nil && gv.Group == meaning.FooKind.Group && owner.Kind == meaning.FooKind.Kind
 }
 
-// keyOf returns the key of foo on Lasso's queue.
-func keyOf(foo *v1alpha1.Foo) string { return cache.MetaObjectToName(foo).String() }
-
-// onFoo syncs a Foo unless it is gone or Run is over. A handler gets no context, so that of the
-// sync begins here; ctx of Run is not for it: what has begun is finished.
+// onFoo syncs a Foo unless Run is over. A handler gets no context, so that of the sync begins here;
+// ctx of Run is not for it: what has begun is finished.
 func (c *Controller) onFoo(key string, object runtime.Object) (runtime.Object, error) {
 	c.running.RLock()
 	defer c.running.RUnlock()
 	if c.stopped {
 		return object, errStopped
 	}
-	foo, ok := object.(*v1alpha1.Foo)
-	if !ok {
-		c.fooWrites.forget(key)
-		c.deploymentWrites.forget(key)
-		return object, nil // its Deployments go with it: the garbage collector deletes them
+	name, err := cache.ParseObjectName(key)
+	if err != nil {
+		return object, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
 	defer cancel()
-	return object, c.syncHandler(ctx, foo)
+	return object, c.syncHandler(ctx, name)
 }
 
-// syncHandler takes one step from what the caches show towards what foo asks for, as the
-// repository's does. An error is logged and retried by Lasso; for a retry at another time, and
-// none in the log, the key is enqueued here.
-func (c *Controller) syncHandler(ctx context.Context, foo *v1alpha1.Foo) error {
-	key := keyOf(foo)
-	// foo was read before this call, so how far its cache is by now says nothing about it.
-	if !c.fooWrites.seen(key, foo.ResourceVersion) ||
-		!c.deploymentWrites.seen(key, c.deploymentsByUID.LastStoreSyncResourceVersion()) {
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, writeCheck)
+// syncHandler takes one step from what the caches show towards what the Foo of that key asks for,
+// as the repository's does. An error is logged and retried by Lasso; for a retry at another time,
+// and none in the log, the key is enqueued here.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
+		c.foos.EnqueueAfter(key.Namespace, key.Name, staleRetryDelay)
 		return nil
 	}
+	// The object that Lasso gives to a handler was read before that check, and may be older.
+	object, exists, err := c.foosByDeployment.GetByKey(key.String())
+	if err != nil {
+		return err
+	}
+	if !exists {
+		c.fooWrites.Clear(key)
+		c.deploymentWrites.Clear(key)
+		return nil // its Deployments go with it: the garbage collector deletes them
+	}
+	foo := object.(*v1alpha1.Foo)
 	if foo.DeletionTimestamp != nil {
 		return c.syncStatusOnly(ctx, foo)
 	}
@@ -236,15 +233,16 @@ func (c *Controller) syncHandler(ctx context.Context, foo *v1alpha1.Foo) error {
 	}
 	if observed.DeletionTimestamp == nil {
 		desired := observed.DeepCopy()
-		setOwnedFields(desired, foo)
+		meaning.SetOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
 			return c.updateDeployment(ctx, foo, desired)
 		}
-		if rolledOut(observed) {
+		if meaning.RolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
 				return err
 			}
 		}
 	}
-	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+	status := meaning.DesiredStatus(foo, observed, meaning.ReadyCondition(observed))
+	return c.updateStatus(ctx, foo, status)
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -42,7 +44,10 @@ func newTestController(t *testing.T, foos ...string) (*Controller, *queue) {
 			t.Fatal(err)
 		}
 	}
-	return &Controller{foos: q, foosByDeployment: indexer}, q
+	return &Controller{
+		foos: q, foosByDeployment: indexer,
+		fooWrites: consistency.NewWrites(indexer), deploymentWrites: consistency.NewWrites(indexer),
+	}, q
 }
 
 func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
@@ -50,7 +55,7 @@ func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
 	owner := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
 	owner.Spec.DeploymentName = "web"
 
-	if _, err := c.onDeployment("default/web", newDeployment(owner)); err != nil {
+	if _, err := c.onDeployment("default/web", meaning.NewDeployment(owner)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -114,24 +119,19 @@ func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {
 	}
 }
 
-func TestReadThatDoesNotShowTheLastWriteWaitsAMinuteAtMost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var writes lastWrites
-		if !writes.seen("default/web", "1") {
-			t.Error("waits although nothing was written")
-		}
-		writes.record("default/web", "10")
-		if writes.seen("default/web", "9") {
-			t.Error("does not wait at 9 for what was written at 10")
-		}
-		if !writes.seen("default/web", "10") || !writes.seen("default/web", "11") {
-			t.Error("waits at 10 or 11 for what was written at 10")
-		}
-		time.Sleep(maxStaleness + time.Second)
-		if !writes.seen("default/web", "9") {
-			t.Errorf("waits for longer than %v", maxStaleness)
-		}
-	})
+func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
+	c, _ := newTestController(t)
+	older := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deleted"}}
+	key := cache.MetaObjectToName(older)
+	c.deploymentWrites.WroteAt(key, "0")
+
+	if _, err := c.onFoo(key.String(), older); err != nil {
+		t.Fatal(err)
+	}
+
+	if c.deploymentWrites.HasWritten(key) {
+		t.Error("the writes of a Foo that is gone are still known")
+	}
 }
 
 // The tests below pin what of Lasso this program allows for.

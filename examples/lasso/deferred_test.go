@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foos, err := factory.ForKind(fooKind)
+	foos, err := factory.ForKind(meaning.FooKind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,9 @@
-// Command lasso keeps a Deployment running for every Foo, on Rancher's Lasso. What a Foo means,
-// deployment.go, is the same as in the repository's controller; the machinery is Lasso's.
+// Command lasso keeps a Deployment running for every Foo, on Rancher's Lasso. What a Foo means is
+// in examples/internal/meaning, the same in all implementations; the machinery is Lasso's, and what
+// Lasso does not have, the repository's.
 //
 // Read it in this order: main.go, the process; controller.go, the handlers; writes.go, what a sync
-// writes; consistency.go, what of a write a sync must have seen.
+// writes.
 package main
 
 import (
@@ -23,23 +24,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
-	clusterHint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
-		"or set KUBECONFIG"
+	// flushTimeout bounds how long a shutdown waits for Events to be written.
+	flushTimeout = time.Second
+
 	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
 )
 
@@ -73,28 +75,37 @@ func main() {
 }
 
 // run builds the parts, connects them, and works until signaled is done. The order at the end: no
-// new sync begins, those under way finish, the Lease is released.
+// new sync begins, those under way finish, their Events are written, the Lease is released.
 func run(signaled context.Context) error {
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
-	config, err := loader.ClientConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+		return err
 	}
-	namespace, _, err := loader.Namespace()
+	namespace, err := clientconfig.Namespace("")
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
+		return err
 	}
-	config.QPS = float32(*qps) // without a limit here, API Priority and Fairness limits
+	config.QPS = float32(*qps)
 	rest.AddUserAgent(config, controllerName)
 	kubeClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating the client for Leases and Events: %w", err)
 	}
-
+	elector, err := leader.NewElector(leader.Config{
+		Client: kubeClient.CoordinationV1(), Namespace: namespace, Name: controllerName,
+		LeaseDuration: *leaseDuration, RenewDeadline: *renewDeadline, RetryPeriod: *retryPeriod,
+	})
+	if err != nil {
+		return err
+	}
 	ctx, fail := context.WithCancelCause(signaled)
 	defer fail(nil)
-	c, err := connect(config, kubeClient, fail)
+	recorder, err := recorder.New(ctx, kubeClient, controllerName,
+		kubescheme.AddToScheme, v1alpha1.Install)
+	if err != nil {
+		return err
+	}
+	c, err := connect(config, recorder, fail)
 	if err != nil {
 		return err
 	}
@@ -109,24 +120,23 @@ func run(signaled context.Context) error {
 		if err := c.Run(ctx, *workers); err != nil {
 			fail(err)
 		}
+		recorder.Flush(flushTimeout)
 	}
-	if *leaderElect {
-		if err = lead(ctx, kubeClient, namespace, work); err == nil {
-			c.stop() // once more, should the Lease have been lost while the last syncs finished
-		}
-	} else {
+	if !*leaderElect {
 		work(ctx)
+	} else if err := elector.Run(ctx, work); err != nil {
+		return err
 	}
-	if err == nil && signaled.Err() == nil {
-		err = context.Cause(ctx)
+	if signaled.Err() == nil {
+		return context.Cause(ctx)
 	}
-	return err
+	return nil
 }
 
 // connect returns a Controller on a Lasso factory. ForKind, in it, is the first to ask the API
 // server something: which resource the kind is.
 func connect(
-	config *rest.Config, kubeClient kubernetes.Interface, fail context.CancelCauseFunc,
+	config *rest.Config, recorder events.EventRecorder, fail context.CancelCauseFunc,
 ) (*Controller, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -136,20 +146,16 @@ func connect(
 	if err != nil {
 		return nil, fmt.Errorf("creating Lasso's factories: %w", err)
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: kubeClient.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(context.Background()); err != nil {
-		return nil, fmt.Errorf("starting the event recorder: %w", err)
-	}
-	c, err := NewController(factory, broadcaster.NewRecorder(scheme, controllerName),
-		func(err error) {
-			fail(fmt.Errorf("filling the caches: %w; %s, or grant the permission", err, installHint))
-		})
+	c, err := NewController(factory, recorder, func(err error) {
+		fail(fmt.Errorf("filling the caches: %w; %s, or grant the permission", err, installHint))
+	})
 	switch {
 	case meta.IsNoMatchError(err):
 		return nil, fmt.Errorf("the API server at %s does not serve foos: %w; %s",
 			config.Host, err, installHint)
 	case err != nil:
-		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err, clusterHint)
+		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err,
+			clientconfig.Hint)
 	}
 	return c, nil
 }
@@ -170,7 +176,7 @@ func newFactory(
 				// Memory grows with the Foos, not with the cluster.
 				KindTweakList: map[schema.GroupVersionKind]lassocache.TweakListOptionsFunc{
 					deploymentKind: func(list *metav1.ListOptions) {
-						list.LabelSelector = managedByLabel + "=" + controllerName
+						list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
 					},
 				},
 			},
@@ -180,57 +186,9 @@ func newFactory(
 			// kinds, and take a Deployment and a Foo of one name for the same key.
 			//nolint:staticcheck // Lasso's queues are untyped
 			KindRateLimiter: map[schema.GroupVersionKind]workqueue.RateLimiter{
-				fooKind: workqueue.NewTypedItemExponentialFailureRateLimiter[any](
+				meaning.FooKind: workqueue.NewTypedItemExponentialFailureRateLimiter[any](
 					5*time.Millisecond, 30*time.Second),
 			},
 			KindWorkers: map[schema.GroupVersionKind]int{deploymentKind: 1},
 		})
-}
-
-// lead calls work while this process holds the Lease, and returns when ctx is done and work has
-// returned: the election goes on until then. That the Lease is lost is an error.
-func lead(
-	ctx context.Context, client kubernetes.Interface, namespace string, work func(context.Context),
-) error {
-	hostname, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("naming this process in the Lease: %w", err)
-	}
-	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopElection()
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: controllerName,
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: controllerName},
-			Client:    client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{
-				Identity: hostname + "_" + string(uuid.NewUUID()),
-			},
-		},
-		LeaseDuration: *leaseDuration, RenewDeadline: *renewDeadline, RetryPeriod: *retryPeriod,
-		ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leading context.Context) {
-				defer stopElection()
-				workCtx, stopWork := context.WithCancel(ctx)
-				defer stopWork()
-				context.AfterFunc(leading, stopWork)
-				work(workCtx)
-			},
-			OnStoppedLeading: func() {}, // required; Run returns after it
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("preparing leader election: %w", err)
-	}
-	context.AfterFunc(ctx, func() {
-		if !elector.IsLeader() { // a standby has no work that would notice ctx
-			stopElection()
-		}
-	})
-	elector.Run(electionCtx)
-	if ctx.Err() == nil {
-		return errors.New("the Lease was lost to another replica or could not be renewed in time")
-	}
-	return nil
 }

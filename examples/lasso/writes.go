@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -20,7 +23,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		return err
 	}
 	created := &appsv1.Deployment{}
-	err := c.deployments.Client().Create(ctx, foo.Namespace, newDeployment(foo), created,
+	err := c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo), created,
 		metav1.CreateOptions{FieldManager: controllerName})
 	if apierrors.IsAlreadyExists(err) {
 		return c.resolveAlreadyExists(ctx, foo)
@@ -28,7 +31,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
-	c.wroteDeployment(foo, created)
+	c.recordWrite(foo, created)
 	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, "DeploymentCreated",
 		"CreateDeployment", "Created Deployment %q", created.Name)
 	return nil
@@ -37,7 +40,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 // checkNotGone asks the API server, for a Foo that had a Deployment before, whether the Foo is
 // still there: the Deployment may be gone because the Foo is, and its watch may tell so first.
 func (c *Controller) checkNotGone(ctx context.Context, foo *v1alpha1.Foo) error {
-	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.wrote(keyOf(foo)) {
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
 		return nil
 	}
 	live := &v1alpha1.Foo{}
@@ -59,10 +63,10 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		return fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, slowRetry)
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
 		return c.reportNameTaken(ctx, foo, observed)
 	}
-	setOwnedFields(observed, foo)
+	meaning.SetOwnedFields(observed, foo)
 	return c.updateDeployment(ctx, foo, observed)
 }
 
@@ -77,17 +81,22 @@ func (c *Controller) updateDeployment(
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
-	c.wroteDeployment(foo, updated)
+	c.recordWrite(foo, updated)
 	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, "DeploymentUpdated",
 		"UpdateDeployment", "Updated Deployment %q", updated.Name)
 	return nil
 }
 
-// wroteDeployment makes the next sync of foo wait until the cache shows that write, and makes sure
-// that there is a next sync.
-func (c *Controller) wroteDeployment(foo *v1alpha1.Foo, written *appsv1.Deployment) {
-	c.deploymentWrites.record(keyOf(foo), written.ResourceVersion)
-	c.foos.EnqueueAfter(foo.Namespace, foo.Name, writeCheck)
+// recordWrite makes the next sync of foo wait until the cache shows that write, and makes sure that
+// there is a next sync, also if no event ever tells of the write.
+func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
+	key := cache.MetaObjectToName(foo)
+	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
+	time.AfterFunc(staleRetryDelay, func() {
+		if c.deploymentWrites.Pending(key) {
+			c.foos.EnqueueKey(key.String())
+		}
+	})
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -129,14 +138,14 @@ func (c *Controller) handleWriteError(
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. Should the cache not have shown it, no event tells of that.
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, writeCheck)
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return errGone
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, slowRetry)
-		ready := notReady(reasonRejected, err.Error())
-		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
+		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
+		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, ready))
 	default:
 		return err
 	}
@@ -146,13 +155,7 @@ func (c *Controller) handleWriteError(
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
-	holder := "no controller"
-	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {
-		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
-	}
-	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, "+
-		"not to this Foo: delete it or choose another spec.deploymentName", taken.Name, holder))
-	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
+	return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
 // syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
@@ -163,19 +166,8 @@ func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err != nil || !metav1.IsControlledBy(observed, foo) {
-		ready := notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no Deployment %q and gets "+
-			"none, because it is being deleted", foo.Spec.DeploymentName))
-		return c.updateStatus(ctx, foo, desiredStatus(foo, nil, ready))
-	}
-	ready := readyCondition(observed)
-	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
-	if observed.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(observed, desired) {
-		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
-			"for and stays so, because the Foo is being deleted", observed.Name))
-	}
-	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, ready))
+	// If there is none, observed is nil.
+	return c.updateStatus(ctx, foo, meaning.TerminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it is to change. The resourceVersion of foo makes the
@@ -196,7 +188,7 @@ func (c *Controller) updateStatus(
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)
 	}
-	c.fooWrites.record(keyOf(foo), updated.ResourceVersion)
+	c.fooWrites.WroteAt(cache.MetaObjectToName(foo), updated.ResourceVersion)
 	c.recordFailure(foo, status)
 	return nil
 }
@@ -206,7 +198,7 @@ func (c *Controller) updateStatus(
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+	if ready.Reason != meaning.ReasonNameTaken && ready.Reason != meaning.ReasonRejected {
 		return
 	}
 	if before == nil || before.Reason != ready.Reason || before.Message != ready.Message {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -50,18 +50,13 @@ const (
 
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// slowRetry is for what cannot be mended here and may not be seen either.
-	slowRetry   = 15 * time.Second
-	syncTimeout = 10 * time.Second
+	// blockedRetryDelay is for what cannot be mended here and may not be seen either.
+	blockedRetryDelay = 15 * time.Second
+	syncTimeout       = 10 * time.Second
 
 	ownerIndex  = "owner"  // of Deployments
 	recordIndex = "record" // of Foos
 )
-
-// fooKind is for deployment.go, where a Foo is an object of the API server.
-var fooKind = schema.GroupVersionKind{
-	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-}
 
 // Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
 // The Foos are the primary resource, in NATS; Deployments are secondary, written in Kubernetes;
@@ -99,7 +94,7 @@ func NewController(
 	foos.listed, statuses.listed = c.enqueueAll, c.enqueueAll
 	err := deployments.Informer().AddIndexers(cache.Indexers{
 		ownerIndex: func(object any) ([]string, error) {
-			return []string{object.(metav1.Object).GetLabels()[fooUIDLabel]}, nil
+			return []string{object.(metav1.Object).GetLabels()[meaning.FooUIDLabel]}, nil
 		},
 	})
 	if err != nil {
@@ -267,7 +262,8 @@ func (c *Controller) syncHandler(ctx context.Context, key string) error {
 		return c.finalize(ctx, key)
 	}
 	if err != nil { // nothing but a change mends that
-		return c.writeStatus(ctx, foo, desiredStatus(foo, nil, notReady(reasonInvalid, err.Error())))
+		ready := meaning.NotReady(reasonInvalid, err.Error())
+		return c.writeStatus(ctx, foo, meaning.DesiredStatus(foo, nil, ready))
 	}
 	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
 	if apierrors.IsNotFound(err) {
@@ -284,11 +280,12 @@ func (c *Controller) syncHandler(ctx context.Context, key string) error {
 		if !equality.Semantic.DeepEqual(observed, desired) {
 			return c.updateDeployment(ctx, foo, desired)
 		}
-		if rolledOut(observed) {
+		if meaning.RolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
 				return err
 			}
 		}
 	}
-	return c.writeStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+	status := meaning.DesiredStatus(foo, observed, meaning.ReadyCondition(observed))
+	return c.writeStatus(ctx, foo, status)
 }

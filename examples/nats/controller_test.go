@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ func TestStatusIsWrittenToItsOwnBucket(t *testing.T) {
 
 	w.rollOut("web")
 
-	w.reasonIs("web", revision, reasonAvailable)
+	w.reasonIs("web", revision, meaning.ReasonAvailable)
 	status, _ := w.status("web")
 	if status.ObservedGeneration != int64(revision) || status.AvailableReplicas != 2 {
 		t.Errorf("got %+v, want 2 available replicas for revision %d", status, revision)
@@ -76,7 +77,7 @@ func TestFooThatIsGoneTakesAllAlong(t *testing.T) {
 			revision := w.put("web", `{"deploymentName":"web"}`)
 			w.deploymentWhen("web", "exists", exists)
 			w.rollOut("web")
-			w.reasonIs("web", revision, reasonAvailable)
+			w.reasonIs("web", revision, meaning.ReasonAvailable)
 
 			if err := test.remove(w); err != nil {
 				t.Fatal(err)
@@ -99,7 +100,7 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 
 	revision := w.put("web", `{"deploymentName":"new"}`)
 	w.deploymentWhen("new", "exists", exists)
-	w.reasonIs("web", revision, reasonProgressing)
+	w.reasonIs("web", revision, meaning.ReasonProgressing)
 	w.deploymentWhen("old", "is still there", exists)
 	w.rollOut("new")
 
@@ -178,7 +179,8 @@ func TestKeyThatIsNoFooIsIgnored(t *testing.T) {
 func TestForeignDeploymentIsNotTouched(t *testing.T) {
 	w := newWorld(t)
 	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", Namespace: namespace, Labels: map[string]string{managedByLabel: controllerName},
+		Name: "web", Namespace: namespace,
+		Labels: map[string]string{meaning.ManagedByLabel: controllerName},
 	}}
 	if err := w.fake.KubeTracker.Create(deploymentResource, foreign, namespace); err != nil {
 		t.Fatal(err)
@@ -186,7 +188,7 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 	before := w.deployment("web")
 
 	revision := w.put("web", `{"deploymentName":"web"}`)
-	w.reasonIs("web", revision, reasonNameTaken)
+	w.reasonIs("web", revision, meaning.ReasonNameTaken)
 	w.delete("web")
 	w.catchUp()
 
@@ -201,9 +203,9 @@ func TestDeploymentWithoutItsOwnerLabelIsReleased(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 
 	w.changeDeployment("web", func(deployment *appsv1.Deployment) {
-		delete(deployment.Labels, fooUIDLabel)
+		delete(deployment.Labels, meaning.FooUIDLabel)
 	})
-	w.reasonIs("web", revision, reasonNameTaken)
+	w.reasonIs("web", revision, meaning.ReasonNameTaken)
 	w.delete("web")
 	w.catchUp()
 
@@ -227,7 +229,7 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 	revision := w.put("web", `{"deploymentName":"web"}`)
 	w.deploymentWhen("web", "exists", exists)
 	w.rollOut("web")
-	w.reasonIs("web", revision, reasonAvailable)
+	w.reasonIs("web", revision, meaning.ReasonAvailable)
 	stale, err := w.controller.foo("default.web")
 	if err != nil {
 		t.Fatal(err)
@@ -247,13 +249,13 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 	}
 
 	w.controller.Relist()
-	w.reasonIs("web", revision, reasonAvailable)
+	w.reasonIs("web", revision, meaning.ReasonAvailable)
 }
 
 func TestConflictOfResourceVersionsIsRetried(t *testing.T) {
 	w := newWorld(t)
 	revision := w.put("web", `{"deploymentName":"web","replicas":1}`)
-	w.reasonIs("web", revision, reasonProgressing)
+	w.reasonIs("web", revision, meaning.ReasonProgressing)
 	refused := false
 	w.fake.Kube.PrependReactor("update", "deployments",
 		func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -273,8 +275,8 @@ func TestDeploymentMadeForAFooThatIsGoneIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	foo := &v1alpha1.Foo{Spec: v1alpha1.FooSpec{DeploymentName: "late"}}
 	foo.Namespace, foo.Name, foo.UID = namespace, "web", w.controller.uid("default.web")
-	late := w.controller.desiredDeployment(newDeployment(foo), foo)
-	late.Labels[fooUIDLabel] = string(foo.UID)
+	late := w.controller.desiredDeployment(meaning.NewDeployment(foo), foo)
+	late.Labels[meaning.FooUIDLabel] = string(foo.UID)
 
 	if err := w.fake.KubeTracker.Create(deploymentResource, late, namespace); err != nil {
 		t.Fatal(err)

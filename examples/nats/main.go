@@ -5,8 +5,8 @@
 //
 // Read it in this order: main.go, the process; mirror.go, the copy of a bucket in memory, which
 // takes the place of an informer; controller.go, an event's way to a sync; owner.go, what the API
-// server does for its own objects; writes.go, what a sync writes; deployment.go, what a Foo means,
-// the same in all implementations.
+// server does for its own objects; writes.go, what a sync writes. What a Foo means is in
+// examples/internal/meaning, the same in all implementations.
 package main
 
 import (
@@ -22,7 +22,6 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
@@ -30,6 +29,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/recorder"
 )
 
@@ -38,8 +39,6 @@ const (
 	startTimeout = 10 * time.Second
 	// reconnectWait is the time between two tries when the NATS server is away.
 	reconnectWait = 200 * time.Millisecond
-
-	clusterHint = "start a local cluster with 'make cluster', or set KUBECONFIG"
 )
 
 // options is what the command line decides.
@@ -117,12 +116,10 @@ func run(o options) error {
 // newKubeClient returns a client for the cluster that kubectl would talk to, if that answers and
 // lets this program see what it has to. (An informer would try again for ever.)
 func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w; %s", err, clusterHint)
+		return nil, err
 	}
-	config.QPS = -1 // no limit on this side: API Priority and Fairness limits on the server's
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
@@ -131,7 +128,8 @@ func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 	defer cancel()
 	_, err = client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err, clusterHint)
+		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err,
+			clientconfig.Hint)
 	}
 	return client, nil
 }
@@ -181,22 +179,22 @@ func startInformers(
 		return nil, err
 	}
 	// What this controller made, and in each namespace, the one ConfigMap that it reads.
-	ours := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
+	managed := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
-			list.LabelSelector = managedByLabel + "=" + controllerName
+			list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
 		}))
 	defaults := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
 			list.FieldSelector = metav1.ObjectNameField + "=" + defaultsName
 		}))
 	c, err := NewController(client, foos, statuses,
-		ours.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(), recorder)
+		managed.Apps().V1().Deployments(), defaults.Core().V1().ConfigMaps(), recorder)
 	if err != nil {
 		return nil, err
 	}
 	// What happened while the connection was interrupted may have been missed.
 	conn.SetReconnectHandler(func(*nats.Conn) { c.Relist() })
-	ours.StartWithContext(ctx)
+	managed.StartWithContext(ctx)
 	defaults.StartWithContext(ctx)
 	return c, nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -57,11 +58,11 @@ func keyOf(namespace, name string) string { return namespace + "." + name }
 // isOwnedBy reports whether deployment is that of foo. The label does what a controller owner
 // reference would do, were there an object that it could refer to.
 func isOwnedBy(deployment metav1.Object, foo *v1alpha1.Foo) bool {
-	return deployment.GetLabels()[fooUIDLabel] == string(foo.UID)
+	return deployment.GetLabels()[meaning.FooUIDLabel] == string(foo.UID)
 }
 
 // ownerKey returns the key of the Foo that owns deployment, if that is or was in this bucket.
 func (c *Controller) ownerKey(deployment metav1.Object) (key string, ours bool) {
 	key, ours = strings.CutPrefix(deployment.GetAnnotations()[ownerAnnotation], c.foos.store+"/")
-	return key, ours && deployment.GetLabels()[fooUIDLabel] == string(c.uid(key))
+	return key, ours && deployment.GetLabels()[meaning.FooUIDLabel] == string(c.uid(key))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"example.com/sample-controller/examples/internal/meaning"
 )
 
 func TestRestartedControllerWritesNothing(t *testing.T) {
@@ -17,7 +19,7 @@ func TestRestartedControllerWritesNothing(t *testing.T) {
 	foo := w.put("web", `{"deploymentName":"web","replicas":2}`)
 	w.deploymentWhen("web", "exists", exists)
 	w.rollOut("web")
-	w.reasonIs("web", foo, reasonAvailable)
+	w.reasonIs("web", foo, meaning.ReasonAvailable)
 	_, before := w.status("web")
 
 	if err := w.stop(); err != nil {
@@ -83,7 +85,7 @@ func TestOrphanIsCollectedOnResync(t *testing.T) {
 func TestResyncNeedsNoEventToFindOrphans(t *testing.T) {
 	w := newWorld(t)
 	revision := w.put("web", `{"deploymentName":"web"}`)
-	w.reasonIs("web", revision, reasonProgressing)
+	w.reasonIs("web", revision, meaning.ReasonProgressing)
 	// Nothing is left but the Deployment, and nobody was told.
 	c := w.controller
 	if err := w.statuses.Delete(t.Context(), "default.web"); err != nil {
@@ -107,7 +109,7 @@ func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
 	for _, name := range []string{"deleted", "expired", "changed"} {
 		revision := w.put(name, `{"deploymentName":"`+name+`","replicas":1}`)
 		// The last request: one that is under way when the server goes waits for syncTimeout.
-		w.reasonIs(name, revision, reasonProgressing)
+		w.reasonIs(name, revision, meaning.ReasonProgressing)
 	}
 
 	w.stopServer()
@@ -127,7 +129,7 @@ func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
 	w.deploymentWhen("new", "exists", exists)
 	revision := w.put("changed", `{"deploymentName":"changed","replicas":3}`)
 	w.deploymentWhen("changed", "has 3 replicas", hasReplicas(3))
-	w.reasonIs("changed", revision, reasonProgressing)
+	w.reasonIs("changed", revision, meaning.ReasonProgressing)
 }
 
 func TestOlderRevisionDoesNotReplaceANewerOne(t *testing.T) {
@@ -195,7 +197,7 @@ func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
 	w := newWorld(t)
 	revision := w.put("web", `{"deploymentName":"web"}`)
 	w.deploymentWhen("web", "exists", exists)
-	w.reasonIs("web", revision, reasonProgressing)
+	w.reasonIs("web", revision, meaning.ReasonProgressing)
 
 	if err := w.stop(); err != nil { // after it has deleted the Deployment
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -210,7 +211,7 @@ func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 func (w *world) rollOut(name string) {
 	w.t.Helper()
 	w.changeDeployment(name, func(deployment *appsv1.Deployment) {
-		replicas := desiredReplicas(deployment.Spec.Replicas)
+		replicas := meaning.DesiredReplicas(deployment.Spec.Replicas)
 		deployment.Status = appsv1.DeploymentStatus{
 			Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
 		}

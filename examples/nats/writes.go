@@ -18,6 +18,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -34,11 +35,11 @@ const (
 func (c *Controller) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (existing *appsv1.Deployment, err error) {
-	desired := newDeployment(foo)
+	desired := meaning.NewDeployment(foo)
 	// It refers to an object that the API server does not have: the garbage collector would take
 	// that for a deleted one, and delete the Deployment.
 	desired.OwnerReferences = nil
-	metav1.SetMetaDataLabel(&desired.ObjectMeta, fooUIDLabel, string(foo.UID))
+	metav1.SetMetaDataLabel(&desired.ObjectMeta, meaning.FooUIDLabel, string(foo.UID))
 	deployments := c.kubeClient.AppsV1().Deployments(foo.Namespace)
 	created, err := deployments.Create(ctx, c.desiredDeployment(desired, foo),
 		metav1.CreateOptions{FieldManager: controllerName})
@@ -59,7 +60,8 @@ func (c *Controller) desiredDeployment(
 	observed *appsv1.Deployment, foo *v1alpha1.Foo,
 ) *appsv1.Deployment {
 	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
+	meaning.SetOwnedFields(desired, foo)
+	metav1.SetMetaDataLabel(&desired.ObjectMeta, meaning.ManagedByLabel, controllerName)
 	metav1.SetMetaDataAnnotation(&desired.ObjectMeta, ownerAnnotation,
 		c.foos.store+"/"+keyOf(foo.Namespace, foo.Name))
 	return desired
@@ -112,7 +114,7 @@ func (c *Controller) finalize(ctx context.Context, key string) error {
 	}
 	namespace, _, _ := strings.Cut(key, ".")
 	owned, err := c.kubeClient.AppsV1().Deployments(namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: fooUIDLabel + "=" + string(c.uid(key))})
+		metav1.ListOptions{LabelSelector: meaning.FooUIDLabel + "=" + string(c.uid(key))})
 	if err != nil {
 		return fmt.Errorf("listing the Deployments of a Foo that is gone: %w", err)
 	}
@@ -168,9 +170,9 @@ func (c *Controller) handleWriteError(
 		return nil // deleted in between; the event of that brings the key back
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
 		apierrors.IsNotFound(err):
-		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), slowRetry)
-		ready := notReady(reasonRejected, err.Error())
-		return c.writeStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), blockedRetryDelay)
+		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
+		return c.writeStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, ready))
 	default:
 		return err
 	}
@@ -180,15 +182,16 @@ func (c *Controller) handleWriteError(
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
-	if taken.Labels[managedByLabel] != controllerName { // its events are not seen
-		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), slowRetry)
+	if taken.Labels[meaning.ManagedByLabel] != controllerName { // its events are not seen
+		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), blockedRetryDelay)
 	}
-	ready := notReady(reasonNameTaken, fmt.Sprintf("Deployment %q exists and does not belong to "+
-		"this Foo: delete it or choose another spec.deploymentName", taken.Name))
+	ready := meaning.NotReady(meaning.ReasonNameTaken,
+		fmt.Sprintf("Deployment %q exists and does not belong to this Foo: delete it or choose another "+
+			"spec.deploymentName", taken.Name))
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
-	err := c.writeStatus(ctx, foo, desiredStatus(foo, nil, ready))
-	if err == nil && (before == nil || before.Reason != reasonNameTaken) {
-		c.event(taken, corev1.EventTypeWarning, reasonNameTaken, "SyncDeployment",
+	err := c.writeStatus(ctx, foo, meaning.DesiredStatus(foo, nil, ready))
+	if err == nil && (before == nil || before.Reason != meaning.ReasonNameTaken) {
+		c.event(taken, corev1.EventTypeWarning, meaning.ReasonNameTaken, "SyncDeployment",
 			"Foo %s/%s asks for this name", foo.Namespace, foo.Name)
 	}
 	return err

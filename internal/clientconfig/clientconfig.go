@@ -6,14 +6,16 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 )
 
 // Hint says how to get a cluster, for errors about one that is not configured or does not answer.
 const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
-	"or set --kubeconfig or KUBECONFIG"
+	"or set KUBECONFIG"
 
 // Load returns how clients reach the cluster. It reads the kubeconfig, a file, or if that is "",
-// $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request.
+// $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request. It logs which
+// server that is: who has forgotten to choose a cluster should see it at once.
 //
 // The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a
 // time before API servers had theirs, API Priority and Fairness.
@@ -26,6 +28,7 @@ func Load(kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS = -1
+	klog.Background().Info("Connecting", "server", config.Host)
 	return config, nil
 }
 

@@ -1,10 +1,13 @@
 package clientconfig
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/klog/v2"
 )
 
 // write writes a kubeconfig that leads to server, and returns its path.
@@ -39,6 +42,22 @@ func TestFlagComesBeforeTheVariable(t *testing.T) {
 		if config.QPS >= 0 {
 			t.Errorf("got a limit of %v requests a second, want none", config.QPS)
 		}
+	}
+}
+
+func TestLoadSaysWhichServerItIs(t *testing.T) {
+	t.Cleanup(klog.CaptureState().Restore)
+	var log bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&log)
+
+	if _, err := Load(write(t, "https://192.0.2.1:6443", "")); err != nil {
+		t.Fatal(err)
+	}
+
+	klog.Flush()
+	if got := log.String(); strings.Count(got, `server="https://192.0.2.1:6443"`) != 1 {
+		t.Errorf("got the log %q, want it to name the server once", got)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/clientconfig"
 )
 
 // pollInterval is how long a change may go unnoticed.
@@ -31,7 +31,7 @@ func main() {
 
 // run connects the parts, and works until ctx is done.
 func run(ctx context.Context) error {
-	config, err := clusterConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
@@ -40,17 +40,6 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return poll(ctx, kubeClient, os.Stdout)
-}
-
-// clusterConfig returns how to reach the cluster that kubectl would talk to.
-func clusterConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no cluster to talk to: %w", err)
-	}
-	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
-	return config, nil
 }
 
 // poll lists all Deployments every pollInterval until ctx is done, and prints to out what has

@@ -15,9 +15,9 @@ import (
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/clientconfig"
 )
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 
 // run connects the parts, and works until ctx is done.
 func run(ctx context.Context) error {
-	config, err := clusterConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
@@ -40,17 +40,6 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return inform(ctx, kubeClient, os.Stdout)
-}
-
-// clusterConfig returns how to reach the cluster that kubectl would talk to.
-func clusterConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no cluster to talk to: %w", err)
-	}
-	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
-	return config, nil
 }
 
 // inform prints to out every event of a Deployment until ctx is done.

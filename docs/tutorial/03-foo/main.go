@@ -10,10 +10,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -33,7 +32,7 @@ func main() {
 
 // run connects the parts, and works until ctx is done.
 func run(ctx context.Context) error {
-	config, err := clusterConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
@@ -54,17 +53,6 @@ func run(ctx context.Context) error {
 	<-ctx.Done()
 	fooFactory.Shutdown()
 	return nil
-}
-
-// clusterConfig returns how to reach the cluster that kubectl would talk to.
-func clusterConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no cluster to talk to: %w", err)
-	}
-	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
-	return config, nil
 }
 
 // addEventHandlers makes each Foo that is added, or found at the start, have its Deployment created.

@@ -10,12 +10,12 @@ import (
 
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+
+	"example.com/sample-controller/internal/clientconfig"
 )
 
 // workers is how many Foos are synced at a time.
@@ -34,7 +34,7 @@ func main() {
 
 // run connects the parts, and works until ctx is done.
 func run(ctx context.Context) error {
-	config, err := clusterConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
@@ -57,15 +57,4 @@ func run(ctx context.Context) error {
 	fooFactory.StartWithContext(ctx)
 	controller.Run(ctx, workers)
 	return nil
-}
-
-// clusterConfig returns how to reach the cluster that kubectl would talk to.
-func clusterConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no cluster to talk to: %w", err)
-	}
-	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
-	return config, nil
 }

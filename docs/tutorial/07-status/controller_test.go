@@ -18,7 +18,7 @@ import (
 // start runs the program as run does, with two workers.
 func start(l *lab.Lab) {
 	l.Start(func(ctx context.Context) {
-		recorder, err := newEventRecorder(ctx, l.Kube)
+		recorder, err := newRecorder(ctx, l.Kube)
 		if err != nil {
 			l.T.Error(err)
 			return
@@ -34,6 +34,7 @@ func start(l *lab.Lab) {
 		kubeFactory.StartWithContext(ctx)
 		fooFactory.StartWithContext(ctx)
 		controller.Run(ctx, 2)
+		recorder.Flush(time.Second)
 		kubeFactory.Shutdown()
 		fooFactory.Shutdown()
 	})

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+
+	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/recorder"
 )
 
 // workers is how many Foos are synced at a time.
@@ -38,7 +38,7 @@ func main() {
 
 // run connects the parts, and works until ctx is done.
 func run(ctx context.Context) error {
-	config, err := clusterConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recorder, err := newEventRecorder(ctx, kubeClient)
+	recorder, err := newRecorder(ctx, kubeClient)
 	if err != nil {
 		return err
 	}
@@ -64,34 +64,11 @@ func run(ctx context.Context) error {
 	kubeFactory.StartWithContext(ctx)
 	fooFactory.StartWithContext(ctx)
 	controller.Run(ctx, workers)
+	recorder.Flush(time.Second) // no longer: nothing depends on Events
 	return nil
 }
 
-// clusterConfig returns how to reach the cluster that kubectl would talk to.
-func clusterConfig() (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("no cluster to talk to: %w", err)
-	}
-	config.QPS = -1 // no limit on this side: the server has one, API Priority and Fairness
-	return config, nil
-}
-
-// newEventRecorder returns a recorder that writes Events through client.
-func newEventRecorder(
-	ctx context.Context, client kubernetes.Interface,
-) (events.EventRecorder, error) {
-	scheme := runtime.NewScheme() // its own, because client-go's is shared by the whole process
-	for _, add := range []func(*runtime.Scheme) error{kubescheme.AddToScheme, fooscheme.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("building the scheme of the event recorder: %w", err)
-		}
-	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		return nil, fmt.Errorf("starting the event recorder: %w", err)
-	}
-	context.AfterFunc(ctx, broadcaster.Shutdown)
-	return broadcaster.NewRecorder(scheme, controllerName), nil
+// newRecorder returns a recorder of Events about Foos and Deployments.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
+	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
 }

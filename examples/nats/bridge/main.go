@@ -19,12 +19,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -59,12 +59,10 @@ func main() {
 
 // run mirrors until ctx is done. The NATS server may come and go with the controller.
 func run(ctx context.Context, url string) error {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	config, err := clientconfig.Load("")
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
 	client, err := clientset.NewForConfig(config)
 	if err != nil {
 		return err

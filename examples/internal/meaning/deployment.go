@@ -1,4 +1,4 @@
-package main
+package meaning
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,12 +18,12 @@ import (
 )
 
 const (
-	// managedByLabel is on every Deployment that this controller makes, and on nothing else that
+	// ManagedByLabel is on every Deployment that this controller makes, and on nothing else that
 	// it reads: the Deployment informer selects by it.
-	managedByLabel = "app.kubernetes.io/managed-by"
-	// fooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// FooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
 	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
-	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
+	FooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
 	containerImage = "nginxinc/nginx-unprivileged:1.27-alpine"
@@ -31,13 +32,13 @@ const (
 
 // Reasons of the Ready condition, and of the Warning event when it goes with one.
 const (
-	reasonAvailable      = "Available"
-	reasonProgressing    = "Progressing"
-	reasonPaused         = "DeploymentPaused"
-	reasonTerminating    = "DeploymentTerminating"
-	reasonNameTaken      = "DeploymentNameTaken"
-	reasonRejected       = "DeploymentRejected"
-	reasonFooTerminating = "FooTerminating"
+	ReasonAvailable      = "Available"
+	ReasonProgressing    = "Progressing"
+	ReasonPaused         = "DeploymentPaused"
+	ReasonTerminating    = "DeploymentTerminating"
+	ReasonNameTaken      = "DeploymentNameTaken"
+	ReasonRejected       = "DeploymentRejected"
+	ReasonFooTerminating = "FooTerminating"
 )
 
 // maxMessage is what the note of an Event may hold, in bytes. A condition may hold more.
@@ -47,26 +48,26 @@ const maxMessage = 1024
 // API server accepts any text, and none.
 var conditionReason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,99}$`)
 
-// newDeployment returns the Deployment to create for foo.
-func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
+// NewDeployment returns the Deployment to create for foo.
+func NewDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            foo.Spec.DeploymentName,
 			Namespace:       foo.Namespace,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, FooKind)},
 		},
-		// Immutable, so it is set here and not in setOwnedFields.
+		// Immutable, so it is set here and not in SetOwnedFields.
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}},
 	}
-	setOwnedFields(deployment, foo)
+	SetOwnedFields(deployment, foo)
 	return deployment
 }
 
-// setOwnedFields sets the fields of deployment that this controller decides on, and no other:
+// SetOwnedFields sets the fields of deployment that this controller decides on, and no other:
 // what the API server defaults and what other people and programs write stays as it is.
-func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
-	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
-	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
+func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
+	metav1.SetMetaDataLabel(&deployment.ObjectMeta, ManagedByLabel, ControllerName)
+	deployment.Spec.Replicas = new(DesiredReplicas(foo.Spec.Replicas))
 	template := &deployment.Spec.Template
 	for key, value := range podLabels(foo) {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
@@ -102,12 +103,12 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 
 // podLabels returns the labels that select the Pods of foo, and no other Foo's.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
-	return map[string]string{fooUIDLabel: string(foo.UID)}
+	return map[string]string{FooUIDLabel: string(foo.UID)}
 }
 
-// desiredStatus returns the status that foo should have, given its Deployment, nil where there is
+// DesiredStatus returns the status that foo should have, given its Deployment, nil where there is
 // none, and the Ready condition.
-func desiredStatus(
+func DesiredStatus(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, ready metav1.Condition,
 ) v1alpha1.FooStatus {
 	status := v1alpha1.FooStatus{
@@ -125,22 +126,22 @@ func desiredStatus(
 	return status
 }
 
-// readyCondition says whether deployment is rolled out and available, and if not, why.
-func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
+// ReadyCondition says whether deployment is rolled out and available, and if not, why.
+func ReadyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
-		deployment.Status.AvailableReplicas, desiredReplicas(deployment.Spec.Replicas))
+		deployment.Status.AvailableReplicas, DesiredReplicas(deployment.Spec.Replicas))
 	if deployment.DeletionTimestamp != nil {
-		return notReady(reasonTerminating,
+		return NotReady(ReasonTerminating,
 			fmt.Sprintf("Deployment %q is being deleted", deployment.Name))
 	}
-	if rolledOut(deployment) {
+	if RolledOut(deployment) {
 		return metav1.Condition{
 			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
-			Reason: reasonAvailable, Message: message,
+			Reason: ReasonAvailable, Message: message,
 		}
 	}
 	if deployment.Spec.Paused {
-		return notReady(reasonPaused, message+"; its rollout is paused")
+		return NotReady(ReasonPaused, message+"; its rollout is paused")
 	}
 	for _, condition := range deployment.Status.Conditions {
 		failed := condition.Type == appsv1.DeploymentReplicaFailure &&
@@ -150,18 +151,45 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 		if failed || stuck {
 			reason := condition.Reason
 			if !conditionReason.MatchString(reason) {
-				reason = reasonProgressing
+				reason = ReasonProgressing
 			}
-			return notReady(reason, message+": "+condition.Message)
+			return NotReady(reason, message+": "+condition.Message)
 		}
 	}
-	return notReady(reasonProgressing, message)
+	return NotReady(ReasonProgressing, message)
 }
 
-// notReady returns a Ready condition that is False. The message may be anybody's, that of an
+// NameTaken returns the Ready condition of a Foo that names deployment, which is not its own.
+func NameTaken(deployment *appsv1.Deployment) metav1.Condition {
+	holder := "no controller"
+	if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
+		holder = fmt.Sprintf("%s %q", owner.Kind, owner.Name)
+	}
+	return NotReady(ReasonNameTaken, fmt.Sprintf("Deployment %q exists and belongs to %s, not to "+
+		"this Foo: delete it or choose another spec.deploymentName", deployment.Name, holder))
+}
+
+// TerminatingStatus returns the status of a Foo that is being deleted, given the Deployment that it
+// names, nil where there is none. Nothing is made or repaired for it: Ready must not say otherwise.
+func TerminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha1.FooStatus {
+	if deployment == nil || !metav1.IsControlledBy(deployment, foo) {
+		return DesiredStatus(foo, nil, NotReady(ReasonFooTerminating, fmt.Sprintf("The Foo has no "+
+			"Deployment %q and gets none, because it is being deleted", foo.Spec.DeploymentName)))
+	}
+	ready := ReadyCondition(deployment)
+	desired := deployment.DeepCopy()
+	SetOwnedFields(desired, foo)
+	if deployment.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(deployment, desired) {
+		ready = NotReady(ReasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
+			"for and stays so, because the Foo is being deleted", deployment.Name))
+	}
+	return DesiredStatus(foo, deployment, ready)
+}
+
+// NotReady returns a Ready condition that is False. The message may be anybody's, that of an
 // admission webhook for example: so that kubectl can print the Foo, and the API server takes the
 // Event, what cannot be printed is replaced, and of a long message, the beginning has to do.
-func notReady(reason, message string) metav1.Condition {
+func NotReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..."
@@ -181,21 +209,21 @@ func printable(r rune) rune {
 	return unicode.ReplacementChar
 }
 
-// rolledOut reports whether the Deployment controller has seen the newest spec, and there are just
+// RolledOut reports whether the Deployment controller has seen the newest spec, and there are just
 // the desired replicas, which all run it and are available. `kubectl rollout status` is content
 // with more of them; but a Foo that was scaled down is ready when the others are gone.
-func rolledOut(deployment *appsv1.Deployment) bool {
-	status, desired := deployment.Status, desiredReplicas(deployment.Spec.Replicas)
+func RolledOut(deployment *appsv1.Deployment) bool {
+	status, desired := deployment.Status, DesiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
 		status.Replicas == desired &&
 		status.UpdatedReplicas == desired &&
 		status.AvailableReplicas == desired
 }
 
-// desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
+// DesiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
 // API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
 // had that default may still be in the cache.
-func desiredReplicas(replicas *int32) int32 {
+func DesiredReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
 	}

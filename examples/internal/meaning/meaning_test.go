@@ -1,0 +1,33 @@
+package meaning
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// exported matches the names of this package that others use.
+var exported = regexp.MustCompile(`\b(ControllerName|FooKind|FooUIDLabel|ManagedByLabel|` +
+	`Reason[A-Z]\w+|NewDeployment|SetOwnedFields|DesiredStatus|ReadyCondition|NotReady|RolledOut|` +
+	`DesiredReplicas|NameTaken|TerminatingStatus)\b`)
+
+func TestFooMeansTheSameEverywhere(t *testing.T) {
+	want, err := os.ReadFile("../../../deployment.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("deployment.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = bytes.Replace(got, []byte("package meaning"), []byte("package main"), 1)
+	got = exported.ReplaceAllFunc(got, func(name []byte) []byte {
+		return []byte(strings.ToLower(string(name[:1])) + string(name[1:]))
+	})
+	if !bytes.Equal(got, want) {
+		t.Errorf("deployment.go differs from the one in the root: copy it again, with capital letters "+
+			"for %v", exported)
+	}
+}
