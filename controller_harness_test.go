@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,12 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -38,11 +34,11 @@ type harness struct {
 
 	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
 	options options
-	errors  atomic.Int32 // reported so far
-	stop    func()       // stops the controller last started, and returns when it has stopped
+	errors  *atomic.Int32 // reported so far
+	stop    func()        // stops the controller last started, and returns when it has stopped
 
-	answersMu sync.Mutex
-	answers   []*answer
+	// answer makes the next n requests of a verb and resource fail with err.
+	answer func(verb, resource string, n int, err error)
 }
 
 // bubble runs test in a synctest bubble, where time stands still while a goroutine can run.
@@ -52,23 +48,10 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 		f := fakes.New()
 		h := &harness{
 			t: t, kube: f.Kube, kubeTracker: f.KubeTracker, foo: f.Foo, fooTracker: f.FooTracker,
-			client: f.Kube,
+			client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail,
 		}
-		h.kube.PrependReactor("*", "*", h.react)
-		h.foo.PrependReactor("*", "*", h.react)
-		h.countErrors()
 		test(t, h)
 	})
-}
-
-// countErrors counts what is reported as an error, instead of the default handlers, one of which
-// sleeps for the difference between the bubble's time and the real one.
-func (h *harness) countErrors() {
-	handlers := utilruntime.ErrorHandlers
-	h.t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
-		func(context.Context, error, string, ...any) { h.errors.Add(1) },
-	}
 }
 
 // start starts the controller with two workers, and waits until it has nothing more to do.
@@ -266,32 +249,4 @@ func (h *harness) writes(verb, resource string) int {
 func (h *harness) clearRequests() {
 	h.kube.ClearActions()
 	h.foo.ClearActions()
-}
-
-// answer makes the next n requests of that verb and resource fail with err.
-func (h *harness) answer(verb, resource string, n int, err error) {
-	h.answersMu.Lock()
-	defer h.answersMu.Unlock()
-	h.answers = append(h.answers, &answer{verb: verb, resource: resource, n: n, err: err})
-}
-
-// answer is an error that a number of requests get.
-type answer struct {
-	verb, resource string
-	n              int
-	err            error
-}
-
-// react gives a request its answer. It is there from the beginning: a client to which a reactor is
-// added while others use it is a data race.
-func (h *harness) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	h.answersMu.Lock()
-	defer h.answersMu.Unlock()
-	for _, answer := range h.answers {
-		if answer.n > 0 && action.Matches(answer.verb, answer.resource) {
-			answer.n--
-			return true, nil, answer.err
-		}
-	}
-	return false, nil, nil
 }

@@ -34,13 +34,17 @@ type Clients struct {
 	Kube                    *kubefake.Clientset
 	Foo                     *foofake.Clientset
 	KubeTracker, FooTracker *Tracker
+
+	failures *failures
 }
 
 // New returns clients like those of NewClientset of the two fake packages, but for server-side
 // apply, which they do not know. Their objects have resourceVersions, and their watches select by
 // label.
 func New() Clients {
-	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}}
+	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}, failures: &failures{}}
+	c.Kube.AddReactor("*", "*", c.failures.react)
+	c.Foo.AddReactor("*", "*", c.failures.react)
 	foos := v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
 	c.KubeTracker = useTracker(&c.Kube.Fake, kubescheme.Scheme, nil)
 	c.FooTracker = useTracker(&c.Foo.Fake, fooscheme.Scheme,

@@ -6,7 +6,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,10 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -30,31 +26,15 @@ const Namespace = "default"
 // has nothing more to do.
 type Lab struct {
 	fakes.Clients
-	T      *testing.T   // of the bubble
-	Errors atomic.Int32 // reported by the program so far
-
-	mu       sync.Mutex
-	failures []*failure
-}
-
-// failure makes the next requests of a verb and a resource fail.
-type failure struct {
-	verb, resource string
-	times          int
+	T      *testing.T    // of the bubble
+	Errors *atomic.Int32 // reported by the program so far
 }
 
 // Run runs test in a new lab.
 func Run(t *testing.T, test func(*testing.T, *Lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &Lab{Clients: fakes.New(), T: t}
-		l.Kube.PrependReactor("*", "*", l.react)
-		handlers := utilruntime.ErrorHandlers
-		t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
-		utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
-			func(context.Context, error, string, ...any) { l.Errors.Add(1) },
-		}
-		test(t, l)
+		test(t, &Lab{Clients: fakes.New(), T: t, Errors: fakes.CountErrors(t)})
 	})
 }
 
@@ -75,23 +55,9 @@ func (l *Lab) Start(program func(context.Context)) (stop func()) {
 	return stop
 }
 
-// Fail makes the next requests for built-in types, of that verb and resource, fail.
+// Fail makes the next requests of that verb and resource fail.
 func (l *Lab) Fail(verb, resource string, times int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failures = append(l.failures, &failure{verb, resource, times})
-}
-
-func (l *Lab) react(action clienttesting.Action) (bool, runtime.Object, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, failure := range l.failures {
-		if failure.times > 0 && action.Matches(failure.verb, failure.resource) {
-			failure.times--
-			return true, nil, apierrors.NewInternalError(errors.New("made to fail"))
-		}
-	}
-	return false, nil, nil
+	l.Clients.Fail(verb, resource, times, apierrors.NewInternalError(errors.New("made to fail")))
 }
 
 // Requests returns how many requests of that verb and resource the program has made; "*" is any.
