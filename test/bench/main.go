@@ -69,7 +69,7 @@ func parseFlags(args []string) (o options, err error) {
 	if !canSeparate() {
 		possible = []string{modeWorking, modePaused}
 	}
-	chosen := fs.String("modes", strings.Join(possible, ","), "with the other controllers of the "+
+	list := fs.String("modes", strings.Join(possible, ","), "with the other controllers of the "+
 		"control plane working, or paused; and apart: paused, and the API server and the contender on "+
 		"a processor each, which needs taskset")
 	names := fs.String("contenders", strings.Join(ids, ","), "what to measure")
@@ -102,17 +102,16 @@ func parseFlags(args []string) (o options, err error) {
 	}
 	slices.Sort(o.sizes)
 	o.contenders = strings.Split(*names, ",")
-	for _, mode := range strings.Split(*chosen, ",") {
+	chosen := strings.Split(*list, ",")
+	for _, mode := range chosen {
 		if !slices.Contains(possible, mode) {
 			return o, fmt.Errorf("-modes has no %q on this machine; there are %s", mode,
 				strings.Join(possible, ", "))
 		}
 	}
-	for _, mode := range possible {
-		if slices.Contains(strings.Split(*chosen, ","), mode) {
-			o.modes = append(o.modes, mode)
-		}
-	}
+	o.modes = slices.DeleteFunc(slices.Clone(possible), func(mode string) bool {
+		return !slices.Contains(chosen, mode)
+	})
 	for _, name := range o.contenders {
 		if !slices.Contains(ids, name) {
 			return o, fmt.Errorf("-contenders has no %q; there are %s", name, strings.Join(ids, ", "))
