@@ -15,7 +15,7 @@ const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig
 
 // Load returns how clients reach the cluster. It reads the kubeconfig, a file, or if that is "",
 // $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request. It logs which
-// server that is: who has forgotten to choose a cluster should see it at once.
+// server that is, so that a wrong one is seen at once.
 //
 // The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a
 // time before API servers had theirs, API Priority and Fairness.
