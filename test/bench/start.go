@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/process"
 )
@@ -43,23 +43,20 @@ func (r *run) start(ctx context.Context) error {
 
 // commandLine returns the command that runs the controller, with an address for its metrics.
 func (r *run) commandLine() ([]string, error) {
-	line := []string{filepath.Join(root, r.contender.command[0])}
+	line := slices.Clone(r.contender.command)
+	line[0] = filepath.Join(root, line[0])
+	for i, argument := range line {
+		if !strings.Contains(argument, metricsAddress) {
+			continue
+		}
+		var err error
+		if r.metrics, err = freeport.Find(); err != nil {
+			return nil, err
+		}
+		line[i] = strings.ReplaceAll(argument, metricsAddress, r.metrics)
+	}
 	if r.mode == modeApart {
 		line = append([]string{"taskset", "-c", contenderCPU}, line...)
-	}
-	for _, argument := range r.contender.command[1:] {
-		if strings.Contains(argument, metricsAddress) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return nil, fmt.Errorf("finding a free port: %w", err)
-			}
-			r.metrics = listener.Addr().String()
-			if err := listener.Close(); err != nil {
-				return nil, err
-			}
-			argument = strings.ReplaceAll(argument, metricsAddress, r.metrics)
-		}
-		line = append(line, argument)
 	}
 	return line, nil
 }
