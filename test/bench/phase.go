@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	psprocess "github.com/shirou/gopsutil/v4/process"
@@ -20,6 +16,7 @@ import (
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/test/internal/metrics"
 )
 
 const (
@@ -215,29 +212,10 @@ func (r *run) recordMemory(name string) error {
 }
 
 // syncs returns how many keys the controller's workers have processed, or 0 if it has no metrics.
-func (r *run) syncs(ctx context.Context) (total float64, err error) {
+func (r *run) syncs() (float64, error) {
 	if r.metrics == "" {
 		return 0, nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.metrics+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, fmt.Errorf("reading the controller's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "workqueue_work_duration_seconds_count{") {
-			_, value, _ := strings.Cut(lines.Text(), "} ")
-			count, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the controller's metrics: %w", err)
-			}
-			total += count
-		}
-	}
-	return total, lines.Err()
+	served, err := metrics.Read(r.metrics)
+	return served["workqueue_work_duration_seconds_count"], err
 }

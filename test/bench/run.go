@@ -118,7 +118,7 @@ func (r *run) burst(ctx context.Context) error {
 	if err := r.recordMemory("memory/at the start"); err != nil {
 		return err
 	}
-	before, err := r.syncs(ctx)
+	before, err := r.syncs()
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (r *run) burst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.syncs(ctx)
+	after, err := r.syncs()
 	if err != nil {
 		return err
 	}

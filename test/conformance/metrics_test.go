@@ -1,14 +1,10 @@
 package conformance
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"regexp"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/test/internal/metrics"
 )
 
 var memoryFoos = flag.Int("memory-foos", 100, "how many Foos to measure the controller with")
@@ -23,25 +20,11 @@ var memoryFoos = flag.Int("memory-foos", 100, "how many Foos to measure the cont
 // scrape returns the metrics that are served at address: for each name, the sum over all labels.
 func scrape(t *testing.T, address string) map[string]float64 {
 	t.Helper()
-	response, err := http.Get("http://" + address + "/metrics")
+	served, err := metrics.Read(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	metrics := map[string]float64{}
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		line := lines.Text()
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		name := line[:strings.IndexAny(line, "{ ")]
-		value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
-		if err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		metrics[name] += value
-	}
-	return metrics
+	return served
 }
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
@@ -134,9 +117,9 @@ func (n *namespace) deploymentsSettle(count int) {
 	})
 }
 
-func report(t *testing.T, when string, metrics map[string]float64) {
+func report(t *testing.T, when string, served map[string]float64) {
 	t.Helper()
 	t.Logf("%s: %.0f MiB resident, %.0f MiB live heap, %.2f CPU seconds, %.0f requests", when,
-		metrics["process_resident_memory_bytes"]/(1<<20), metrics["go_gc_heap_live_bytes"]/(1<<20),
-		metrics["process_cpu_seconds_total"], metrics["rest_client_requests_total"])
+		served["process_resident_memory_bytes"]/(1<<20), served["go_gc_heap_live_bytes"]/(1<<20),
+		served["process_cpu_seconds_total"], served["rest_client_requests_total"])
 }

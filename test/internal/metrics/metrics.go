@@ -1,0 +1,38 @@
+// Package metrics reads what a controller serves on /metrics.
+package metrics
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Read returns the metrics that are served at address, "host:port", without HTTPS: for each name,
+// the sum over all labels.
+func Read(address string) (map[string]float64, error) {
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("reading metrics: %s", response.Status)
+	}
+	metrics := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := line[:strings.IndexAny(line, "{ ")]
+		value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading metrics: %w: %s", err, line)
+		}
+		metrics[name] += value
+	}
+	return metrics, lines.Err()
+}
