@@ -102,22 +102,29 @@ func parseFlags(args []string) (o options, err error) {
 	}
 	slices.Sort(o.sizes)
 	o.contenders = strings.Split(*names, ",")
-	chosen := strings.Split(*list, ",")
-	for _, mode := range chosen {
-		if !slices.Contains(possible, mode) {
-			return o, fmt.Errorf("-modes has no %q on this machine; there are %s", mode,
-				strings.Join(possible, ", "))
-		}
+	if o.modes, err = parseModes(*list, possible); err != nil {
+		return o, err
 	}
-	o.modes = slices.DeleteFunc(slices.Clone(possible), func(mode string) bool {
-		return !slices.Contains(chosen, mode)
-	})
 	for _, name := range o.contenders {
 		if !slices.Contains(ids, name) {
 			return o, fmt.Errorf("-contenders has no %q; there are %s", name, strings.Join(ids, ", "))
 		}
 	}
 	return o, nil
+}
+
+// parseModes returns the modes of a list, in the order in which they are measured.
+func parseModes(list string, possible []string) ([]string, error) {
+	chosen := strings.Split(list, ",")
+	for _, mode := range chosen {
+		if !slices.Contains(possible, mode) {
+			return nil, fmt.Errorf("-modes has no %q on this machine; there are %s", mode,
+				strings.Join(possible, ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(possible), func(mode string) bool {
+		return !slices.Contains(chosen, mode)
+	}), nil
 }
 
 // run measures and draws, or only draws.
@@ -179,8 +186,10 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	for i, run := range plan {
 		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s, %s, %d Foos\n", i+1, len(plan),
 			time.Since(begin).Seconds(), run.Mode, find(run.Contender).title, run.Foos)
-		if err := b.prepare(run.Mode); err != nil {
-			return results, err
+		if i == 0 || run.Mode != plan[i-1].Mode {
+			if err := b.prepare(run.Mode); err != nil {
+				return results, err
+			}
 		}
 		r, err := b.newRun(*find(run.Contender), run.Mode, run.Foos, run.Repetition)
 		if err != nil {
