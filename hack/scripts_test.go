@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +58,27 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 		if want := "https://127.0.0.1:1/the-cluster-is-not-up"; config.Host != want {
 			t.Errorf("%s: kubectl would talk to %s, want %s", name, config.Host, want)
 		}
+	}
+}
+
+func TestEachStepOfTheTestsIsInALine(t *testing.T) {
+	text, err := os.ReadFile("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, step := range regexp.MustCompile(`(?m)^step_(\w+)\(\)`).FindAllSubmatch(text, -1) {
+		steps = append(steps, string(step[1]))
+	}
+	list, problem, err := script(t, "", "hack/test", "list")
+	if err != nil {
+		t.Fatal(err, problem)
+	}
+	listed := strings.Fields(list)
+	slices.Sort(steps)
+	slices.Sort(listed)
+	if len(steps) == 0 || !slices.Equal(steps, listed) {
+		t.Errorf("the steps are %q, but the lines have %q", steps, listed)
 	}
 }
 
