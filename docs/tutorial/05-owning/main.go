@@ -12,10 +12,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/clientconfig"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-
-	"example.com/sample-controller/internal/clientconfig"
 )
 
 // workers is how many Foos are synced at a time.

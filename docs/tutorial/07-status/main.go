@@ -14,12 +14,11 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/recorder"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-
-	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/recorder"
 )
 
 // workers is how many Foos are synced at a time.
