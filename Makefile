@@ -103,7 +103,7 @@ bench: build ## measure it beside the same Foo on two frameworks, in 40 minutes:
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
 	go -C test/bench run . -draw
-bench-long: BENCH = -foos 1000,5000,20000 -repetitions 1 -idle 5s -steady-foos 50 -o results/long.json \
+bench-long: BENCH = -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 -o results/long.json \
 	-contenders this,controller-runtime,lasso
 bench-long: bench ## the same with up to 20,000 Foos
 

@@ -56,7 +56,7 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 			Namespace:       foo.Namespace,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, fooKind)},
 		},
-		// Immutable, so it is set here and not in setOwnedFields.
+		// The selector is immutable, so it is set here and not in setOwnedFields.
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}},
 	}
 	setOwnedFields(deployment, foo)

@@ -36,8 +36,10 @@ func checkEdit(p *page, b *block, folder string) (file, text string, problems []
 	return file, strings.Replace(string(source), before.String(), after.String(), 1), nil
 }
 
-// checkBlocks returns the blocks of a page that no test executes, although they look like it.
+// checkBlocks returns the blocks of a page that no test executes, although they look like it, and
+// those of which a reader does not know where to type them.
 func checkBlocks(p *page) (problems []string) {
+	terminal := ""
 	for _, b := range p.blocks {
 		switch b.language {
 		case "sh":
@@ -50,6 +52,11 @@ func checkBlocks(p *page) (problems []string) {
 			if b.directive == "not run" || noCommand {
 				problems = append(problems, p.at(b, "a console block must begin with \"$ \""))
 			}
+			if b.label == "" && terminal != "" {
+				problems = append(problems, p.at(b, "another terminal than before: say **In "+
+					readersTerminal+" terminal:** above it"))
+			}
+			terminal = strings.TrimPrefix(b.label, readersTerminal)
 		case "diff":
 			if b.directive != "edit" {
 				problems = append(problems, p.at(b, "a change without <!-- edit: PATH --> above it"))
@@ -133,6 +140,8 @@ func TestBrokenBlocksAreNoticed(t *testing.T) {
 		{"a change of what is there often", edit + "-}\n```", "want once"},
 		{"a change of no file", strings.Replace(edit, "04", "99", 1) + "-a\n```", "no such file"},
 		{"no language", "```\nmake\n```", "without a language"},
+		{"another terminal, without a word", "**In the program's terminal:**\n```console\n$ a\n```\n" +
+			"```console\n$ b\n```", "another terminal"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -140,7 +149,8 @@ func TestBrokenBlocksAreNoticed(t *testing.T) {
 		})
 	}
 	right := "<!-- not run: needs docker -->\n```sh\nkind\n```\n```console\n$ make\n```\n" +
-		"<!-- terminal: other -->\n```console\nhello\n```\n" + edit + "-\tdefer c.queue.Done(key)\n```"
+		"**In another terminal:**\n```console\nhello\n```\n" +
+		"**In your terminal:**\n```console\n$ make\n```\n" + edit + "-\tdefer c.queue.Done(key)\n```"
 	if problems := checkBlocks(brokenPage(t, right)); len(problems) > 0 {
 		t.Errorf("blocks that are right: got %q", problems)
 	}

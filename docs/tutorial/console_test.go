@@ -105,7 +105,7 @@ func (s *session) step(b *block, next step) (shown, output []string, err error) 
 func explain(p *page, b *block, s step, shown, output []string, err error) string {
 	command, advice := "$ "+s.command, "if the page is wrong, make docs rewrites it"
 	if s.command == "" || s.command == "^C" {
-		command = fmt.Sprintf("the program in terminal %q", b.detail)
+		command = fmt.Sprintf("the program in %s terminal", b.detail)
 	}
 	command, _, _ = strings.Cut(command, "\n")
 	what := "prints something else than the page shows"
@@ -126,7 +126,7 @@ func explain(p *page, b *block, s step, shown, output []string, err error) strin
 func (s *session) unread(p *page) (problems []string) {
 	for name, terminal := range s.terminals {
 		if lines, _ := terminal.peek(); !terminal.loose && len(promised(nil, lines)) > 0 {
-			problems = append(problems, fmt.Sprintf("%s: the program in terminal %q printed more than "+
+			problems = append(problems, fmt.Sprintf("%s: the program in %s terminal printed more than "+
 				"the page shows\n%s", p.path, name, difference(nil, lines)))
 		}
 	}
@@ -176,14 +176,14 @@ func TestBrokenConsolesAreNoticed(t *testing.T) {
 		{"no output", "```console\n$ true\nhello\n```", "- hello"},
 		{"an output that the page hides", "```console\n$ echo hello\n```", "+ hello"},
 		{"a program that says something else",
-			"<!-- terminal: a -->\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
+			"**In a terminal:**\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
 		{"a program that says more",
-			"<!-- terminal: a -->\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
+			"**In a terminal:**\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
 			"printed more"},
 		{"a program that says more in the end",
-			"<!-- terminal: a -->\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
-			"\"a\" printed more"},
-		{"a program that says more when it is interrupted", "<!-- terminal: a -->\n```console\n" +
+			"**In a terminal:**\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
+			"in a terminal printed more"},
+		{"a program that says more when it is interrupted", "**In a terminal:**\n```console\n" +
 			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
 		{"a change that cannot be made",
 			"<!-- edit: 99-nothing/main.go -->\n```diff\n-a\n```", "no such file"},
@@ -202,17 +202,17 @@ func TestBrokenConsolesAreNoticed(t *testing.T) {
 func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
 	tests := []struct{ name, text string }{
 		{"what it says later", "```console\n$ mkfifo news\n```\n" +
-			"<!-- terminal: a -->\n```console\n$ echo ready; cat <>news\nready\n```\n" +
+			"**In a terminal:**\n```console\n$ echo ready; cat <>news\nready\n```\n" +
 			"```console\n$ echo hello >news\n```\n" +
-			"<!-- terminal: a -->\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
+			"**In a terminal:**\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
 		{"a silence in between",
-			"<!-- terminal: a -->\n```console\n$ echo a; sleep 2.5; echo b; sleep 60\na\nb\n```\n"},
+			"**In a terminal:**\n```console\n$ echo a; sleep 2.5; echo b; sleep 60\na\nb\n```\n"},
 		{"two steps at once", "```console\n$ mkfifo news\n```\n" +
-			"<!-- terminal: a -->\n```console\n$ cat <>news\n```\n" +
+			"**In a terminal:**\n```console\n$ cat <>news\n```\n" +
 			"```console\n$ printf 'a\\nb\\n' >news\n```\n" +
-			"<!-- terminal: a -->\n```console\na\n```\n" +
-			"<!-- terminal: a -->\n```console\nb\n^C\n```\n"},
-		{"what the page leaves open, before it comes", "<!-- terminal: a -->\n```console\n" +
+			"**In a terminal:**\n```console\na\n```\n" +
+			"**In a terminal:**\n```console\nb\n^C\n```\n"},
+		{"what the page leaves open, before it comes", "**In a terminal:**\n```console\n" +
 			"$ (trap 'echo b; exit' INT; echo a; sleep 60)\na\n...\n^C\n$ echo c\nc\n```\n"},
 	}
 	for _, test := range tests {
@@ -232,7 +232,7 @@ func TestPatienceHasAnEnd(t *testing.T) {
 	s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
 	defer s.end()
 	problems, _ := s.execute(brokenPage(t,
-		"# A page\n\n<!-- terminal: a -->\n```console\n$ sleep 60\nhello\n```\n"))
+		"# A page\n\n**In a terminal:**\n```console\n$ sleep 60\nhello\n```\n"))
 
 	want := "docs/tutorial/00-broken.md:5: $ sleep 60: has not printed all that the page shows " +
 		"within 100ms\n  - what the page shows, + what was printed\n  - hello\n" +

@@ -27,25 +27,31 @@ type page struct {
 	blocks []*block
 }
 
-// block is what stands between two fences. The comment right above it says what binds it:
+// block is what stands between two fences. The line right above it says what binds it:
 //
 //	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file
-//	<!-- terminal: NAME -->        a console in which a program goes on, not the page's first one
 //	<!-- edit: PATH -->            a change that the reader makes in a file
 //	<!-- not run: REASON -->       commands that no test executes
+//	**In NAME terminal:**          a console in another terminal than the one before: the reader's
+//	                               own ("your"), or one in which a program goes on
 //
 // Paths are relative to the page.
 type block struct {
 	language          string
 	directive, detail string // "code", "controller.go NewController"
+	label             string // the terminal that is said above it, if one is
 	line              int    // of the opening fence, counted from 1
 	body              []string
 }
 
 var (
 	fence     = regexp.MustCompile("^```([a-z]*)$")
-	directive = regexp.MustCompile(`^<!-- (code|terminal|edit|not run): (.*) -->$`)
+	directive = regexp.MustCompile(`^<!-- (code|edit|not run): (.*) -->$`)
+	label     = regexp.MustCompile(`^\*\*In (.+) terminal:\*\*$`)
 )
+
+// readersTerminal is the one that a page begins in.
+const readersTerminal = "your"
 
 // parsePage finds the blocks of a page.
 func parsePage(path, text string) (*page, error) {
@@ -64,6 +70,12 @@ func parsePage(path, text string) (*page, error) {
 			if i > 0 {
 				if found := directive.FindStringSubmatch(p.lines[i-1]); found != nil {
 					open.directive, open.detail = found[1], found[2]
+				}
+				if found := label.FindStringSubmatch(p.lines[i-1]); found != nil {
+					open.label = found[1]
+				}
+				if open.label != "" && open.label != readersTerminal {
+					open.directive, open.detail = "terminal", open.label
 				}
 			}
 			p.blocks = append(p.blocks, open)

@@ -115,7 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	result, err := r.sync(ctx, request.NamespacedName)
 	if apierrors.IsConflict(err) {
 		// Somebody else wrote in between. That is normal, and the event of their write brings the
-		// Foo back. The Controller would log and count it as an error; there is no quiet backoff.
+		// Foo back. The Controller would log and count the error. (Result{Requeue: true} would retry
+		// with backoff and without a word, but is deprecated.)
 		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}

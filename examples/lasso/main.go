@@ -180,7 +180,8 @@ func newFactory(
 					},
 				},
 			},
-			// Lasso's resync cannot be turned off (0 means 10 h), but its events can.
+			// Only the environment turns Lasso's resync off (CATTLE_RESYNC_DEFAULT=0; a Resync of 0
+			// means 10 h). But its events can be left out.
 			SyncOnlyChangedObjects: true,
 			// 5ms, 10ms, 20ms, ... 20.48s, 30s, 30s, ... A DefaultRateLimiter would be one for all
 			// kinds, and take a Deployment and a Foo of one name for the same key.

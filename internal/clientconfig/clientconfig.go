@@ -13,12 +13,12 @@ import (
 const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
 	"or set KUBECONFIG"
 
-// Load returns how clients reach the cluster. It reads the kubeconfig, a file, or if that is "",
-// $KUBECONFIG, ~/.kube/config or, in a Pod, its ServiceAccount, and makes no request. It logs which
-// server that is, so that a wrong one is seen at once.
+// Load returns how clients reach the cluster. It reads the file kubeconfig. If that is "", it reads
+// $KUBECONFIG, ~/.kube/config or, in a Pod, the ServiceAccount. It makes no request. It logs the
+// address of the server, so that a wrong one is seen at once.
 //
-// The clients have no limit of their own (QPS is -1): client-go's 5 requests a second are from a
-// time before API servers had theirs, API Priority and Fairness.
+// The clients have no rate limit (QPS is -1). The default of client-go, 5 requests a second, is
+// older than API Priority and Fairness, with which API servers limit requests themselves.
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := loader(kubeconfig).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {

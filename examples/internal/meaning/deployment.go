@@ -56,7 +56,7 @@ func NewDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 			Namespace:       foo.Namespace,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, FooKind)},
 		},
-		// Immutable, so it is set here and not in SetOwnedFields.
+		// The selector is immutable, so it is set here and not in SetOwnedFields.
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}},
 	}
 	SetOwnedFields(deployment, foo)

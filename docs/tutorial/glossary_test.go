@@ -1,0 +1,110 @@
+package tutorial
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// term is a word of the glossary.
+type term struct {
+	name    string
+	chapter int // the number of the chapter that introduces it, or 0 if it is another page
+}
+
+var (
+	// glossaryRow is "| words | meaning | [tutorial 4](...) |", of which each word is a term.
+	glossaryRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| .+ \| \[(?:tutorial (\d+)|[^\]]+)\]\([^)]+\) \|$`)
+	inlineCode  = regexp.MustCompile("`[^`]*`")
+	linkText    = regexp.MustCompile(`\[[^\]]*\]\([^)]*\)`)
+	aside       = regexp.MustCompile(`(?m)^>.*$`)
+	italics     = regexp.MustCompile(`\*([^*\s][^*]*)\*`)
+)
+
+// terms returns the terms of a glossary.
+func terms(text string) (terms []term) {
+	for _, row := range glossaryRow.FindAllStringSubmatch(text, -1) {
+		chapter, _ := strconv.Atoi(row[2])
+		for name := range strings.SplitSeq(row[1], ", ") {
+			terms = append(terms, term{name: name, chapter: chapter})
+		}
+	}
+	return terms
+}
+
+// checkTerms returns the terms that a chapter uses although only a later one introduces them, and
+// those that it should introduce, in *italics*, and does not. What is code, or leads elsewhere, or is
+// an aside, counts for neither.
+func checkTerms(p *page, chapter int, terms []term) (problems []string) {
+	prose := p.prose()
+	for _, leaveOut := range []*regexp.Regexp{inlineCode, linkText, aside} {
+		prose = leaveOut.ReplaceAllString(prose, "")
+	}
+	prose = strings.ReplaceAll(prose, "\n", " ")
+	introduced := strings.Join(italics.FindAllString(strings.ReplaceAll(prose, "**", ""), -1), " ")
+	for _, term := range terms {
+		word := `(?i)\b` + regexp.QuoteMeta(term.name)
+		if unicode.IsUpper(rune(term.name[0])) {
+			word = `\b` + regexp.QuoteMeta(term.name) // an Event is not an event
+		}
+		switch {
+		case term.chapter == chapter:
+			if !regexp.MustCompile(word).MatchString(introduced) {
+				problems = append(problems, fmt.Sprintf("%s does not introduce %q, in *italics*, as the "+
+					"glossary says", p.path, term.name))
+			}
+		case term.chapter > chapter:
+			if found := regexp.MustCompile(word + `s?\b`).FindStringIndex(prose); found != nil {
+				begin, end := max(0, found[0]-40), min(len(prose), found[1]+40)
+				problems = append(problems, fmt.Sprintf("%s uses %q, which chapter %d introduces: ...%s...",
+					p.path, term.name, term.chapter, prose[begin:end]))
+			}
+		}
+	}
+	return problems
+}
+
+func TestChaptersUseNoTermBeforeItIsIntroduced(t *testing.T) {
+	var all []term
+	pages := allPages(t)
+	for _, p := range pages {
+		if p.path == "docs/glossary.md" {
+			all = terms(strings.Join(p.lines, "\n"))
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("found only %d terms in the glossary", len(all))
+	}
+	for _, p := range pages {
+		if match, _ := filepath.Match("docs/tutorial/[0-9][0-9]-*.md", p.path); match {
+			chapter, err := strconv.Atoi(filepath.Base(p.path)[:2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			report(t, checkTerms(p, chapter, all))
+		}
+	}
+}
+
+func TestTermsThatComeTooEarlyAreNoticed(t *testing.T) {
+	all := terms("| informer, lister | it is told | [tutorial 2](tutorial/02-informer.md) |\n" +
+		"| reflector | lists | [under the hood](controller-client-go.md#reflector) |")
+	for _, test := range []struct{ text, want string }{
+		{"Informers tell you.", `uses "informer"`},
+		{"An `informer` and [an informer](02-informer.md).\n> An informer.", ""},
+	} {
+		problems := checkTerms(brokenPage(t, test.text), 1, all)
+		if test.want == "" && len(problems) > 0 {
+			t.Errorf("%s: got %q", test.text, problems)
+		}
+		if test.want != "" {
+			expectProblem(t, problems, test.want)
+		}
+	}
+	problems := checkTerms(brokenPage(t, "An *informer* has a lister."), 2, all)
+	expectProblem(t, problems, `does not introduce "lister"`)
+}

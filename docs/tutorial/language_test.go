@@ -1,0 +1,65 @@
+package tutorial
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// longest is how many words a sentence may have. One that ends with a colon or semicolon counts as
+// ended.
+const longest = 30
+
+var (
+	paragraphs = regexp.MustCompile(`(?:\n\s*)+(?:[-*]|\d+\.) |\n\s*\n|\n#|\n?\|`)
+	sentences  = regexp.MustCompile(`[.!?:;]\)?\s+`)
+	whoClause  = regexp.MustCompile(`^\W*(Who|Whoever) .*[^?]$`)
+	htmlNote   = regexp.MustCompile(`<!--.*?-->`)
+)
+
+// checkLanguage returns the sentences of a page that are hard to read: those that are too long, and
+// those that say "Who does X" for "If you do X".
+func checkLanguage(p *page) (problems []string) {
+	prose := htmlNote.ReplaceAllString(p.prose(), "")
+	prose = linkText.ReplaceAllStringFunc(prose, func(link string) string {
+		return strings.Trim(link[:strings.Index(link, "](")], "[")
+	})
+	prose = inlineCode.ReplaceAllString(prose, "X")
+	for _, paragraph := range paragraphs.Split(prose, -1) {
+		text := strings.Join(strings.Fields(strings.NewReplacer(">", " ", "**", "").Replace(paragraph)), " ")
+		for _, sentence := range sentences.Split(text, -1) {
+			if n := len(strings.Fields(sentence)); n > longest {
+				problems = append(problems, fmt.Sprintf("%s: %d words: %s", p.path, n, sentence))
+			}
+			if whoClause.MatchString(sentence) && len(strings.Fields(sentence)) > 4 {
+				problems = append(problems, fmt.Sprintf("%s: say \"if you\": %s", p.path, sentence))
+			}
+		}
+	}
+	return problems
+}
+
+func TestSentencesAreEasyToRead(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkLanguage(p))
+	}
+}
+
+func TestSentencesThatAreHardToReadAreNoticed(t *testing.T) {
+	long := strings.Repeat("and on ", 14) + "and on"
+	for _, test := range []struct{ text, want string }{
+		{"It goes " + long + ".", "32 words"},
+		{"Who may edit Foos can do this.", "if you"},
+		{"It is short. It is short, too:\n\n- " + long + "\n- " + long, ""},
+		{"Who owns the object?", ""},
+	} {
+		problems := checkLanguage(brokenPage(t, test.text))
+		if test.want == "" && len(problems) > 0 {
+			t.Errorf("%s: got %q", test.text, problems)
+		}
+		if test.want != "" {
+			expectProblem(t, problems, test.want)
+		}
+	}
+}
