@@ -15,6 +15,7 @@ func Example_gatesOfTheInformer() {
 	gates := features.FeatureGates()
 	for _, gate := range []features.Feature{
 		features.WatchListClient, features.InOrderInformers, features.AtomicFIFO,
+		features.InOrderInformersBatchProcess,
 	} {
 		fmt.Println(gate, gates.Enabled(gate))
 	}
@@ -26,6 +27,7 @@ func Example_gatesOfTheInformer() {
 	// WatchListClient true
 	// InOrderInformers true
 	// AtomicFIFO true
+	// InOrderInformersBatchProcess true
 	// cannot set feature gate "InOrderInformers" to false, feature is locked to true
 }
 
@@ -58,4 +60,31 @@ func Example_queueKeepsTheOrderOfTheWatch() {
 	// Updated b
 	// Updated a
 	// Deleted a
+}
+
+// Events that wait, about different objects, are taken together. The next event of the same object
+// begins another batch.
+func Example_eventsAreTakenInBatches() {
+	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
+	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}
+	a.Name, b.Name = "a", "b"
+	queue.Add(a)
+	queue.Add(b)
+	queue.Update(a)
+
+	for range 2 {
+		queue.PopBatch(
+			func(deltas []cache.Delta, _ bool) error {
+				fmt.Println("a batch of", len(deltas))
+				return nil
+			},
+			func(deltas any, _ bool) error {
+				delta := deltas.(cache.Deltas)[0]
+				fmt.Println("one:", delta.Type, delta.Object.(*v1alpha1.Foo).Name)
+				return nil
+			})
+	}
+	// Output:
+	// a batch of 2
+	// one: Updated a
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -61,4 +62,15 @@ func Example_cacheReturnsTheObjectItself() {
 	// Output:
 	// changed
 	// [default/a] <nil>
+}
+
+// Two resourceVersions of one resource are compared as numbers.
+func Example_resourceVersionsAreCompared() {
+	for _, pair := range [][2]string{{"9", "10"}, {"10", "10"}, {"10", "9"}} {
+		fmt.Println(resourceversion.CompareResourceVersion(pair[0], pair[1]))
+	}
+	// Output:
+	// -1 <nil>
+	// 0 <nil>
+	// 1 <nil>
 }
