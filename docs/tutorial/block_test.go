@@ -2,8 +2,8 @@ package tutorial
 
 import (
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -39,7 +39,7 @@ func checkEdit(p *page, b *block, folder string) (file, text string, problems []
 // checkBlocks returns the blocks of a page that no test executes, although they look like it, and
 // those of which a reader does not know where to type them.
 func checkBlocks(p *page) (problems []string) {
-	terminal := ""
+	terminal := readersTerminal
 	for _, b := range p.blocks {
 		switch b.language {
 		case "sh":
@@ -48,15 +48,15 @@ func checkBlocks(p *page) (problems []string) {
 					"block, or say <!-- not run: REASON --> above it"))
 			}
 		case "console":
-			noCommand := len(b.body) == 0 || b.directive == "" && steps(b.body)[0].command == ""
+			noCommand := len(b.body) == 0 || b.terminal() == readersTerminal && steps(b.body)[0].command == ""
 			if b.directive == "not run" || noCommand {
 				problems = append(problems, p.at(b, "a console block must begin with \"$ \""))
 			}
-			if b.label == "" && terminal != "" {
+			if b.label == "" && terminal != readersTerminal {
 				problems = append(problems, p.at(b, "another terminal than before: say **In "+
 					readersTerminal+" terminal:** above it"))
 			}
-			terminal = strings.TrimPrefix(b.label, readersTerminal)
+			terminal = b.terminal()
 		case "diff":
 			if b.directive != "edit" {
 				problems = append(problems, p.at(b, "a change without <!-- edit: PATH --> above it"))
@@ -88,20 +88,12 @@ func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
 	for _, p := range allPages(t) {
 		report(t, checkDeletes(p.path, strings.Join(p.lines, "\n")))
 	}
-	list, err := exec.Command("git", "-C", root, "ls-files", "-z", ":!*.go", ":!*.md").Output()
-	if err != nil {
-		t.Fatal(err)
+	files := trackedFiles(t, ":!*.go", ":!*.md")
+	if files["hack/lint/run"] == "" {
+		t.Errorf("the scripts are not among %q", slices.Sorted(maps.Keys(files)))
 	}
-	paths := strings.FieldsFunc(string(list), func(r rune) bool { return r == 0 })
-	if !slices.Contains(paths, "hack/lint/run") {
-		t.Errorf("the scripts are not among %q", paths)
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		report(t, checkDeletes(path, string(text)))
+	for path, text := range files {
+		report(t, checkDeletes(path, text))
 	}
 }
 

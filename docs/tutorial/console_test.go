@@ -75,10 +75,7 @@ func (s *session) console(p *page, b *block) (should []string, problems []string
 
 // step executes one step. It returns what the page shows of it, and what it has printed.
 func (s *session) step(b *block, next step) (shown, output []string, err error) {
-	name := ""
-	if b.directive == "terminal" {
-		name = b.detail
-	}
+	name := b.terminal()
 	if s.terminals[name] == nil {
 		started, err := newTerminal(s.folder, s.env)
 		if err != nil {
@@ -96,7 +93,7 @@ func (s *session) step(b *block, next step) (shown, output []string, err error) 
 	if terminal.loose {
 		shown = append([]string{"..."}, shown...)
 	}
-	output, err = terminal.wait(name != "" && next.command != "^C", shown)
+	output, err = terminal.wait(name != readersTerminal && next.command != "^C", shown)
 	terminal.loose = terminal.busy && len(shown) > 0 && shown[len(shown)-1] == "..."
 	return shown, output, err
 }
@@ -105,7 +102,7 @@ func (s *session) step(b *block, next step) (shown, output []string, err error) 
 func explain(p *page, b *block, s step, shown, output []string, err error) string {
 	command, advice := "$ "+s.command, "if the page is wrong, make docs rewrites it"
 	if s.command == "" || s.command == "^C" {
-		command = fmt.Sprintf("the program in %s terminal", b.detail)
+		command = fmt.Sprintf("the program in %s terminal", b.terminal())
 	}
 	command, _, _ = strings.Cut(command, "\n")
 	what := "prints something else than the page shows"

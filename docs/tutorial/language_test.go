@@ -22,9 +22,7 @@ var (
 // those that say "Who does X" for "If you do X".
 func checkLanguage(p *page) (problems []string) {
 	prose := htmlNote.ReplaceAllString(p.prose(), "")
-	prose = linkText.ReplaceAllStringFunc(prose, func(link string) string {
-		return strings.Trim(link[:strings.Index(link, "](")], "[")
-	})
+	prose = linkText.ReplaceAllString(prose, "$1")
 	prose = inlineCode.ReplaceAllString(prose, "X")
 	for _, paragraph := range paragraphs.Split(prose, -1) {
 		text := strings.Join(strings.Fields(strings.NewReplacer(">", " ", "**", "").Replace(paragraph)), " ")

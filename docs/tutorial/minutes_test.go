@@ -56,7 +56,10 @@ func checkMinutes(pages []*page) (problems []string) {
 	for _, match := range append(minutesInRow.FindAllStringSubmatch(text, -1),
 		minutesInItem.FindAllStringSubmatch(text, -1)...) {
 		p := byPath[overview.beside(match[1])]
-		if got, err := strconv.Atoi(match[2]); err != nil || p == nil || got != p.minutes() {
+		if p == nil {
+			continue // a link that leads nowhere, which is noticed elsewhere
+		}
+		if match[2] != strconv.Itoa(p.minutes()) {
 			problems = append(problems, fmt.Sprintf("%s: %s minutes for %s, want %d",
 				overview.path, match[2], match[1], p.minutes()))
 		}

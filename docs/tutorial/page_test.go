@@ -3,13 +3,16 @@
 package tutorial
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -48,6 +51,8 @@ var (
 	fence     = regexp.MustCompile("^```([a-z]*)$")
 	directive = regexp.MustCompile(`^<!-- (code|edit|not run): (.*) -->$`)
 	label     = regexp.MustCompile(`^\*\*In (.+) terminal:\*\*$`)
+
+	chapterPath = regexp.MustCompile(`^docs/tutorial/(\d\d)-[^/]*\.md$`)
 )
 
 // readersTerminal is the one that a page begins in.
@@ -74,9 +79,6 @@ func parsePage(path, text string) (*page, error) {
 				if found := label.FindStringSubmatch(p.lines[i-1]); found != nil {
 					open.label = found[1]
 				}
-				if open.label != "" && open.label != readersTerminal {
-					open.directive, open.detail = "terminal", open.label
-				}
 			}
 			p.blocks = append(p.blocks, open)
 		default:
@@ -87,6 +89,18 @@ func parsePage(path, text string) (*page, error) {
 		return nil, fmt.Errorf("%s:%d: the block has no end", path, open.line)
 	}
 	return p, nil
+}
+
+// terminal returns the name of the terminal that a console is for.
+func (b *block) terminal() string { return cmp.Or(b.label, readersTerminal) }
+
+// chapter returns the number of a page of the tutorial, or 0 for another page.
+func (p *page) chapter() int {
+	number := 0
+	if match := chapterPath.FindStringSubmatch(p.path); match != nil {
+		number, _ = strconv.Atoi(match[1])
+	}
+	return number
 }
 
 // prose returns the page without its blocks.
@@ -160,6 +174,25 @@ func allPages(t *testing.T) (pages []*page) {
 		t.Fatal(err)
 	}
 	return pages
+}
+
+// trackedFiles returns the texts of the files that git knows, of those that match, by path.
+func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
+	t.Helper()
+	args := append([]string{"-C", root, "ls-files", "-z", "--"}, pathspecs...)
+	list, err := exec.Command("git", args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[path] = string(text)
+	}
+	return files
 }
 
 // report fails the test for each problem.

@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,26 +74,9 @@ func checkPictures(p *page, sources string) (problems []string) {
 // othersNames are not of this code, but of Kubernetes and client-go.
 var othersNames = map[string]bool{"ReplicaSet": true, "processLoop": true}
 
-// goSources returns what is in all Go files of the repository but those of this package.
-func goSources(t *testing.T) string {
-	t.Helper()
-	list, err := exec.Command("git", "-C", root, "ls-files", "-z", "*.go", ":!docs/tutorial/*_test.go").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sources strings.Builder
-	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		source, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources.Write(source)
-	}
-	return sources.String()
-}
-
 func TestPicturesCanBeUnderstood(t *testing.T) {
-	sources, seen := goSources(t), 0
+	files := trackedFiles(t, "*.go", ":!docs/tutorial/*_test.go")
+	sources, seen := strings.Join(slices.Collect(maps.Values(files)), "\n"), 0
 	for _, p := range allPages(t) {
 		report(t, checkPictures(p, sources))
 		seen += len(p.pictures())
