@@ -4,6 +4,7 @@
 CONTROLLER := .local/bin/sample-controller
 CLUSTER ?= dev
 KUBECONFIG_DEV := .local/clusters/$(CLUSTER)/kubeconfig.yaml
+KUBECTL_DEV := .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
 # component-base accepts no version that does not begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -13,7 +14,7 @@ IMAGE ?= example.com/sample-controller:$(VERSION)
 TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
 .PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
-.PHONY: deploy undeploy cluster cluster-down kubeconfig clean
+.PHONY: deploy undeploy cluster cluster-empty cluster-foos cluster-down kubeconfig clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-21s %s\n", $$1, $$2}'
@@ -33,7 +34,7 @@ stress: ## repeat all steps of the tests, or STEPS, 20 times, or TIMES, beside a
 	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 run: build cluster ## run the controller in the foreground against the local control plane
-	.local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV) apply -f artifacts/examples/crd.yaml
+	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 build: ## build the controller into .local/bin
@@ -78,7 +79,7 @@ verify: ## fail if anything generated is stale
 	hack/verify-codegen.sh
 
 .PHONY: docs
-docs: cluster ## rewrite the listings and the transcripts of all pages from what is so
+docs: ## rewrite the listings and the transcripts of all pages from what is so
 	go test ./docs/tutorial -update
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 1m
 
@@ -121,6 +122,15 @@ fuzz: ## fuzz each target for five minutes, with a real API server that judges w
 cluster: ## start the local control plane, building it if needed
 	@hack/cluster up $(CLUSTER)
 
+cluster-empty: ## start the local control plane with nothing in it, whatever it held before
+	@hack/cluster empty $(CLUSTER)
+	@changed=$$(git status --short --untracked-files=no); [ ! "$$changed" ] || printf '%s\n' \
+	  "These files differ from the last commit ('git checkout FILE' brings one back):" "$$changed"
+
+cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Foos
+	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
+	@$(KUBECTL_DEV) wait --for condition=Established --timeout 120s -f artifacts/examples/crd.yaml
+
 cluster-down: ## stop the local control plane and delete its state
 	@hack/cluster down $(CLUSTER)
 
@@ -129,5 +139,5 @@ kubeconfig: ## print what to evaluate so that kubectl finds the local control pl
 
 clean: ## stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
-	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down docs
+	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down dev
 	@rm -rf .local

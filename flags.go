@@ -27,6 +27,7 @@ type options struct {
 	metricsAddress   string
 	metricsSecure    *bool // nil if the address decides
 	metricsCertPath  string
+	profiling        bool
 	healthAddress    string
 	leaderElect      bool
 	leader           leader.Config // but for the client
@@ -85,6 +86,7 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		})
 	fs.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "`Directory` of the certificate for "+
 		"--metrics-secure, as tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
+	fs.BoolVar(&o.profiling, "profiling", false, "Serve profiles beside the metrics, on /debug/pprof/.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"`Address` to serve /healthz and /readyz on; 0 is none.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
@@ -106,8 +108,13 @@ func (o *options) secureMetrics() bool {
 	if o.metricsSecure != nil {
 		return *o.metricsSecure
 	}
+	return !o.loopbackMetrics()
+}
+
+// loopbackMetrics reports whether only this machine can reach the metrics.
+func (o *options) loopbackMetrics() bool {
 	host, _, _ := net.SplitHostPort(o.metricsAddress)
-	return host != "localhost" && !net.ParseIP(host).IsLoopback()
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // validate refuses what no flag's type refuses. args are the arguments that are no flags.
@@ -127,6 +134,10 @@ func (o *options) validate(args []string) error {
 		return fmt.Errorf("--cache-sync-timeout must be positive, not %v", o.cacheSyncTimeout)
 	case o.metricsCertPath != "" && !o.secureMetrics():
 		return errors.New("--metrics-cert-path needs --metrics-secure")
+	case o.profiling && o.metricsAddress == "0":
+		return errors.New("--profiling needs a --metrics-bind-address")
+	case o.profiling && !o.loopbackMetrics() && !o.secureMetrics():
+		return errors.New("--profiling needs --metrics-secure, or a loopback address")
 	}
 	return nil
 }

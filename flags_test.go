@@ -11,16 +11,19 @@ import (
 
 func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 	for args, want := range map[string]string{
-		"--nope":                 "flag provided but not defined: -nope",
-		"--workers=0":            "--workers must be at least 1, not 0",
-		"--kube-api-qps=0":       "--kube-api-qps must be positive, or -1 for no limit",
-		"--kube-api-burst=0":     "--kube-api-burst must be at least 1, not 0",
-		"--resync=-1s":           "--resync must not be negative, but is -1s",
-		"--cache-sync-timeout=0": "--cache-sync-timeout must be positive, not 0s",
-		"--metrics-cert-path=/":  "--metrics-cert-path needs --metrics-secure",
-		"foos":                   `unexpected argument "foos"`,
+		"--nope":                               "flag provided but not defined: -nope",
+		"--workers=0":                          "--workers must be at least 1, not 0",
+		"--kube-api-qps=0":                     "--kube-api-qps must be positive, or -1 for no limit",
+		"--kube-api-burst=0":                   "--kube-api-burst must be at least 1, not 0",
+		"--resync=-1s":                         "--resync must not be negative, but is -1s",
+		"--cache-sync-timeout=0":               "--cache-sync-timeout must be positive, not 0s",
+		"--metrics-cert-path=/":                "--metrics-cert-path needs --metrics-secure",
+		"--profiling --metrics-bind-address=0": "--profiling needs a --metrics-bind-address",
+		"--profiling --metrics-bind-address=:1 --metrics-secure=false": "--profiling needs " +
+			"--metrics-secure, or a loopback address",
+		"foos": `unexpected argument "foos"`,
 	} {
-		_, err := parseFlags([]string{args}, io.Discard)
+		_, err := parseFlags(strings.Fields(args), io.Discard)
 		if want += "; --help lists all flags"; err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %q", args, err, want)
 		}
@@ -34,7 +37,7 @@ func TestHelpListsTheFlags(t *testing.T) {
 	}
 	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
 		"kube-api-burst", "resync", "leader-elect", "metrics-bind-address", "metrics-secure",
-		"metrics-cert-path", "health-probe-bind-address", "cache-sync-timeout", "v", "logging-format",
+		"metrics-cert-path", "profiling", "health-probe-bind-address", "cache-sync-timeout", "v", "logging-format",
 		"version"} {
 		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
 			t.Errorf("--help does not list -%s", name)

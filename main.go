@@ -136,8 +136,8 @@ func (p *process) run(ctx context.Context) error {
 		return err
 	}
 	err = metrics.Serve(background, metrics.Config{
-		Address: o.metricsAddress, Secure: o.secureMetrics(), CertDir: o.metricsCertPath,
-		Reviews: p.clients.reviews,
+		Address: o.metricsAddress, Profiling: o.profiling, Secure: o.secureMetrics(),
+		CertDir: o.metricsCertPath, Reviews: p.clients.reviews,
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,8 @@ var (
 	console = flag.Bool("console", false, "execute the console blocks of all pages, or of those "+
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "a regular `expression` for -console")
+	again      = flag.Bool("again", false, "with -console, execute the chapters a second time, "+
+		"backwards and without their last command: each must work whatever was done before it")
 )
 
 // execute makes the edits and executes the consoles of a page, up to the first thing that does not
@@ -135,23 +137,26 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 		t.Skip("the console blocks are executed with -console only: it takes minutes")
 	}
 	filter := regexp.MustCompile(*pageFilter)
-	s := newSession(t)
-	for _, p := range allPages(t) {
-		isConsole := func(b *block) bool { return b.language == "console" }
-		if !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path) {
-			continue
+	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
+		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path)
+	})
+	if *again {
+		for _, p := range slices.Backward(pages) {
+			if p.chapter() != 0 {
+				pages = append(pages, p.leftEarly())
+			}
 		}
+	}
+	s := newSession(t)
+	for _, p := range pages {
 		t.Run(p.path, func(t *testing.T) {
 			s.begin(t)
 			problems, should := s.execute(p)
 			s.end()
-			if len(problems) == 0 {
+			if len(problems) == 0 && p.chapter() != 0 && !p.left {
 				if err := s.cleanedUp(); err != nil {
-					problems = append(problems, fmt.Sprintf("%s: it does not clean up: %v", p.path, err))
+					problems = append(problems, fmt.Sprintf("%s: it leaves a control plane: %v", p.path, err))
 				}
-			}
-			if len(problems) > 0 {
-				s.do(t, s.folder, "hack/cluster down docs") // the next page gets a new one
 			}
 			if *update && len(should) > 0 {
 				p.set(should)
@@ -164,6 +169,22 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 			report(t, problems)
 		})
 	}
+}
+
+func isConsole(b *block) bool { return b.language == "console" }
+
+// leftEarly returns the page without its last console, as for a reader who stops before it.
+func (p *page) leftEarly() *page {
+	left := *p
+	left.left = true
+	left.blocks = slices.Clone(p.blocks)
+	for i, b := range slices.Backward(left.blocks) {
+		if isConsole(b) {
+			left.blocks = slices.Delete(left.blocks, i, i+1)
+			break
+		}
+	}
+	return &left
 }
 
 func TestBrokenConsolesAreNoticed(t *testing.T) {

@@ -3,6 +3,7 @@ package tutorial
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,16 +36,39 @@ func terms(text string) (terms []term) {
 	return terms
 }
 
-// checkTerms returns the terms that a chapter uses although only a later one introduces them, and
-// those that it should introduce, in *italics*, and does not. What is code, or leads elsewhere, or is
-// an aside, counts for neither.
+// stressed are words in italics that are no terms.
+var stressed = []string{
+	"0", "absent", "all others", "and", "are", "background", "callbacks", "done", "is gone", "once",
+	"program's terminal", "refuses", "replicas", "should be", "this", "what happened", "without",
+	"your terminal",
+}
+
+// isTerm reports whether words in italics are a term: neither stressed nor a sentence.
+func isTerm(words string) bool {
+	return len(strings.Fields(words)) <= 3 && !strings.HasSuffix(words, ".") &&
+		!slices.Contains(stressed, strings.ToLower(words))
+}
+
+// checkTerms returns the terms that a chapter uses although only a later one introduces them, those
+// that it should introduce, in *italics*, and does not, and those that it introduces although the
+// glossary lacks them. Code, the text of links and asides do not count.
 func checkTerms(p *page, chapter int, terms []term) (problems []string) {
 	prose := p.prose()
 	for _, leaveOut := range []*regexp.Regexp{inlineCode, linkText, aside} {
 		prose = leaveOut.ReplaceAllString(prose, "")
 	}
 	prose = strings.ReplaceAll(prose, "\n", " ")
-	introduced := strings.Join(italics.FindAllString(strings.ReplaceAll(prose, "**", ""), -1), " ")
+	emphasized := italics.FindAllStringSubmatch(strings.ReplaceAll(prose, "**", ""), -1)
+	introduced := ""
+	for _, match := range emphasized {
+		introduced += " *" + match[1] + "*"
+		if isTerm(match[1]) && !slices.ContainsFunc(terms, func(term term) bool {
+			return strings.EqualFold(strings.TrimSuffix(match[1], "s"), strings.TrimSuffix(term.name, "s"))
+		}) {
+			problems = append(problems, fmt.Sprintf("%s introduces %q, which is not in the glossary",
+				p.path, match[1]))
+		}
+	}
 	for _, term := range terms {
 		word := `(?i)\b` + regexp.QuoteMeta(term.name)
 		if unicode.IsUpper(rune(term.name[0])) {
@@ -102,4 +126,6 @@ func TestTermsThatComeTooEarlyAreNoticed(t *testing.T) {
 	}
 	problems := checkTerms(brokenPage(t, "An *informer* has a lister."), 2, all)
 	expectProblem(t, problems, `does not introduce "lister"`)
+	problems = checkTerms(brokenPage(t, "*Informers* and a *lister* have a *gizmo*."), 2, all)
+	expectProblem(t, problems, `introduces "gizmo"`)
 }

@@ -11,15 +11,21 @@ import (
 // ended.
 const longest = 30
 
+// mostPassive is how many passives make a chain, in which a reader does not see who does what.
+const mostPassive = 3
+
 var (
 	paragraphs = regexp.MustCompile(`(?:\n\s*)+(?:[-*]|\d+\.) |\n\s*\n|\n#|\n?\|`)
 	sentences  = regexp.MustCompile(`[.!?:;]\)?\s+`)
 	whoClause  = regexp.MustCompile(`^\W*(Who|Whoever) .*[^?]$`)
 	htmlNote   = regexp.MustCompile(`<!--.*?-->`)
+	passive    = regexp.MustCompile(`\b(is|are|was|were|be|been|being) ((\w+ly|not|also|still|then|` +
+		`never|always|only) )*(\w+ed|made|done|seen|sent|read|written|kept|set|found|known|given|taken|` +
+		`told|said|held|built|run|lost|gone|shown|left|put|cut|met)\b`)
 )
 
-// checkLanguage returns the sentences of a page that are hard to read: those that are too long, and
-// those that say "Who does X" for "If you do X".
+// checkLanguage returns the sentences of a page that are hard to read: those that are too long,
+// those that are chains of passives, and those that say "Who does X" for "If you do X".
 func checkLanguage(p *page) (problems []string) {
 	prose := htmlNote.ReplaceAllString(p.prose(), "")
 	prose = linkText.ReplaceAllString(prose, "$1")
@@ -29,6 +35,9 @@ func checkLanguage(p *page) (problems []string) {
 		for _, sentence := range sentences.Split(text, -1) {
 			if n := len(strings.Fields(sentence)); n > longest {
 				problems = append(problems, fmt.Sprintf("%s: %d words: %s", p.path, n, sentence))
+			}
+			if n := len(passive.FindAllString(sentence, -1)); n >= mostPassive {
+				problems = append(problems, fmt.Sprintf("%s: %d passives: %s", p.path, n, sentence))
 			}
 			if whoClause.MatchString(sentence) && len(strings.Fields(sentence)) > 4 {
 				problems = append(problems, fmt.Sprintf("%s: say \"if you\": %s", p.path, sentence))
@@ -49,6 +58,7 @@ func TestSentencesThatAreHardToReadAreNoticed(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"It goes " + long + ".", "32 words"},
 		{"Who may edit Foos can do this.", "if you"},
+		{"It is stopped, a Foo is quickly made, and the rest is not seen.", "3 passives"},
 		{"It is short. It is short, too:\n\n- " + long + "\n- " + long, ""},
 		{"Who owns the object?", ""},
 	} {

@@ -14,7 +14,8 @@ import (
 )
 
 // session executes pages in a copy of the repository, so that they may change it, and on a control
-// plane of its own. What a page leaves behind, the next one finds, as a reader would.
+// plane of its own: the copy's "dev". What a page leaves behind, the next one finds, as a reader
+// would.
 type session struct {
 	folder    string
 	env       []string
@@ -32,7 +33,7 @@ func newSession(t *testing.T) *session {
 	s := &session{folder: filepath.Join(original, ".local", "docs")}
 	local := filepath.Join(s.folder, ".local")
 	s.env = sessionEnv(os.Environ(), local)
-	s.do(t, original, `rm -rf .local/docs && mkdir -p .local/docs &&
+	s.do(t, original, `hack/cluster build && rm -rf .local/docs && mkdir -p .local/docs &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
 	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
@@ -49,7 +50,7 @@ func newSession(t *testing.T) *session {
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps ./controller-runtime`)
-	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "docs")
+	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "dev")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +62,12 @@ func newSession(t *testing.T) *session {
 // nothing in it leads to a cluster that is not the session's.
 func sessionEnv(environ []string, local string) (env []string) {
 	for _, variable := range environ {
-		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") {
+		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") &&
+			!strings.HasPrefix(variable, "CLUSTER=") {
 			env = append(env, variable)
 		}
 	}
-	return append(env, "CLUSTER=docs", "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
+	return append(env, "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
 		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
 }
 
@@ -80,9 +82,6 @@ const (
 	kuberc = `apiVersion: kubectl.config.k8s.io/v1beta1
 kind: Preference
 defaults: [{command: wait, options: [{name: timeout, default: "%v"}]}]
-`
-	// kubectl is a function of the shell that reaches the session's cluster, or none.
-	kubectl = `kubectl() { .local/bin/kubectl --kubeconfig .local/clusters/docs/kubeconfig.yaml "$@"; }
 `
 )
 
@@ -105,12 +104,12 @@ func (s *session) do(t *testing.T, folder, command string) {
 	}
 }
 
-// begin prepares for a page: a control plane without old Events, and the files as they were.
+// begin prepares for a page: it brings back the files that a reader was told to bring back. The
+// control plane stays as it is, because a page must begin with a command that makes it known.
 func (s *session) begin(t *testing.T) {
 	t.Helper()
 	s.terminals = map[string]*terminal{}
-	s.do(t, s.folder, `hack/cluster up docs && git reset -q --hard && git clean -qfd`)
-	s.do(t, s.folder, kubectl+`kubectl delete events --all`)
+	s.do(t, s.folder, `git reset -q --hard && git clean -qfd`)
 }
 
 // end closes the terminals of a page.
@@ -120,14 +119,9 @@ func (s *session) end() {
 	}
 }
 
-// cleanedUp returns an error if a page leaves something behind: a reader goes on to the next page,
-// and shall find there what that shows. What belongs to a Foo may take a moment to go with it.
+// cleanedUp returns an error if a page leaves a control plane behind.
 func (s *session) cleanedUp() error {
-	return s.run(s.folder, kubectl+`kinds=deployments,quota
-		! kubectl get crd foos.samplecontroller.k8s.io >/dev/null 2>&1 || kinds+=,foos
-		left=$(kubectl get $kinds -o go-template="{{range .items}}{{if not .metadata.ownerReferences}}`+
-		`{{.kind}} {{.metadata.name}} is left behind. {{end}}{{end}}")
-		echo "$left" && [ ! "$left" ] && kubectl wait --for=delete $kinds --all`)
+	return s.run(s.folder, `[ ! -e .local/clusters/dev ]`)
 }
 
 func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
@@ -137,7 +131,7 @@ func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	environ := []string{"HOME=/home/me", "KUBECONFIG=/home/me/production.yaml",
-		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443"}
+		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443", "CLUSTER=production"}
 	for _, variable := range sessionEnv(environ, local) {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)

@@ -26,18 +26,19 @@ const (
 	decisionsPerSecond, decisionBurst = 2, 5
 )
 
-// guard lets those through to a handler who may get the metrics, as the API server says. However
+// guard lets those through to a handler who may get its path, as the API server says. However
 // many strangers come, the API server is not asked more often than limit allows.
 type guard struct {
+	path      string
 	handler   http.Handler
 	reviews   kubernetes.Interface
 	limit     flowcontrol.RateLimiter
 	decisions *utilcache.Expiring // HTTP status codes, by hash of the token
 }
 
-func newGuard(reviews kubernetes.Interface, handler http.Handler) *guard {
+func newGuard(reviews kubernetes.Interface, path string, handler http.Handler) *guard {
 	return &guard{
-		handler: handler, reviews: reviews, decisions: utilcache.NewExpiring(),
+		path: path, handler: handler, reviews: reviews, decisions: utilcache.NewExpiring(),
 		limit: flowcontrol.NewTokenBucketRateLimiter(decisionsPerSecond, decisionBurst),
 	}
 }
@@ -45,7 +46,7 @@ func newGuard(reviews kubernetes.Interface, handler http.Handler) *guard {
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	code, err := g.authorize(r.Context(), bearerToken(r))
 	if err != nil {
-		klog.FromContext(r.Context()).Error(err, "Cannot tell who may read the metrics")
+		klog.FromContext(r.Context()).Error(err, "Cannot tell who may read this", "path", g.path)
 	}
 	if code == http.StatusOK {
 		g.handler.ServeHTTP(w, r)
@@ -66,8 +67,7 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// authorize returns the HTTP status code for who has that token: StatusOK if the metrics may be
-// read.
+// authorize returns the HTTP status code for who has that token: StatusOK if they may read.
 func (g *guard) authorize(ctx context.Context, token string) (code int, err error) {
 	if token == "" {
 		return http.StatusUnauthorized, nil
@@ -109,7 +109,7 @@ func (g *guard) review(ctx context.Context, token string) (code int, err error) 
 		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{
-				Path: path, Verb: "get",
+				Path: g.path, Verb: "get",
 			},
 		}}, metav1.CreateOptions{})
 	if err != nil {

@@ -74,7 +74,7 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		"Bearer prometheus": http.StatusOK,
 		"bearer prometheus": http.StatusOK,
 	} {
-		answer := scrape(newGuard(reviewers(), secret), authorization)
+		answer := scrape(newGuard(reviewers(), metricsPath, secret), authorization)
 		if answer.Code != want {
 			t.Errorf("%q: got %d, want %d", authorization, answer.Code, want)
 		}
@@ -97,7 +97,7 @@ func TestNobodyReadsMetricsWhileTheAPIServerIsDown(t *testing.T) {
 		) {
 			return down, nil, errors.New("injected")
 		})
-		guard := newGuard(kube, secret)
+		guard := newGuard(kube, metricsPath, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
 			t.Errorf("without %s: got %d, want 503", resource, got)
 		}
@@ -131,7 +131,7 @@ func (h hangingReviews) Create(
 func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		guard := newGuard(hangingReviews{}, secret)
+		guard := newGuard(hangingReviews{}, metricsPath, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
 			t.Errorf("got %d, want 503", got)
 		}
@@ -144,7 +144,7 @@ func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 func TestDecisionsHoldForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
-		guard := newGuard(kube, secret)
+		guard := newGuard(kube, metricsPath, secret)
 		for range 2 {
 			for range 100 {
 				if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
@@ -162,7 +162,7 @@ func TestDecisionsHoldForTenSeconds(t *testing.T) {
 func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
-		guard := newGuard(kube, secret)
+		guard := newGuard(kube, metricsPath, secret)
 		for range 1000 {
 			scrape(guard, "")
 		}

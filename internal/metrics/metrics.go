@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 	"path/filepath"
 	"sync"
 
@@ -20,13 +21,18 @@ import (
 	"example.com/sample-controller/internal/serving"
 )
 
-// path is where the metrics are, and what one has to be allowed to get.
-const path = "/metrics"
+// What can be read, and what a reader must be allowed to get.
+const (
+	metricsPath  = "/metrics"
+	profilesPath = "/debug/pprof/"
+)
 
 // Config says where the metrics are served, and to whom.
 type Config struct {
 	Address string // to serve on, "host:port"; "0" is none
-	// Secure serves HTTPS, and only to those who may get /metrics.
+	// Profiling serves the profiles of the Go runtime, too, on /debug/pprof/.
+	Profiling bool
+	// Secure serves HTTPS, and only to those who may get that path.
 	Secure bool
 	// CertDir has the certificate for Secure, as tls.crt and tls.key, which may be renewed. "" is
 	// for a certificate that nobody can verify.
@@ -38,8 +44,17 @@ type Config struct {
 // Serve serves the metrics until ctx is done. Its errors name the flags --metrics-bind-address and
 // --metrics-cert-path.
 func Serve(ctx context.Context, config Config) error {
+	handlers := map[string]http.Handler{metricsPath: legacyregistry.Handler()}
+	if config.Profiling {
+		handlers[profilesPath] = profiles()
+	}
 	mux := http.NewServeMux()
-	mux.Handle(path, legacyregistry.Handler())
+	for path, handler := range handlers {
+		if config.Secure {
+			handler = newGuard(config.Reviews, path, handler)
+		}
+		mux.Handle(path, handler)
+	}
 	const flagName = "metrics-bind-address"
 	if !config.Secure {
 		return serving.Start(ctx, flagName, config.Address, mux, nil)
@@ -50,7 +65,19 @@ func Serve(ctx context.Context, config Config) error {
 	}
 	// HTTP/2 would have to be in NextProtos. A scrape has no use for it, an attacker has.
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
-	return serving.Start(ctx, flagName, config.Address, newGuard(config.Reviews, mux), tlsConfig)
+	return serving.Start(ctx, flagName, config.Address, mux, tlsConfig)
+}
+
+// profiles returns what serves the profiles, as net/http/pprof does by itself for a mux that any
+// package may add to.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(profilesPath, pprof.Index)
+	mux.HandleFunc(profilesPath+"cmdline", pprof.Cmdline)
+	mux.HandleFunc(profilesPath+"profile", pprof.Profile)
+	mux.HandleFunc(profilesPath+"symbol", pprof.Symbol)
+	mux.HandleFunc(profilesPath+"trace", pprof.Trace)
+	return mux
 }
 
 type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/util/cert"
@@ -31,6 +32,52 @@ func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
 		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
+	}
+}
+
+func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		config Config
+		token  string
+		want   int
+	}{
+		{"not asked for", Config{}, "", http.StatusNotFound},
+		{"on a loopback address", Config{Profiling: true}, "", http.StatusOK},
+		{"secure, a stranger", Config{Profiling: true, Secure: true}, "stranger",
+			http.StatusUnauthorized},
+		// The reviewers allow the metrics, and nothing else.
+		{"secure, somebody who may get the metrics", Config{Profiling: true, Secure: true},
+			"prometheus", http.StatusForbidden},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			config := test.config
+			config.Address, config.Reviews = freeport.Address(t), reviewers()
+			if err := Serve(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			url := "http://" + config.Address + "/debug/pprof/goroutine"
+			if config.Secure {
+				url = "https" + strings.TrimPrefix(url, "http")
+			}
+			request, err := http.NewRequest(http.MethodGet, url, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+test.token)
+			client := &http.Client{Transport: &http.Transport{
+				TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			}}
+			defer client.CloseIdleConnections()
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != test.want {
+				t.Errorf("got %d, want %d", response.StatusCode, test.want)
+			}
+		})
 	}
 }
 

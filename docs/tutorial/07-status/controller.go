@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -28,16 +27,14 @@ import (
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, in events, as field
-	// manager, as value of the managed-by label and as name of the Lease.
+	// controllerName is the controller's one identity: in the queue's metrics, as field manager and
+	// as value of the managed-by label.
 	controllerName = "sample-controller"
 
 	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
 	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// blockedRetryDelay is for what the API server refuses: no event tells when it would accept it.
-	blockedRetryDelay = 15 * time.Second
 	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
 	syncTimeout = 10 * time.Second
 
@@ -53,7 +50,6 @@ var fooKind = schema.GroupVersionKind{
 type Controller struct {
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
-	recorder   events.EventRecorder
 
 	foos             listers.FooLister
 	foosByDeployment cache.TypedIndexer[*v1alpha1.Foo]
@@ -73,12 +69,10 @@ func NewController(
 	fooClient clientset.Interface,
 	foos informers.TypedFooInformer,
 	deployments appsinformers.TypedDeploymentInformer,
-	recorder events.EventRecorder,
 ) (*Controller, error) {
 	c := &Controller{
 		kubeClient:       kubeClient,
 		fooClient:        fooClient,
-		recorder:         recorder,
 		foos:             foos.Lister(),
 		foosByDeployment: foos.TypedInformer().GetTypedIndexer(),
 		deployments:      deployments.Lister(),
@@ -271,7 +265,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		desired := observed.DeepCopy()
 		setOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, desired)
+			return c.updateDeployment(ctx, desired)
 		}
 		if rolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {

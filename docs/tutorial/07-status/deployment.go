@@ -29,18 +29,17 @@ const (
 	containerPort  = 8080
 )
 
-// Reasons of the Ready condition, and of the Warning event when it goes with one.
+// Reasons of the Ready condition.
 const (
 	reasonAvailable      = "Available"
 	reasonProgressing    = "Progressing"
 	reasonPaused         = "DeploymentPaused"
 	reasonTerminating    = "DeploymentTerminating"
 	reasonNameTaken      = "DeploymentNameTaken"
-	reasonRejected       = "DeploymentRejected"
 	reasonFooTerminating = "FooTerminating"
 )
 
-// maxMessage is what the note of an Event may hold, in bytes. A condition may hold more.
+// maxMessage is how long a condition's message may be, in bytes. The API server would take 32,768.
 const maxMessage = 1024
 
 // conditionReason matches what a Foo's condition may have as its reason. In a Deployment's, the
@@ -185,9 +184,9 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 	return desiredStatus(foo, deployment, ready)
 }
 
-// notReady returns a Ready condition that is False. The message may be anybody's, that of an
-// admission webhook for example: so that kubectl can print the Foo, and the API server takes the
-// Event, what cannot be printed is replaced, and of a long message, the beginning has to do.
+// notReady returns a Ready condition that is False. Part of the message may be somebody else's: so
+// that kubectl can print the Foo, and the API server takes the status, what cannot be printed is
+// replaced, and of a long message, the beginning has to do.
 func notReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {

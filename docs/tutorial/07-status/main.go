@@ -1,4 +1,4 @@
-// Command 07-status tells users in the Foo's status how it goes, and in Events what it did.
+// Command 07-status tells users in the Foo's status how it goes.
 package main
 
 import (
@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"time"
 
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/recorder"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -49,25 +45,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	recorder, err := newRecorder(ctx, kubeClient)
-	if err != nil {
-		return err
-	}
 	kubeFactory := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooFactory := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(kubeClient, fooClient,
-		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(), recorder)
+		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
 	if err != nil {
 		return err
 	}
 	kubeFactory.StartWithContext(ctx)
 	fooFactory.StartWithContext(ctx)
 	controller.Run(ctx, workers)
-	recorder.Flush(time.Second) // no longer: nothing depends on Events
 	return nil
-}
-
-// newRecorder returns a recorder of Events about Foos and Deployments.
-func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
-	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
 }

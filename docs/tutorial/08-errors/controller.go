@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const (
+	// controllerName is the controller's one identity: in the queue's metrics, in events, as field
+	// manager, as value of the managed-by label and as name of the Lease.
+	controllerName = "sample-controller"
+
+	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
+	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	minRetryDelay = 5 * time.Millisecond
+	maxRetryDelay = 30 * time.Second
+	// blockedRetryDelay is for what the API server refuses: no event tells when it would accept it.
+	blockedRetryDelay = 15 * time.Second
+	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	syncTimeout = 10 * time.Second
+
+	controllerUIDIndex  = "controllerUID"
+	deploymentNameIndex = "deploymentName"
+)
+
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
+
+// Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
+type Controller struct {
+	kubeClient kubernetes.Interface
+	fooClient  clientset.Interface
+	recorder   events.EventRecorder
+
+	foos             listers.FooLister
+	foosByDeployment cache.TypedIndexer[*v1alpha1.Foo]
+	deployments      appslisters.DeploymentLister
+	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
+	handlersSynced   []cache.DoneChecker
+
+	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
+	// sync reads the newest state. It never hands one key to two workers.
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+}
+
+// NewController returns a Controller that reads from the two informers, which must not be started
+// yet, and writes through the two clients.
+func NewController(
+	kubeClient kubernetes.Interface,
+	fooClient clientset.Interface,
+	foos informers.TypedFooInformer,
+	deployments appsinformers.TypedDeploymentInformer,
+	recorder events.EventRecorder,
+) (*Controller, error) {
+	c := &Controller{
+		kubeClient:       kubeClient,
+		fooClient:        fooClient,
+		recorder:         recorder,
+		foos:             foos.Lister(),
+		foosByDeployment: foos.TypedInformer().GetTypedIndexer(),
+		deployments:      deployments.Lister(),
+		deploymentsByUID: deployments.TypedInformer().GetTypedIndexer(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+				minRetryDelay, maxRetryDelay),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
+		),
+	}
+	if err := c.addIndexers(foos, deployments); err != nil {
+		return nil, fmt.Errorf("adding indexers: %w", err)
+	}
+	if err := c.addEventHandlers(foos, deployments); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	return c, nil
+}
+
+// addIndexers lets syncHandler find the Deployments of a Foo, and handleObject the Foos that name
+// a Deployment, without a walk over all of them.
+func (c *Controller) addIndexers(
+	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
+) error {
+	err := deployments.TypedInformer().AddTypedIndexers(appsinformers.DeploymentIndexers{
+		controllerUIDIndex: func(deployment *appsv1.Deployment) ([]string, error) {
+			if controller := metav1.GetControllerOfNoCopy(deployment); controller != nil {
+				return []string{string(controller.UID)}, nil
+			}
+			return nil, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return foos.TypedInformer().AddTypedIndexers(informers.FooIndexers{
+		deploymentNameIndex: func(foo *v1alpha1.Foo) ([]string, error) {
+			return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
+		},
+	})
+}
+
+// addEventHandlers makes every event of a Foo or of one of its Deployments put a key on the queue.
+func (c *Controller) addEventHandlers(
+	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
+) error {
+	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
+		AddFunc:    c.enqueueFoo,
+		UpdateFunc: func(_, foo *v1alpha1.Foo) { c.enqueueFoo(foo) },
+		DeleteFunc: func(deleted informers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+	})
+	if err != nil {
+		return err
+	}
+	deploymentHandler, err := deployments.TypedInformer().AddTypedEventHandler(
+		appsinformers.DeploymentHandlerFuncs{
+			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
+			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
+			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
+				// Of a deletion that the watch missed, only an older state is known. Its owner may
+				// be another by now, but its name is the same.
+				if deleted.OptionalObj != nil {
+					c.handleObject(deleted.OptionalObj)
+				}
+			},
+		})
+	if err != nil {
+		return err
+	}
+	c.handlersSynced = []cache.DoneChecker{
+		fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker(),
+	}
+	return nil
+}
+
+// enqueueFoo puts the key of foo on the queue.
+func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
+	c.queue.Add(cache.MetaObjectToName(foo))
+}
+
+// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: one
+// of them may wait for the name to become free, or may have lost the Deployment.
+func (c *Controller) handleObject(object metav1.Object) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner != nil && isFoo(owner) {
+		c.queue.Add(cache.NewObjectName(object.GetNamespace(), owner.Name))
+	}
+	name := cache.MetaObjectToName(object).String()
+	foos, err := c.foosByDeployment.ByTypedIndex(deploymentNameIndex, name)
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("finding the Foos of Deployment %s: %w", name, err))
+	}
+	for _, foo := range foos {
+		if owner == nil || foo.UID != owner.UID {
+			c.enqueueFoo(foo)
+		}
+	}
+}
+
+// isFoo reports whether owner refers to a Foo, of whatever version.
+func isFoo(owner *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == fooKind.Group && owner.Kind == fooKind.Kind
+}
+
+// Run syncs the keys of the queue with that many workers until ctx is done. It returns when the
+// last sync that had begun is finished; keys that are still queued are dropped. It may be called
+// once.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+
+	var wg sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		wg.Wait()
+		logger.Info("Stopped the workers")
+	}()
+	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
+		return
+	}
+	logger.Info("Starting the workers", "count", workers)
+	for range workers {
+		wg.Go(func() { wait.UntilWithContext(ctx, c.runWorker, time.Second) })
+	}
+	<-ctx.Done()
+}
+
+// runWorker processes keys until ctx is done.
+func (c *Controller) runWorker(ctx context.Context) {
+	for ctx.Err() == nil && c.processNextWorkItem(ctx) {
+	}
+}
+
+// processNextWorkItem waits for a key and syncs it. It is the one place that reports errors. It
+// returns false when the queue is shut down.
+func (c *Controller) processNextWorkItem(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	defer cancel()
+	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	switch {
+	case err == nil:
+		c.queue.Forget(key)
+	case apierrors.IsConflict(err):
+		// Somebody else wrote in between. That is normal; the next sync sees what they wrote.
+		logger.V(4).Info("Retrying after a conflict", "err", err)
+		c.queue.AddRateLimited(key)
+	default:
+		utilruntime.HandleErrorWithContext(ctx, err, "Syncing failed, will retry",
+			"foo", key, "retries", c.queue.NumRequeues(key))
+		c.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// syncHandler takes one step from what the caches show towards what the Foo of that key asks for.
+// After a Create or an Update it returns: the event of the write brings the key back. It returns nil
+// when there is nothing to do until the next change.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		return nil // its Deployments go with it: the garbage collector deletes what it owned
+	}
+	if err != nil {
+		return err
+	}
+	if foo.DeletionTimestamp != nil {
+		return c.syncStatusOnly(ctx, foo)
+	}
+
+	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	if apierrors.IsNotFound(err) {
+		return c.createDeployment(ctx, foo)
+	}
+	if err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		return c.reportNameTaken(ctx, foo, observed)
+	}
+	if observed.DeletionTimestamp == nil {
+		desired := observed.DeepCopy()
+		setOwnedFields(desired, foo)
+		if !equality.Semantic.DeepEqual(observed, desired) {
+			return c.updateDeployment(ctx, foo, desired)
+		}
+		if rolledOut(observed) {
+			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
+				return err
+			}
+		}
+	}
+	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+}

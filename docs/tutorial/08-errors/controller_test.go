@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kubeinformers "k8s.io/client-go/informers"
+
+	"example.com/sample-controller/docs/tutorial/internal/lab"
+	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+// start runs the program as run does, with two workers.
+func start(l *lab.Lab) {
+	l.Start(func(ctx context.Context) {
+		recorder, err := newRecorder(ctx, l.Kube)
+		if err != nil {
+			l.T.Error(err)
+			return
+		}
+		kubeFactory := kubeinformers.NewSharedInformerFactory(l.Kube, 0)
+		fooFactory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
+		controller, err := NewController(l.Kube, l.Foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
+			kubeFactory.Apps().V1().Deployments(), recorder)
+		if err != nil {
+			l.T.Error(err)
+			return
+		}
+		kubeFactory.StartWithContext(ctx)
+		fooFactory.StartWithContext(ctx)
+		controller.Run(ctx, 2)
+		recorder.Flush(time.Second)
+		kubeFactory.Shutdown()
+		fooFactory.Shutdown()
+	})
+}
+
+// ready returns the status and the reason of the Foo's Ready condition.
+func ready(l *lab.Lab) string {
+	ready := meta.FindStatusCondition(l.GetFoo("example-foo").Status.Conditions, "Ready")
+	if ready == nil {
+		return "absent"
+	}
+	return string(ready.Status) + " " + ready.Reason
+}
+
+func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
+			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		time.Sleep(time.Minute)
+
+		if got := ready(l); got != "False DeploymentRejected" {
+			t.Errorf("Ready: got %q", got)
+		}
+		// One at once, one after the event of the status, one each 15 seconds.
+		if got := l.Requests("create", "deployments"); got < 4 || got > 7 {
+			t.Errorf("creations tried in a minute: got %d, want 4 to 7", got)
+		}
+		if got := l.Requests("create", "events"); got != 1 {
+			t.Errorf("Events: got %d, want 1", got)
+		}
+	})
+}
+
+func TestAnyOtherErrorIsRetriedAtOnce(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.Fail("create", "deployments", 3)
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		time.Sleep(time.Second)
+
+		if l.GetDeployment("web") == nil {
+			t.Error("after three errors and a second: got no Deployment")
+		}
+	})
+}
+
+func TestATakenNameIsReportedOnce(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.CreateDeployment("web", 7)
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+
+		if got := ready(l); got != "False DeploymentNameTaken" {
+			t.Errorf("Ready: got %q", got)
+		}
+		if got := l.Requests("create", "events"); got != 1 {
+			t.Errorf("Events: got %d, want 1", got)
+		}
+	})
+}
+
+func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		l.RollOut("web")
+		before := l.Requests("*", "*")
+		time.Sleep(time.Hour)
+
+		if got := l.Requests("*", "*") - before; got != 0 {
+			t.Errorf("requests in an hour: got %d, want 0", got)
+		}
+	})
+}
+
+func TestALaggingInformerMakesTheControllerRepeatItself(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		fakes.Lag(t, &l.Kube.Fake, "deployments", 5*time.Second)
+		start(l)
+		l.CreateFoo("example-foo", "web", 1)
+		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+
+		if got := l.Requests("create", "deployments"); got < 2 {
+			t.Errorf("creations tried: got %d, want 2 or more", got)
+		}
+		if l.Errors.Load() == 0 {
+			t.Error("no error was reported, want AlreadyExists")
+		}
+	})
+}
