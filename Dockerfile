@@ -1,4 +1,4 @@
-# For those who expect one. `make image` builds the same without docker.
+# `make image` builds the same image without docker.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 ARG VERSION=v0.1.0-dev

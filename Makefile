@@ -1,11 +1,11 @@
-# Every target that has a comment behind it is shown by `make help`.
+# `make help` shows every target that has a ## comment.
 .DEFAULT_GOAL := help
 
 CONTROLLER := .local/bin/sample-controller
 CLUSTER ?= dev
 KUBECONFIG_DEV := .local/clusters/$(CLUSTER)/kubeconfig.yaml
 KUBECTL_DEV := .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
-# component-base accepts no version that does not begin like v1.2.3.
+# component-base accepts only versions that begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
 COMMIT := $(shell git rev-parse HEAD)
@@ -23,14 +23,14 @@ demo: build cluster ## see it work: a control plane, the controller, a Foo that 
 	@CLUSTER=$(CLUSTER) hack/demo
 
 .PHONY: demo-current-context
-demo-current-context: build ## the same on a cluster that you have; it asks first
+demo-current-context: build ## see it work on a cluster that you have; it asks first
 	@hack/demo --current-context
 
 test: ## see it tested: linters, generated code, unit tests, tests on a control plane
 	@hack/test
 
 .PHONY: stress
-stress: ## repeat all steps of the tests, or STEPS, 20 times, or TIMES, beside a full load
+stress: ## repeat all test steps (or STEPS) 20 times (or TIMES) under full load
 	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 run: build cluster ## run the controller in the foreground against the local control plane
@@ -47,20 +47,20 @@ deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cl
 	@echo "installing into the cluster of the context $$(kubectl config current-context)"
 	kubectl apply -k artifacts/deploy
 
-undeploy: kubeconfig-is-set ## remove the controller again; the CRD and the Foos stay
+undeploy: kubeconfig-is-set ## remove the controller; the CRD and the Foos stay
 	kubectl delete -k artifacts/deploy --selector app.kubernetes.io/name=sample-controller
 
 .PHONY: kubeconfig-is-set
 kubeconfig-is-set:
 	@[ "$$KUBECONFIG" ] || { \
-	  echo 'KUBECONFIG is not set, so it is not clear which cluster is meant' >&2; exit 1; }
+	  echo 'KUBECONFIG is not set: set it to the kubeconfig of the cluster to use' >&2; exit 1; }
 
-unit: ## run the unit tests only: in seconds, offline
+unit: ## run only the unit tests: in seconds, offline
 	go test ./...
 
 .PHONY: portability
 PLATFORMS ?= darwin/amd64 darwin/arm64 linux/arm64
-portability: ## vet everything for macOS and for arm64, or for PLATFORMS
+portability: ## run go vet for macOS and for arm64, or for PLATFORMS
 	@for platform in $(PLATFORMS); do \
 	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack'); do \
 	    echo "$$platform, $$module"; \
@@ -69,52 +69,52 @@ portability: ## vet everything for macOS and for arm64, or for PLATFORMS
 	done
 
 .PHONY: lint
-lint: ## run the linters only
+lint: ## run only the linters
 	@hack/lint/run
 
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
 
-verify: ## fail if anything generated is stale
+verify: ## fail if generated files are stale
 	hack/verify-codegen.sh
 
 .PHONY: docs
-docs: ## rewrite the listings and the transcripts of all pages from what is so
+docs: ## update the listings and the transcripts in all pages
 	go test ./docs/tutorial -update
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 1m
 
-mutants: ## break the controller in every listed way and see that a test notices
+mutants: ## break the controller in every listed way; each time, a test must fail
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
 
-conformance: build image ## hold the controller, and then broken ones, against the suite
+conformance: build image ## run the conformance suite on the controller, then on broken ones
 	@hack/cluster up test >/dev/null
 	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 ./conformance
 	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 -timeout 30m ./broken -run-suite
 	@hack/cluster down test >/dev/null
 
 .PHONY: examples
-examples: ## hold the same Foo on other frameworks against the suite
+examples: ## run the conformance suite on the same controller on other frameworks
 	@hack/cluster up test >/dev/null
 	KUBECONFIG=$(TEST_KUBECONFIG) examples/conformance
 	@hack/cluster down test >/dev/null
 
 .PHONY: bench bench-long
-bench: build ## measure it beside the same Foo on two frameworks, in 40 minutes: docs/performance.md
+bench: build ## compare the controller with two frameworks, in 40 minutes: docs/performance.md
 	@hack/cluster build
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
 	go -C test/bench run . -draw
 bench-long: BENCH = -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 -o results/long.json \
 	-contenders this,controller-runtime,lasso
-bench-long: bench ## the same with up to 20,000 Foos
+bench-long: bench ## run the benchmark with up to 20,000 Foos
 
-faults: build histories ## let everything fail around the controller, for about ten minutes
+faults: build histories ## make everything around the controller fail, for about ten minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
 
 histories: ## run 5,000 random histories of faults and edits in virtual time
 	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
 
-fuzz: ## fuzz each target for five minutes, with a real API server that judges what is written
+fuzz: ## fuzz each target for five minutes; a real API server judges what is written
 	@hack/cluster up test >/dev/null
 	@hack/fuzz 5m
 	@hack/cluster down test >/dev/null
@@ -134,7 +134,7 @@ cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Fo
 cluster-down: ## stop the local control plane and delete its state
 	@hack/cluster down $(CLUSTER)
 
-kubeconfig: ## print what to evaluate so that kubectl finds the local control plane
+kubeconfig: ## print the commands that make kubectl use the local control plane
 	@hack/cluster kubeconfig $(CLUSTER)
 
 clean: ## stop all local control planes and delete everything that was built

@@ -13,7 +13,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// hold deletes a Foo that somebody's finalizer keeps there.
+// hold deletes a Foo that has a finalizer, so that it stays, with a deletionTimestamp.
 func (h *harness) hold(name string) {
 	h.t.Helper()
 	h.changeFoo(name, func(foo *v1alpha1.Foo) {
@@ -22,7 +22,7 @@ func (h *harness) hold(name string) {
 	})
 }
 
-// expectStatus expects that the status speaks of the newest Foo, and says that.
+// expectStatus checks the status, and that it describes the newest generation of the Foo.
 func (h *harness) expectStatus(name, ready string, available int32) {
 	h.t.Helper()
 	if got := h.ready(name); got != ready {
@@ -30,7 +30,7 @@ func (h *harness) expectStatus(name, ready string, available int32) {
 	}
 	foo := h.getFoo(name)
 	if foo.Status.Replicas != available || foo.Status.AvailableReplicas != available {
-		h.t.Errorf("status: got %d replicas, %d available, want %d of both",
+		h.t.Errorf("status: got %d replicas and %d available, want %d of each",
 			foo.Status.Replicas, foo.Status.AvailableReplicas, available)
 	}
 	if got := foo.Status.ObservedGeneration; got != foo.Generation {
@@ -45,12 +45,12 @@ func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
 		h.hold("example-foo")
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
 		if got := *h.getDeployment("web").Spec.Replicas; got != 9 {
-			t.Errorf("replicas: got %d, want the 9 that nobody repairs any more", got)
+			t.Errorf("replicas: got %d, want 9: it is not repaired for a Foo being deleted", got)
 		}
 		h.deleteDeployment("web") // as the garbage collector does
 
 		if h.deploymentExists("web") {
-			t.Error("the Deployment was made again")
+			t.Error("the controller created the Deployment again")
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestRefusedStatusOfAFooThatIsBeingDeletedIsNoError(t *testing.T) {
 		answer error
 		writes int
 	}{
-		"the Foo is gone by now": {apierrors.NewNotFound(foos, "example-foo"), 1},
+		"the Foo is gone": {apierrors.NewNotFound(foos, "example-foo"), 1},
 		"somebody else wrote it": {
 			apierrors.NewConflict(foos, "example-foo", errors.New("injected")), 2,
 		},
@@ -110,13 +110,13 @@ func TestRefusedStatusOfAFooThatIsBeingDeletedIsNoError(t *testing.T) {
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 				h.hold("example-foo")
-				time.Sleep(time.Minute) // virtual: what was to be looked at again has been
+				time.Sleep(time.Minute) // virtual: every delayed key has been synced
 				h.answer("update", "foos", 1, test.answer)
 				h.clearRequests()
 				h.deleteDeployment("web")
 				time.Sleep(time.Hour) // virtual
 
-				if got := h.writes("*", "*") - 1; got != test.writes { // but for the deletion
+				if got := h.writes("*", "*") - 1; got != test.writes { // without the deletion above
 					t.Errorf("writes of the status: got %d, want %d", got, test.writes)
 				}
 				if got := h.errors.Load(); got != 0 {

@@ -41,7 +41,7 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 					t.Errorf("the Deployment was changed: %v", deployment.Spec)
 				}
 				if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
-					t.Errorf("Ready: got %q", got)
+					t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 				}
 				if got := h.events()["DeploymentNameTaken"]; got != 1 {
 					t.Errorf("DeploymentNameTaken events in an hour: got %d, want 1", got)
@@ -61,10 +61,10 @@ func TestFooProceedsWhenTheForeignDeploymentGoes(t *testing.T) {
 		synctest.Wait()
 
 		if !h.deploymentExists("web") {
-			t.Fatal("the Deployment was not created within the slow retry")
+			t.Fatal("the retry after 15s did not create the Deployment")
 		}
 		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False Progressing"`, got)
 		}
 	})
 }
@@ -75,17 +75,17 @@ func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
 		h.createFoo(newFoo("first", "web", nil))
 		h.createFoo(newFoo("second", "web", nil))
 		if got := h.ready("second"); got != "False DeploymentNameTaken" {
-			t.Errorf("Ready of the second: got %q", got)
+			t.Errorf(`Ready of the second: got %q, want "False DeploymentNameTaken"`, got)
 		}
 		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "first" {
-			t.Errorf("controller: got %q, want the first", got)
+			t.Errorf(`owner: got %q, want "first"`, got)
 		}
 
 		h.deleteFoo("first")
 		h.deleteDeployment("web") // as the garbage collector does
 
 		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "second" {
-			t.Errorf("controller: got %q, want the second", got)
+			t.Errorf(`owner: got %q, want "second"`, got)
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		foo := newFoo("example-foo", "web", nil)
 		unseen := newDeployment(foo)
-		unseen.Labels = nil // so the informer shows neither it nor that it is deleted
+		unseen.Labels = nil // so the informer shows neither the Deployment nor its deletion
 		h.createDeployment(unseen)
 		h.answer("update", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
 		h.start()
@@ -115,7 +115,7 @@ func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
 		time.Sleep(2 * time.Second)
 
 		if got := h.writes("update", "deployments"); got != 2 {
-			t.Errorf("updates: got %d, want a second one", got)
+			t.Errorf("updates: got %d, want 2, the second one after the NotFound", got)
 		}
 		if got := h.errors.Load(); got != 0 {
 			t.Errorf("errors reported: got %d, want 0", got)
@@ -133,10 +133,10 @@ func TestTerminatingDeploymentIsNotRepaired(t *testing.T) {
 		})
 
 		if got := *h.getDeployment("web").Spec.Replicas; got != 7 {
-			t.Errorf("replicas: got %d, want 7 as long as it goes", got)
+			t.Errorf("replicas: got %d, want 7: nothing repairs a Deployment that is being deleted", got)
 		}
 		if got := h.ready("example-foo"); got != "False DeploymentTerminating" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False DeploymentTerminating"`, got)
 		}
 	})
 }
@@ -149,10 +149,10 @@ func TestReleasedDeploymentIsForeign(t *testing.T) {
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(4)) })
 
 		if got := *h.getDeployment("web").Spec.Replicas; got != 4 {
-			t.Errorf("replicas: got %d, want 4 as its new owner wrote", got)
+			t.Errorf("replicas: got %d, want the 4 that somebody else wrote", got)
 		}
 		if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 	})
 }
@@ -166,10 +166,10 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		synctest.Wait()
 
 		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created by the sixth try")
+			t.Error("the sixth try did not create the Deployment")
 		}
 		if got := h.errors.Load(); got != 5 {
-			t.Errorf("errors reported: got %d, want each of the 5 once", got)
+			t.Errorf("errors reported: got %d, want 5, one for each failed try", got)
 		}
 	})
 }
@@ -184,29 +184,29 @@ func TestBackoffStartsAgainAfterASuccess(t *testing.T) {
 		h.answer("create", "deployments", 1, injected)
 		h.deleteDeployment("web")
 		if h.deploymentExists("web") {
-			t.Fatal("the create was to fail once")
+			t.Fatal("the Deployment exists; want the first create to fail")
 		}
 		time.Sleep(5 * time.Millisecond)
 		synctest.Wait()
 
 		if !h.deploymentExists("web") {
-			t.Error("the first retry after a success did not come after 5ms")
+			t.Error("the retry 5ms after the failure did not create the Deployment")
 		}
 	})
 }
 
 func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		refused := apierrors.NewForbidden(deploymentsResource, "web", errors.New("not on Fridays"))
+		refused := apierrors.NewForbidden(deploymentsResource, "web", errors.New("denied by a policy"))
 		h.answer("create", "deployments", 3, refused)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		if got := h.ready("example-foo"); got != "False DeploymentRejected" {
-			t.Fatalf("Ready: got %q", got)
+			t.Fatalf(`Ready: got %q, want "False DeploymentRejected"`, got)
 		}
 		message := h.getFoo("example-foo").Status.Conditions[0].Message
-		if !strings.Contains(message, "not on Fridays") {
-			t.Errorf("message: got %q, want the API server's reason in it", message)
+		if !strings.Contains(message, "denied by a policy") {
+			t.Errorf("message: got %q, want it to contain the API server's reason", message)
 		}
 		time.Sleep(time.Minute)
 
@@ -214,7 +214,7 @@ func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 			t.Errorf("DeploymentRejected events: got %d, want 1", got)
 		}
 		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created when it was no longer refused")
+			t.Error("the Deployment was not created after the API server stopped refusing it")
 		}
 	})
 }

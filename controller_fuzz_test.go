@@ -16,9 +16,9 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// FuzzHandleObject gives the event handlers Deployments with any owner, and tombstones with and
-// without one: they must not panic, and must put a key on the queue for a Foo, of whatever version,
-// and for nothing else.
+// FuzzHandleObject passes the event handlers Deployments with any owner, and tombstones with and
+// without a Deployment. The handlers must not panic. They must enqueue a key if the owner is a Foo,
+// of any version, and otherwise none.
 func FuzzHandleObject(f *testing.F) {
 	const current = "samplecontroller.k8s.io/v1alpha1"
 	f.Add("default", "web", current, "Foo", "example-foo", true, "default/web")
@@ -44,7 +44,7 @@ func FuzzHandleObject(f *testing.F) {
 		expect := func(event string, want []cache.ObjectName) {
 			t.Helper()
 			if got := drain(controller); !slices.Equal(got, want) {
-				t.Errorf("%s: keys on the queue: got %v, want %v", event, got, want)
+				t.Errorf("%s: keys in the queue: got %v, want %v", event, got, want)
 			}
 		}
 		handler.OnAdd(deployment, false)
@@ -54,13 +54,14 @@ func FuzzHandleObject(f *testing.F) {
 		handler.OnDelete(deployment)
 		expect("deleted", want)
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: deployment})
-		expect("deleted unseen", want)
+		expect("tombstone", want)
 		handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key})
-		expect("deleted unseen, and not in the cache", nil)
+		expect("tombstone without a Deployment", nil)
 	})
 }
 
-// newDeploymentHandler returns a Controller and what client-go would call for its Deployments.
+// newDeploymentHandler returns a Controller and the handler that client-go would call for events of
+// Deployments.
 func newDeploymentHandler(f *testing.F) (*Controller, cache.ResourceEventHandler) {
 	f.Helper()
 	clients := fakes.New()
@@ -78,7 +79,7 @@ func newDeploymentHandler(f *testing.F) (*Controller, cache.ResourceEventHandler
 	return controller, informer.handler
 }
 
-// keptDeployments is a Deployment informer whose handler is kept.
+// keptDeployments is a Deployment informer whose handler a test can call.
 type keptDeployments struct {
 	appsinformers.TypedDeploymentInformer
 	informer *handlerKeeper
@@ -101,7 +102,7 @@ func (k *handlerKeeper) AddEventHandlerWithOptions(
 	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
 }
 
-// drain takes all keys off the queue of controller and returns them.
+// drain takes all keys from the queue of controller and returns them.
 func drain(controller *Controller) (keys []cache.ObjectName) {
 	for controller.queue.Len() > 0 {
 		key, _ := controller.queue.Get()

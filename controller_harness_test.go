@@ -22,9 +22,9 @@ import (
 
 const namespace = "default"
 
-// harness runs the controller as main does, with real informers, queue and workers, on fake
+// harness runs the controller as main does, with real informers, queue and workers, but with fake
 // clients. A fake does not validate, default or collect garbage, and no Deployment controller
-// runs: claims about those are tested on the real control plane, in test/.
+// runs: claims about those are tested on a real control plane, in test/.
 type harness struct {
 	t    *testing.T
 	kube *kubefake.Clientset
@@ -32,16 +32,16 @@ type harness struct {
 
 	kubeTracker, fooTracker *fakes.Tracker
 
-	client  kubernetes.Interface // the controller's; kube unless a test says otherwise
+	client  kubernetes.Interface // the controller's; kube unless a test replaces it
 	options options
 	errors  *atomic.Int32 // reported so far
-	stop    func()        // stops the controller last started, and returns when it has stopped
+	stop    func()        // stops the controller that was started last, and waits for its end
 
-	// answer makes the next n requests of a verb and resource fail with err.
+	// answer makes the next n requests with that verb and resource fail with err.
 	answer func(verb, resource string, n int, err error)
 }
 
-// bubble runs test in a synctest bubble, where time stands still while a goroutine can run.
+// bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
 func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	})
 }
 
-// start starts the controller with two workers, and waits until it has nothing more to do.
+// start starts the controller with two workers, and waits until it has nothing left to do.
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,10 +87,11 @@ func (h *harness) start() {
 	synctest.Wait()
 }
 
-// act does something to the cluster and waits until the controller has nothing more to do.
+// act runs action, which changes the cluster, and waits until the controller has nothing left to
+// do.
 func (h *harness) act(action func() error) {
 	h.t.Helper()
-	time.Sleep(time.Millisecond) // virtual: two Events of one instant would have the same name
+	time.Sleep(time.Millisecond) // virtual: two Events of the same instant would share a name
 	if err := action(); err != nil {
 		h.t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func (h *harness) createFoo(foo *v1alpha1.Foo) {
 	})
 }
 
-// changeFoo changes a Foo as the API server does, which counts generations.
+// changeFoo changes a Foo and, as the API server does, increments its generation.
 func (h *harness) changeFoo(name string, change func(*v1alpha1.Foo)) {
 	h.t.Helper()
 	foo := h.getFoo(name)
@@ -216,7 +217,7 @@ func (h *harness) deploymentExists(name string) bool {
 	return err == nil
 }
 
-// events returns the reasons of the Events so far, each as often as there are Events of it.
+// events returns how many Events there are so far for each reason.
 func (h *harness) events() map[string]int {
 	h.t.Helper()
 	list, err := h.kube.EventsV1().Events(namespace).List(context.Background(), metav1.ListOptions{})
@@ -230,7 +231,7 @@ func (h *harness) events() map[string]int {
 	return reasons
 }
 
-// writes returns how many requests of that verb and resource were made; "*" stands for all.
+// writes returns how many writes with that verb and resource were made; "*" stands for all.
 func (h *harness) writes(verb, resource string) int {
 	n := 0
 	for _, action := range append(h.kube.Actions(), h.foo.Actions()...) {

@@ -19,13 +19,13 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// step is one thing that a user, the network or the cluster does. Its fields are drawn at random;
-// an action ignores those that it does not need.
+// step is one thing that a user, the network or the cluster does. Its fields are random; an action
+// ignores the fields that it does not need.
 type step struct {
 	action   string
 	foo      string
 	name     string // of a Deployment
-	replicas int32  // -1 is absent
+	replicas int32  // -1 means absent
 	times    int
 	pause    time.Duration // after it
 }
@@ -35,7 +35,7 @@ func (s step) String() string {
 		s.action, s.foo, s.name, s.replicas, s.times, s.pause)
 }
 
-// steps draws a step.
+// steps generates random steps.
 var steps = rapid.Custom(func(t *rapid.T) step {
 	return step{
 		action:   rapid.SampledFrom(slices.Sorted(maps.Keys(actions))).Draw(t, "action"),
@@ -49,7 +49,7 @@ var steps = rapid.Custom(func(t *rapid.T) step {
 	}
 })
 
-// actions are what can happen, by name.
+// actions are the things that can happen, by name.
 var actions = map[string]func(*world, step){
 	"create a Foo": func(w *world, s step) { w.createFoo(s) },
 	"scale a Foo": func(w *world, s step) {
@@ -108,7 +108,7 @@ var actions = map[string]func(*world, step){
 	"break the watch of Deployments": func(w *world, _ step) { w.breakWatch("deployments") },
 }
 
-// createFoo creates the Foo of s, with a UID that no other has.
+// createFoo creates the Foo of s, with a unique UID.
 func (w *world) createFoo(s step) {
 	w.fooCount++
 	foo := newFoo(s.foo, s.name, s.count())
@@ -116,7 +116,7 @@ func (w *world) createFoo(s step) {
 	w.ignore(w.h.fooTracker.Create(foosGVR, foo, namespace))
 }
 
-// count returns the replicas as a Foo has them.
+// count returns the replicas as a Foo has them: nil if they are absent.
 func (s step) count() *int32 {
 	if s.replicas < 0 {
 		return nil
@@ -124,8 +124,8 @@ func (s step) count() *int32 {
 	return &s.replicas
 }
 
-// TestRandomHistories lets things happen and checks, when it is quiet again, that every Foo has
-// exactly its Deployment, that all statuses are true, and that nothing more is written.
+// TestRandomHistories runs random steps and lets the world settle. Then every Foo must have exactly
+// its Deployment, every status must be correct, and nothing more may be written.
 func TestRandomHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		history := rapid.SliceOfN(steps, 1, 25).Draw(rt, "history")
@@ -146,12 +146,13 @@ func TestRandomHistories(t *testing.T) {
 	})
 }
 
-// checkHeld reports what is wrong with a Foo that is being deleted, and with its Deployment, if any.
+// checkHeld reports what is wrong with the status of a Foo that a finalizer holds. deployment may
+// be nil.
 func (w *world) checkHeld(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, report func(string, ...any),
 ) {
 	replicas, want := int32(0), "False FooTerminating"
-	// Without the label, the controller does not see it.
+	// Without the label, the controller does not see the Deployment.
 	if deployment != nil && metav1.IsControlledBy(deployment, foo) && deployment.Labels != nil {
 		replicas = deployment.Status.Replicas
 		image := deployment.Spec.Template.Spec.Containers[0].Image
@@ -164,15 +165,15 @@ func (w *world) checkHeld(
 		}
 	}
 	if got := w.h.ready(foo.Name); got != want {
-		report("Foo %s, which is held: Ready is %q, want %q", foo.Name, got, want)
+		report("Foo %s, held by a finalizer: Ready: got %q, want %q", foo.Name, got, want)
 	}
 	if foo.Status.Replicas != replicas || foo.Status.ObservedGeneration != foo.Generation {
-		report("Foo %s, which is held: got %d replicas of generation %d, want %d of %d", foo.Name,
-			foo.Status.Replicas, foo.Status.ObservedGeneration, replicas, foo.Generation)
+		report("Foo %s, held by a finalizer: got %d replicas and observedGeneration %d, want %d and %d",
+			foo.Name, foo.Status.Replicas, foo.Status.ObservedGeneration, replicas, foo.Generation)
 	}
 }
 
-// problems returns what is wrong in a world that has settled.
+// problems returns what is wrong after the world has settled.
 func (w *world) problems() (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf(format, args...))
@@ -191,39 +192,39 @@ func (w *world) problems() (problems []string) {
 		if metav1.IsControlledBy(deployment, foo) {
 			want = "True Available"
 			if foo.Status.Replicas != deployment.Status.Replicas {
-				report("Foo %s reports %d replicas of %d", foo.Name, foo.Status.Replicas,
-					deployment.Status.Replicas)
+				report("Foo %s: replicas in the status: got %d, want %d", foo.Name,
+					foo.Status.Replicas, deployment.Status.Replicas)
 			}
 			want := int32(1)
 			if foo.Spec.Replicas != nil {
 				want = *foo.Spec.Replicas
 			}
 			if got := *deployment.Spec.Replicas; got != want {
-				report("Foo %s has %d replicas, not %d", foo.Name, got, want)
+				report("Foo %s: replicas of its Deployment: got %d, want %d", foo.Name, got, want)
 			}
 			if got := deployment.Spec.Template.Spec.Containers[0].Image; got == "evil:1" {
-				report("Foo %s runs %s", foo.Name, got)
+				report("Foo %s: its Deployment still has the image %s", foo.Name, got)
 			}
 		}
 		if got := w.h.ready(foo.Name); got != want {
-			report("Foo %s: Ready is %q, want %q", foo.Name, got, want)
+			report("Foo %s: Ready: got %q, want %q", foo.Name, got, want)
 		}
 		if foo.Status.ObservedGeneration != foo.Generation {
-			report("Foo %s: the status is of generation %d, not %d", foo.Name,
+			report("Foo %s: observedGeneration: got %d, want %d", foo.Name,
 				foo.Status.ObservedGeneration, foo.Generation)
 		}
 	}
 	for _, deployment := range w.deployments() {
 		if version, ok := w.foreign[deployment.Name]; ok && version != deployment.ResourceVersion {
-			report("foreign Deployment %s was written", deployment.Name)
+			report("the foreign Deployment %s was changed", deployment.Name)
 		}
 		owner := w.ownerOf(&deployment)
 		if owner == nil || owner.DeletionTimestamp != nil ||
 			owner.Spec.DeploymentName == deployment.Name {
 			continue
 		}
-		// Under a former name it runs on as long as the Foo cannot have the new one; and without the
-		// label, which nothing puts back under that name, until the Foo is deleted.
+		// A Deployment of a former name stays while the Foo cannot have the new name. Without the
+		// label, which nothing restores on it, it stays until the Foo is deleted.
 		named := w.deployment(owner.Spec.DeploymentName)
 		if metav1.IsControlledBy(named, owner) && deployment.Labels != nil {
 			report("Deployment %s is left over from Foo %s", deployment.Name, owner.Name)
@@ -232,7 +233,7 @@ func (w *world) problems() (problems []string) {
 	before := w.versions()
 	time.Sleep(time.Hour)
 	if after := w.versions(); after != before {
-		report("%d writes in an idle hour", after-before)
+		report("writes in an idle hour: got %d, want 0", after-before)
 	}
 	return problems
 }

@@ -37,19 +37,19 @@ type fault int
 const (
 	failed     fault = iota // an error, and nothing is written
 	conflicted              // as if somebody else had written in between
-	answerLost              // an error, but the write has happened
+	answerLost              // an error, although the write has happened
 )
 
-// world is everything around the controller: users, the other controllers, a bad network.
+// world is everything around the controller: users, other controllers and a bad network.
 type world struct {
 	h        *harness
 	fooCount int
-	foreign  map[string]string // Deployment to resourceVersion: what no Foo may touch
+	foreign  map[string]string // resourceVersions, by name, of the Deployments without an owner
 
 	mu      sync.Mutex
 	faults  []fault                                 // of the next writes
 	watches map[string][]*watch.RaceFreeFakeWatcher // by resource
-	lost    map[string]bool                         // resource whose events do not get through
+	lost    map[string]bool                         // resources whose events are dropped
 }
 
 func newWorld(h *harness) *world {
@@ -62,7 +62,7 @@ func newWorld(h *harness) *world {
 	return w
 }
 
-// interfere puts the world between client and tracker.
+// interfere puts the faults of the world between client and tracker.
 func (w *world) interfere(client *clienttesting.Fake, tracker *fakes.Tracker) {
 	write := clienttesting.ObjectReaction(tracker)
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -89,7 +89,7 @@ func (w *world) interfere(client *clienttesting.Fake, tracker *fakes.Tracker) {
 	})
 }
 
-// nextFault takes the next fault if action is a write that can have one.
+// nextFault removes and returns the next fault if action is a write that it can hit.
 func (w *world) nextFault(action clienttesting.Action) (fault, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *world) inject(times int, f fault) {
 	}
 }
 
-// forward returns a watch of the same events that can be lost and broken.
+// forward returns a watch of the same events, which loseWatch and breakWatch can disturb.
 func (w *world) forward(resource string, events watch.Interface) watch.Interface {
 	out := watch.NewRaceFreeFake()
 	w.mu.Lock()
@@ -132,14 +132,14 @@ func (w *world) forward(resource string, events watch.Interface) watch.Interface
 	return out
 }
 
-// loseWatch lets no event of resource get through any more, until the watches break.
+// loseWatch drops all events of resource until breakWatch is called.
 func (w *world) loseWatch(resource string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lost[resource] = true
 }
 
-// breakWatch ends the watches of resource in a way that makes the informer list again.
+// breakWatch ends the watches of resource with an error that makes the informer list again.
 func (w *world) breakWatch(resource string) {
 	w.mu.Lock()
 	broken := w.watches[resource]
@@ -152,24 +152,24 @@ func (w *world) breakWatch(resource string) {
 	}
 }
 
-// settle ends all disturbances and gives everybody time to do what is to be done.
+// settle ends all disturbances and gives the controller time to finish its work.
 func (w *world) settle() {
 	w.mu.Lock()
 	w.faults = nil
 	lost := slices.Collect(maps.Keys(w.lost))
 	w.mu.Unlock()
-	for _, resource := range lost { // the others stay: a list would hide what their events should do
+	for _, resource := range lost { // only these: to list the others would hide missed events
 		w.breakWatch(resource)
 	}
-	for range 6 { // more than the steps of the longest chain: move, take over, roll out
+	for range 6 { // more rounds than the longest chain needs: move, take over, roll out
 		w.collectGarbage()
 		w.rollOut()
 		time.Sleep(time.Minute)
 	}
 }
 
-// ignore accepts that a user's request is refused: the object is there already, or not there, or
-// somebody else wrote first.
+// ignore accepts that a user's request is refused because the object exists already, does not exist
+// or was changed by somebody else first.
 func (w *world) ignore(err error) {
 	refused := apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)
 	if err != nil && !refused {
@@ -198,7 +198,7 @@ func (w *world) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	w.ignore(w.h.kubeTracker.Update(deploymentsGVR, deployment, namespace))
 }
 
-// noteForeign remembers the Deployments without an owner as the users left them.
+// noteForeign remembers the Deployments without an owner, as the users left them.
 func (w *world) noteForeign() {
 	clear(w.foreign)
 	for _, deployment := range w.deployments() {
@@ -231,7 +231,7 @@ func (w *world) rollOut() {
 	}
 }
 
-// ownerOf returns the living Foo that controls deployment, or nil.
+// ownerOf returns the existing Foo that controls deployment, or nil.
 func (w *world) ownerOf(deployment *appsv1.Deployment) *v1alpha1.Foo {
 	for _, foo := range w.foos() {
 		if metav1.IsControlledBy(deployment, foo) {

@@ -46,13 +46,13 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 		h.stop()
 
 		if got := time.Since(begin).Round(time.Second); got != 3*time.Second {
-			t.Errorf("stopping took %v, want the 3s of the requests under way", got)
+			t.Errorf("stopping took %v, want the 3s of the creates under way", got)
 		}
 		if !h.deploymentExists("a") || !h.deploymentExists("b") || h.deploymentExists("c") {
-			t.Error("want the two Deployments that had begun, and not the third")
+			t.Error("want Deployments a and b, whose creates had begun, and not c")
 		}
 		if got := h.events()["DeploymentCreated"]; got != 2 {
-			t.Errorf("events written before the end: got %d, want 2", got)
+			t.Errorf("DeploymentCreated events written before the end: got %d, want 2", got)
 		}
 	})
 }

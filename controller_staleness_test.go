@@ -35,7 +35,7 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 		synctest.Wait()
 
 		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False Progressing"`, got)
 		}
 		if got := h.errors.Load(); got != 0 {
 			t.Errorf("errors reported: got %d, want 0", got)
@@ -53,29 +53,29 @@ func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "of-a-foo", nil))
 
 		if got := deployments.GetStore().ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
-			t.Errorf("in the cache: got %v, want default/of-a-foo", got)
+			t.Errorf("keys in the cache: got %v, want [default/of-a-foo]", got)
 		}
 	})
 }
 
-// TestTwoProcessesDoTheSameWorkTwice is why there is leader election. No harm is done without it: a
-// second Create is refused.
+// TestTwoProcessesDoTheSameWorkTwice shows why there is leader election. Without it, work is wasted
+// but nothing breaks: the API server refuses the second Create.
 func TestTwoProcessesDoTheSameWorkTwice(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		// Neither sees what the other has created before it has tried the same.
+		// Each process tries to create the Deployment before it can see the other's.
 		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 
 		if got := h.writes("create", "deployments"); got != 2 {
-			t.Errorf("creations tried: got %d, want one by each process", got)
+			t.Errorf("creates: got %d, want 2, one from each process", got)
 		}
 	})
 }
 
-// loseWatch drops the events of Deployments from now on, until the returned function breaks the
-// watch, so that the informer lists again.
+// loseWatch makes the next watch of Deployments show no events. The returned function ends that
+// watch with an error, and the informer lists again.
 func (h *harness) loseWatch() (relist func()) {
 	broken, lost := make(chan struct{}), false
 	once := func(clienttesting.Action) (bool, watch.Interface, error) {
@@ -103,7 +103,7 @@ func TestMissedDeletionIsNoticed(t *testing.T) {
 		h.start()
 		h.deleteDeployment("web")
 		if h.deploymentExists("web") {
-			t.Fatal("the watch is not lost")
+			t.Fatal("the Deployment is back: the watch shows events")
 		}
 
 		relist()
@@ -139,23 +139,23 @@ func TestFooOfTheSameNameDoesNotInheritAStatus(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		time.Sleep(time.Minute)
-		h.deleteFoo("example-foo") // neither of which the informer shows yet
+		h.deleteFoo("example-foo") // the informer shows neither this nor the next create yet
 		successor := newFoo("example-foo", "web", nil)
 		successor.UID = "uid-of-its-successor"
 		h.createFoo(successor)
 
-		h.rollOut("web") // the Deployment of the Foo that is gone
+		h.rollOut("web") // the Deployment of the deleted Foo
 
 		if got := h.ready("example-foo"); got != "absent" {
-			t.Errorf("Ready of the successor: got %q, want none yet", got)
+			t.Errorf(`Ready of the successor: got %q, want "absent"`, got)
 		}
 	})
 }
 
 func TestWriteIsLookedAtOnceMoreIfNoSyncHasSeenIt(t *testing.T) {
 	for name, test := range map[string]struct{ sync, queued int }{
-		"no sync":         {0, 1},
-		"one has seen it": {1, 0},
+		"no sync has seen it": {0, 1},
+		"a sync has seen it":  {1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -191,13 +191,13 @@ func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		time.Sleep(time.Minute)
-		h.deleteFoo("example-foo") // which the informer does not show yet
+		h.deleteFoo("example-foo") // the informer does not show this yet
 		h.clearRequests()
 
 		h.deleteDeployment("web") // as the garbage collector does
 
 		if got := h.writes("create", "deployments"); got != 0 {
-			t.Errorf("creates for a Foo that is gone: got %d, want 0", got)
+			t.Errorf("creates for a deleted Foo: got %d, want 0", got)
 		}
 	})
 }

@@ -48,7 +48,7 @@ func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "web", nil))
 
 		if h.deploymentExists("web") {
-			t.Error("a Foo of another namespace got a Deployment")
+			t.Error("a Foo outside --namespace got a Deployment")
 		}
 	})
 }
@@ -58,13 +58,13 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf("Ready before the rollout: got %q", got)
+			t.Errorf(`Ready before the rollout: got %q, want "False Progressing"`, got)
 		}
 
 		h.rollOut("web")
 
 		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf("Ready after the rollout: got %q", got)
+			t.Errorf(`Ready after the rollout: got %q, want "True Available"`, got)
 		}
 		status := h.getFoo("example-foo").Status
 		if status.Replicas != 2 || status.AvailableReplicas != 2 || status.ObservedGeneration != 1 {
@@ -94,7 +94,7 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 func TestAbsentReplicasAreOne(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil)) // a fake API server has no defaults
+		h.createFoo(newFoo("example-foo", "web", nil)) // the fake client sets no defaults
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 
 		if got := *h.getDeployment("web").Spec.Replicas; got != 1 {
@@ -140,7 +140,7 @@ func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
 
 		deployment := h.getDeployment("web")
 		if got := deployment.Labels["team"]; got != "a" {
-			t.Errorf("label of others: got %q, want a", got)
+			t.Errorf(`label "team" of others: got %q, want "a"`, got)
 		}
 		if len(deployment.Spec.Template.Annotations) != 1 {
 			t.Error("the annotation of `kubectl rollout restart` is gone")
@@ -174,7 +174,7 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 		h.rollOut("old")
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 		if !h.deploymentExists("new") || !h.deploymentExists("old") {
-			t.Fatal("before the new Deployment is available, both must exist")
+			t.Fatal("both Deployments must exist until the new one is available")
 		}
 
 		h.rollOut("new")
@@ -186,7 +186,7 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 			t.Errorf("DeploymentDeleted events: got %d, want 1", got)
 		}
 		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "True Available"`, got)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzSetOwnedFields gives setOwnedFields any Foo, and a Deployment that others have written to:
-// it must not panic, must be content with its own result, and must leave the rest as it is.
+// FuzzSetOwnedFields passes setOwnedFields any Foo, and a Deployment that others have changed. It
+// must not panic, a second call must change nothing, and the fields of others must stay.
 func FuzzSetOwnedFields(f *testing.F) {
 	f.Add("web", int32(1), true, "9515be63-9f39-4707-8389-0be65389c9cd", "sidecar", "team", "a")
 	f.Add("", int32(-1), false, "", "web", "app.kubernetes.io/managed-by", "Helm")
@@ -33,13 +33,13 @@ func FuzzSetOwnedFields(f *testing.F) {
 		setOwnedFields(deployment, foo)
 
 		if !equality.Semantic.DeepEqual(once, deployment) {
-			t.Errorf("it changes its own result:\n%v\n%v", once, deployment)
+			t.Errorf("a second call changed the Deployment:\ngot  %v\nwant %v", deployment, once)
 		}
 		if deployment.Annotations[key] != value {
 			t.Errorf("annotation of others: got %q, want %q", deployment.Annotations[key], value)
 		}
 		if first := template.Spec.Containers[0]; other != "web" && first.Image != "other:1" {
-			t.Errorf("container of others: got image %q", first.Image)
+			t.Errorf(`image of the container of others: got %q, want "other:1"`, first.Image)
 		}
 		if readyCondition(deployment).Reason == "" {
 			t.Error("the Ready condition has no reason")

@@ -32,7 +32,7 @@ func TestReadyCondition(t *testing.T) {
 			want:    "True Available",
 			message: `Deployment "web" has 0 of 0 replicas available`,
 		},
-		"the count is the API server's default": {
+		"the spec has no replicas": {
 			change: func(d *appsv1.Deployment) {
 				d.Spec.Replicas = nil
 				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
@@ -40,12 +40,12 @@ func TestReadyCondition(t *testing.T) {
 			want:    "False Progressing",
 			message: `Deployment "web" has 0 of 1 replicas available`,
 		},
-		"the newest spec is not seen yet": {
+		"the status is of an older spec": {
 			change:  func(d *appsv1.Deployment) { d.Generation = 3 },
 			want:    "False Progressing",
 			message: `Deployment "web" has 3 of 3 replicas available`,
 		},
-		"scaled down, and the others are not gone yet": {
+		"scaled down, and more replicas still run": {
 			change:  func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) },
 			want:    "False Progressing",
 			message: `Deployment "web" has 3 of 1 replicas available`,
@@ -65,7 +65,7 @@ func TestReadyCondition(t *testing.T) {
 			want:    "False Progressing",
 			message: `Deployment "web" has 1 of 3 replicas available`,
 		},
-		"paused in the middle": {
+		"paused during the rollout": {
 			change: func(d *appsv1.Deployment) {
 				d.Spec.Paused = true
 				d.Status.UpdatedReplicas = 1
@@ -73,7 +73,7 @@ func TestReadyCondition(t *testing.T) {
 			want:    "False DeploymentPaused",
 			message: `Deployment "web" has 3 of 3 replicas available; its rollout is paused`,
 		},
-		"paused when rolled out": {
+		"paused after the rollout": {
 			change:  func(d *appsv1.Deployment) { d.Spec.Paused = true },
 			want:    "True Available",
 			message: `Deployment "web" has 3 of 3 replicas available`,
@@ -133,10 +133,10 @@ func TestSelectorIsValidForTheLongestFooName(t *testing.T) {
 	}
 	for key, value := range selector {
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			t.Errorf("label %s=%s: %v", key, value, problems)
+			t.Errorf("label %s=%s is invalid: %v", key, value, problems)
 		}
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			t.Errorf("label key %s: %v", key, problems)
+			t.Errorf("label key %s is invalid: %v", key, problems)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestSelectorsOfTwoFoosDiffer(t *testing.T) {
 	second := newDeployment(newFoo("second", "web", nil)).Spec.Selector.MatchLabels
 	for key, value := range first {
 		if second[key] == value {
-			t.Errorf("both select %s=%s", key, value)
+			t.Errorf("both Foos select %s=%s", key, value)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 	} {
 		_, err := parseFlags(strings.Fields(args), io.Discard)
 		if want += "; --help lists all flags"; err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want %q", args, err, want)
+			t.Errorf("%s: got error %v, want %q", args, err, want)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 func TestHelpListsTheFlags(t *testing.T) {
 	var help strings.Builder
 	if _, err := parseFlags([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("error: got %v, want flag.ErrHelp", err)
+		t.Errorf("--help: got error %v, want flag.ErrHelp", err)
 	}
 	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
 		"kube-api-burst", "resync", "leader-elect", "metrics-bind-address", "metrics-secure",
@@ -45,7 +45,7 @@ func TestHelpListsTheFlags(t *testing.T) {
 	}
 }
 
-func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
+func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want bool
@@ -64,7 +64,7 @@ func TestMetricsAreSecureButOnALoopbackAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := o.secureMetrics(); got != test.want {
-			t.Errorf("%v: got %v, want %v", test.args, got, test.want)
+			t.Errorf("%v: secure metrics: got %v, want %v", test.args, got, test.want)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// runAgainst runs the process on an API server that answers every request with code, but for those
-// with an answer of their own, until it fails.
+// runAgainst runs the process until it fails. Its API server answers the paths in answers as given
+// there, and every other request with code.
 func runAgainst(t *testing.T, code int, answers map[string]string) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func runAgainst(t *testing.T, code int, answers map[string]string) error {
 	return runWith(t, server.URL)
 }
 
-// runWith runs the process with a kubeconfig that names an API server at url.
+// runWith runs the process with a kubeconfig for the API server at url.
 func runWith(t *testing.T, url string) error {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -48,7 +48,7 @@ func runWith(t *testing.T, url string) error {
 }
 
 func TestStartFailsWithWhatToDo(t *testing.T) {
-	const closed = "http://127.0.0.1:1" // nobody listens on this port
+	const closed = "http://127.0.0.1:1" // nothing listens on this port
 	noCRD := runAgainst(t, http.StatusNotFound, nil)
 	for _, test := range []struct {
 		err  error
@@ -61,7 +61,7 @@ func TestStartFailsWithWhatToDo(t *testing.T) {
 		{runAgainst(t, http.StatusUnauthorized, nil), "refuses the credentials"},
 	} {
 		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
-			t.Errorf("got %v, want it to say %q", test.err, test.want)
+			t.Errorf("got error %v, want it to contain %q", test.err, test.want)
 		}
 	}
 }
@@ -71,6 +71,6 @@ func TestForbiddenWatchEndsTheProcess(t *testing.T) {
 		"/apis/samplecontroller.k8s.io/v1alpha1": `{"kind":"APIResourceList","resources":[]}`,
 	})
 	if err == nil || !strings.Contains(err.Error(), "grant it") {
-		t.Errorf("got %v, want it to say what to do", err)
+		t.Errorf(`got error %v, want it to contain "grant it"`, err)
 	}
 }

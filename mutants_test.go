@@ -14,8 +14,8 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
 
-// TestMutants checks that each mutant can still be made, and with -mutants, that the test that it
-// names fails on it.
+// TestMutants checks that every mutant still fits the code. With -mutants, it also checks that the
+// test of each mutant fails.
 func TestMutants(t *testing.T) {
 	for _, mutant := range mutants {
 		t.Run(mutant.name, func(t *testing.T) {
@@ -25,7 +25,7 @@ func TestMutants(t *testing.T) {
 			}
 			old := anySpacing(mutant.old)
 			if n := len(old.FindAllIndex(source, -1)); n != 1 {
-				t.Fatalf("%s has %d places that read %q, want 1", mutant.file, n, mutant.old)
+				t.Fatalf("%s contains %q %d times, want once", mutant.file, mutant.old, n)
 			}
 			if *runMutants {
 				t.Parallel()
@@ -36,7 +36,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// anySpacing matches code however gofmt breaks its lines, which depends on how long the names are.
+// anySpacing matches code with any spacing: gofmt aligns it differently in a fork, where names have
+// other lengths.
 func anySpacing(code string) *regexp.Regexp {
 	words := strings.Fields(code)
 	for i := range words {
@@ -45,8 +46,8 @@ func anySpacing(code string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(words, `\s+`))
 }
 
-// killMutant runs one test of the package of file, which is replaced by changed, and expects it to
-// fail.
+// killMutant runs one test in the package of file, with changed in place of file, and expects the
+// test to fail.
 func killMutant(t *testing.T, file string, changed []byte, test string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,15 +69,16 @@ func killMutant(t *testing.T, file string, changed []byte, test string) {
 	text, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
 		"-timeout", "1m", "./"+filepath.Dir(file)).CombinedOutput()
 	output := string(text)
-	// A controller that never comes to rest keeps its bubble busy. Such a test takes a second else.
+	// A controller that never comes to rest keeps its bubble busy until the test times out. Otherwise
+	// these tests take a second.
 	restless := strings.Contains(output, "panic: test timed out") &&
 		strings.Contains(output, "synctest bubble")
 	switch {
 	case err == nil:
-		t.Errorf("survived %s", test)
+		t.Errorf("%s passes with this mutant, want it to fail", test)
 	case strings.Contains(output, "[build failed]"):
-		t.Errorf("does not compile:\n%s", output)
+		t.Errorf("the mutant does not compile:\n%s", output)
 	case !restless && !strings.Contains(output, "--- FAIL: "+test+" "):
-		t.Errorf("%s did not fail, something else did:\n%s", test, output)
+		t.Errorf("%s did not fail, but something else did:\n%s", test, output)
 	}
 }

@@ -18,24 +18,24 @@ import (
 
 var (
 	fuzzKubeconfig = flag.String("fuzz-kubeconfig", "",
-		"`file` that leads to an API server with the CRD, which is to judge what the fuzzing makes")
-	fuzzRandom = flag.Int("fuzz-random", 0, "how many random inputs FuzzWhatIsWritten begins with")
+		"kubeconfig `file` of an API server with the CRD, which then decides what is valid")
+	fuzzRandom = flag.Int("fuzz-random", 0, "number of random seed inputs of FuzzWhatIsWritten")
 )
 
 // judge says what an API server accepts.
 type judge interface {
-	// createFoo returns what becomes of foo, or nil if it is refused.
+	// createFoo returns foo as it is stored, or nil if it is refused.
 	createFoo(*testing.T, *v1alpha1.Foo) *v1alpha1.Foo
 	deleteFoo(*testing.T, *v1alpha1.Foo)
-	// deployment returns what would become of a Deployment, or why it is refused.
+	// deployment returns a Deployment as it would be stored, or why it is refused.
 	deployment(*testing.T, *appsv1.Deployment) (*appsv1.Deployment, error)
-	// status returns why that status of a Foo is refused, or nil.
+	// status returns why the status of a Foo is refused, or nil.
 	status(*testing.T, *v1alpha1.Foo, v1alpha1.FooStatus) error
 	// event returns why an Event is refused, or nil.
 	event(*testing.T, *eventsv1.Event) error
 }
 
-// newJudge returns the API server that -fuzz-kubeconfig leads to, or else the rules.
+// newJudge returns the API server of -fuzz-kubeconfig, or rules if the flag is not set.
 func newJudge(f *testing.F) judge {
 	f.Helper()
 	if *fuzzKubeconfig == "" {
@@ -44,7 +44,7 @@ func newJudge(f *testing.F) judge {
 	return connectJudge(f, *fuzzKubeconfig)
 }
 
-// rules are those of the API server that are most easily broken here. They are quick.
+// rules checks the rules of the API server that the controller could break most easily. It is fast.
 type rules struct{}
 
 func (rules) createFoo(_ *testing.T, foo *v1alpha1.Foo) *v1alpha1.Foo {
@@ -89,7 +89,7 @@ func (rules) deployment(_ *testing.T, deployment *appsv1.Deployment) (*appsv1.De
 	return deployment.DeepCopy(), nil
 }
 
-// reasonPattern is what the CRD asks of the reason of a condition.
+// reasonPattern is the CRD's pattern for the reason of a condition.
 var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 
 func (rules) status(_ *testing.T, _ *v1alpha1.Foo, status v1alpha1.FooStatus) error {

@@ -16,19 +16,19 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// apiServer is the judge that knows all the rules.
+// apiServer is the judge that knows all the rules: a real API server.
 type apiServer struct {
 	kube      kubernetes.Interface
 	foo       clientset.Interface
 	namespace string
 }
 
-// connectJudge returns the API server that kubeconfig leads to, with a namespace of its own: each
-// of the processes that fuzz has one, so that they may use the same names.
+// connectJudge connects to the API server of kubeconfig and creates a namespace. Each fuzzing
+// process has its own namespace, so that all can use the same names.
 func connectJudge(f *testing.F, kubeconfig string) apiServer {
 	f.Helper()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	clients, err := newClients(&options{kubeconfig: kubeconfig, qps: -1}) // no limit on this side
+	clients, err := newClients(&options{kubeconfig: kubeconfig, qps: -1}) // no client-side limit
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func connectJudge(f *testing.F, kubeconfig string) apiServer {
 	return s
 }
 
-// createFoo creates foo for good: a status can be written to nothing less.
+// createFoo really creates foo, because only a stored Foo can get a status.
 func (s apiServer) createFoo(t *testing.T, foo *v1alpha1.Foo) *v1alpha1.Foo {
 	t.Helper()
 	foo.Namespace, foo.UID = s.namespace, ""
@@ -63,12 +63,12 @@ func (s apiServer) deleteFoo(t *testing.T, foo *v1alpha1.Foo) {
 	}
 }
 
-// deployment is a dry run: a Foo may ask for two billion Pods.
+// deployment only makes a dry run, because a Foo may ask for two billion Pods.
 func (s apiServer) deployment(
 	t *testing.T, deployment *appsv1.Deployment,
 ) (*appsv1.Deployment, error) {
 	t.Helper()
-	deployment.ResourceVersion = "" // of an earlier dry run
+	deployment.ResourceVersion = "" // an earlier dry run may have set it
 	created, err := s.kube.AppsV1().Deployments(s.namespace).Create(context.Background(), deployment,
 		metav1.CreateOptions{FieldManager: controllerName, DryRun: []string{metav1.DryRunAll}})
 	if refuses(t, err) {
@@ -96,7 +96,7 @@ func (s apiServer) event(t *testing.T, event *eventsv1.Event) error {
 	return err
 }
 
-// refuses reports whether err says that an object is not valid, and ends t for all other errors.
+// refuses reports whether err says that an object is invalid. It ends t on any other error.
 func refuses(t *testing.T, err error) bool {
 	t.Helper()
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||

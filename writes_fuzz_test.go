@@ -18,9 +18,9 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// FuzzWhatIsWritten takes any Foo that the CRD accepts, and a Deployment that others have written
-// to: what the controller writes for them must be valid. With -fuzz-kubeconfig, an API server says
-// what the CRD accepts and what is valid.
+// FuzzWhatIsWritten takes any Foo that the CRD accepts, and a Deployment that others have changed.
+// All that the controller writes for them must be valid. With -fuzz-kubeconfig, a real API server
+// decides what is accepted and what is valid.
 func FuzzWhatIsWritten(f *testing.F) {
 	addSeeds(f)
 	addRandom(f)
@@ -28,11 +28,11 @@ func FuzzWhatIsWritten(f *testing.F) {
 	recordFailure := eventsRecorded(f)
 	f.Fuzz(func(t *testing.T, name, deploymentName string, tidy bool, replicas int32, counted bool,
 		key, value, other, reason, message string, long bool) {
-		if tidy { // hardly any text is a name by chance
+		if tidy { // random text is hardly ever a valid name
 			name, deploymentName, other = tidied(name), tidied(deploymentName), tidied(other)
 			key, value = tidied(key), tidied(value)
 		}
-		// An API server has no other text.
+		// Text in an API server is valid UTF-8.
 		reason, message = strings.ToValidUTF8(reason, ""), strings.ToValidUTF8(message, "")
 		foo := newFoo(name, deploymentName, nil)
 		foo.Labels, foo.Annotations = map[string]string{key: value}, map[string]string{key: message}
@@ -45,7 +45,7 @@ func FuzzWhatIsWritten(f *testing.F) {
 		defer judge.deleteFoo(t, foo)
 		deployment := judgeDeployments(t, judge, foo, key, value, other)
 
-		if long && message != "" { // an input of that length would slow down all that come of it
+		if long && message != "" { // an input of this length would slow down the fuzzing
 			message = strings.Repeat(message, 1+70000/len(message))
 		}
 		judgeReadyCondition(t, judge, foo, deployment, reason, message)
@@ -57,7 +57,7 @@ func FuzzWhatIsWritten(f *testing.F) {
 	})
 }
 
-// addSeeds adds what is at the limits of what is valid, and what the fuzzing found.
+// addSeeds adds inputs at the limits of what is valid, and inputs that fuzzing found.
 func addSeeds(f *testing.F) {
 	longest, longReason := strings.Repeat("a", 253), strings.Repeat("R", 1025)
 	f.Add("example-foo", "web", true, int32(1), true,
@@ -70,15 +70,15 @@ func addSeeds(f *testing.F) {
 	f.Add("x", "y", true, int32(1), true, "a", "b", "sidecar", "No Quota", "delete: \x7f", false)
 }
 
-// addRandom adds -fuzz-random inputs. The number of each, which the name of its test has, is the seed
-// that it is made from.
+// addRandom adds as many random inputs as -fuzz-random says. Each is made from its number, so it is
+// the same in every run.
 func addRandom(f *testing.F) {
 	f.Helper()
 	for i := range *fuzzRandom {
 		random := rand.New(rand.NewPCG(uint64(i), 0))
 		text := func() string {
 			runes := make([]rune, random.IntN(20)*random.IntN(20))
-			for i := range runes { // most of them ASCII, some of two bytes or more
+			for i := range runes { // many are ASCII, the others have two or three bytes
 				runes[i] = rune(random.IntN(1 << (5 + random.IntN(9))))
 			}
 			return string(runes)
@@ -88,8 +88,8 @@ func addRandom(f *testing.F) {
 	}
 }
 
-// judgeDeployments expects that the Deployment of foo is valid, as it is created and as it is
-// repaired, and returns the first.
+// judgeDeployments checks that the Deployment of foo is valid when it is created and when it is
+// repaired. It returns the created one.
 func judgeDeployments(
 	t *testing.T, judge judge, foo *v1alpha1.Foo, key, value, other string,
 ) *appsv1.Deployment {
@@ -102,7 +102,7 @@ func judgeDeployments(
 	mangle(mangled, key, value, other)
 	mangled, err = judge.deployment(t, mangled)
 	if err != nil {
-		return created // refused, so it never becomes like this
+		return created // refused, so the controller never meets such a Deployment
 	}
 	setOwnedFields(mangled, foo)
 	repaired, err := judge.deployment(t, mangled)
@@ -112,13 +112,13 @@ func judgeDeployments(
 	again := repaired.DeepCopy()
 	setOwnedFields(again, foo)
 	if !equality.Semantic.DeepEqual(again, repaired) {
-		t.Errorf("it would be repaired again for ever:\n%v\n%v", again, repaired)
+		t.Errorf("a second repair changes the Deployment:\ngot  %v\nwant %v", again, repaired)
 	}
 	return created
 }
 
-// judgeReadyCondition expects that the status is valid whatever that of the Deployment says: of
-// its conditions, the API server accepts any reason and message.
+// judgeReadyCondition checks that the status of foo is valid for any status of the Deployment: the
+// API server accepts any reason and message in the conditions of a Deployment.
 func judgeReadyCondition(t *testing.T, judge judge, foo *v1alpha1.Foo,
 	deployment *appsv1.Deployment, reason, message string) {
 	t.Helper()
@@ -129,7 +129,7 @@ func judgeReadyCondition(t *testing.T, judge judge, foo *v1alpha1.Foo,
 	judgeStatus(t, judge, foo, desiredStatus(foo, deployment, readyCondition(deployment)))
 }
 
-// judgeStatus expects that status is valid, and that `kubectl get -o yaml` can print it.
+// judgeStatus checks that status is valid, and that `kubectl get -o yaml` can print it.
 func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
 	t.Helper()
 	if err := judge.status(t, foo, status); err != nil {
@@ -140,7 +140,7 @@ func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.F
 	}
 }
 
-// eventsRecorded returns Controller.recordFailure, with the Event that it writes as its result.
+// eventsRecorded returns a function that calls Controller.recordFailure and returns the Event.
 func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *eventsv1.Event {
 	f.Helper()
 	kube := fakes.New().Kube
@@ -163,7 +163,7 @@ func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *event
 	}
 }
 
-// tidied returns text with all those characters replaced that a name cannot have.
+// tidied returns text with the characters replaced that a name cannot have.
 func tidied(text string) string {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-."
 	return strings.Trim(strings.Map(func(r rune) rune {
@@ -174,7 +174,7 @@ func tidied(text string) string {
 	}, text), "-.")
 }
 
-// mangle changes deployment in ways that setOwnedFields has to cope with.
+// mangle changes deployment in ways that setOwnedFields must handle.
 func mangle(deployment *appsv1.Deployment, key, value, other string) {
 	deployment.Labels = map[string]string{key: value}
 	deployment.Spec.Replicas, deployment.Spec.Paused = new(int32(7)), true

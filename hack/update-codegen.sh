@@ -2,7 +2,7 @@
 # Generates everything that is made from pkg/apis: deepcopy and register functions, clientset,
 # informers, listers, apply configurations and the CustomResourceDefinition.
 # The generators' versions are those in go.mod and hack/tools/go.mod. Runs from any directory.
-# With an argument, a directory, it works on that copy of the repository (verify-codegen.sh does).
+# With a directory as argument, it works on the copy of the repository there, for verify-codegen.sh.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,15 +14,15 @@ version=v1alpha1
 api=$module/pkg/apis/$group/$version
 out=pkg/generated
 header=hack/boilerplate.go.txt
-# The plural is that of the resource, whatever the generators would make of the kind.
+# The plural of the resource. Without this, the generators would guess it from the kind.
 plural=Foo:Foos
 
-gen() { # gen TOOL FLAGS...: one generator, with the flags that all of them take
+gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators take, too
   echo "$1"
   go tool "$1" --go-header-file "$header" "${@:2}"
 }
 
-# What a generator no longer makes must not stay behind.
+# A file that a generator no longer writes must not stay behind.
 rm -rf "$out" "pkg/apis/$group/$version"/zz_generated.*.go
 
 gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"

@@ -17,8 +17,8 @@ import (
 	"example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// An Event names the object that it is about, another one that it has to do with, what was done
-// (action), why (reason), and what a person should know (note).
+// An Event names the object that it is about, perhaps a related one, what was done (action), why
+// (reason), and what a person should know (note).
 func Example_eventTellsWhatHappenedToWhom() {
 	broadcaster := events.NewBroadcaster(nil)
 	defer broadcaster.Shutdown()
@@ -38,8 +38,8 @@ func Example_eventTellsWhatHappenedToWhom() {
 	// sample-controller
 }
 
-// Eventf does not wait, and what waits to be written is bounded: one is being written, a thousand
-// wait, and the rest is dropped without a word.
+// Eventf does not wait. While one Event is being written, up to a thousand wait. client-go drops the
+// rest silently.
 func TestEventsThatDoNotFitAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broadcaster := events.NewBroadcaster(nil)
@@ -57,13 +57,13 @@ func TestEventsThatDoNotFitAreDropped(t *testing.T) {
 		close(hang)
 		synctest.Wait()
 		if written != 1001 {
-			t.Errorf("written: got %d, want 1001", written)
+			t.Errorf("Events written: got %d, want 1001", written)
 		}
 	})
 }
 
-// Where client-go writes the Events itself, a second one that differs in the note alone is counted
-// as a repetition of the first. Its note is lost.
+// If client-go writes the Events itself, it counts a second Event that differs only in the note as
+// a repetition of the first. The second note is lost.
 func TestRepeatedEventIsCountedAndItsNoteIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
@@ -80,10 +80,11 @@ func TestRepeatedEventIsCountedAndItsNoteIsLost(t *testing.T) {
 
 		list, err := client.EventsV1().Events("default").List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 {
-			t.Fatalf("got %d Events, %v, want 1", len(list.Items), err)
+			t.Fatalf("Events: got %d (error %v), want 1", len(list.Items), err)
 		}
 		if event := list.Items[0]; event.Series.Count != 2 || event.Note != "first" {
-			t.Errorf("got %d times %q, want 2 times %q", event.Series.Count, event.Note, "first")
+			t.Errorf("Event: got count %d and note %q, want 2 and %q",
+				event.Series.Count, event.Note, "first")
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// These gates decide how the parts of an informer work together. The environment can set each but
-// the locked one: KUBE_FEATURE_WatchListClient=false, for example.
+// These gates decide how the parts of an informer work together. An environment variable can set
+// each gate except the locked one: KUBE_FEATURE_WatchListClient=false, for example.
 func Example_gatesOfTheInformer() {
 	gates := features.FeatureGates()
 	for _, gate := range []features.Feature{
@@ -31,8 +31,8 @@ func Example_gatesOfTheInformer() {
 	// cannot set feature gate "InOrderInformers" to false, feature is locked to true
 }
 
-// The queue between reflector and indexer hands out every event, in the order in which the watch
-// brought them. A list is one event.
+// The queue between reflector and indexer hands out every event, in the order of the watch. A list
+// is one event.
 func Example_queueKeepsTheOrderOfTheWatch() {
 	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
 	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}
@@ -62,8 +62,8 @@ func Example_queueKeepsTheOrderOfTheWatch() {
 	// Deleted a
 }
 
-// Events that wait, about different objects, are taken together. The next event of the same object
-// begins another batch.
+// Waiting events of different objects are taken together, in a batch. A second event of the same
+// object begins another batch.
 func Example_eventsAreTakenInBatches() {
 	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
 	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}

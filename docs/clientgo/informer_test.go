@@ -14,8 +14,8 @@ import (
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// The cache changes before a handler is called, and the first list comes into it as a whole: the
-// handler that is told of the first of three Foos finds all of them.
+// The cache changes before a handler is called, and it takes in the first list as a whole: called
+// for the first of three Foos, the handler finds all of them.
 func Example_handlerFindsItsEventInTheCache() {
 	factory := newFactory(newWire(stream(event("ADDED", foo("a", "1")),
 		event("ADDED", foo("b", "2")), event("ADDED", foo("c", "3")), endOfList("10"))), 0)
@@ -34,14 +34,14 @@ func Example_handlerFindsItsEventInTheCache() {
 	// 3 3 3
 }
 
-// Each handler has a queue of its own, without a bound. One that hangs delays itself alone: neither
-// the cache nor the other handlers.
+// Each handler has an unbounded queue of its own. A handler that hangs delays only itself, and
+// neither the cache nor the other handlers.
 func Example_slowHandlerDelaysOnlyItself() {
 	connection := stream(endOfList("10"))
 	factory := newFactory(newWire(connection), 0)
 	informer := foosOf(factory).TypedInformer()
 	slow, fast := make(chan string), make(chan string)
-	informer.AddTypedEventHandler(notes(slow)) // hangs until somebody reads
+	informer.AddTypedEventHandler(notes(slow)) // hangs until slow is read
 	informer.AddTypedEventHandler(notes(fast))
 	defer start(factory)()
 
@@ -57,8 +57,8 @@ func Example_slowHandlerDelaysOnlyItself() {
 	// slow: add a 11 | update a 11 to 12 | delete default/a 13
 }
 
-// A handler that is added to a running informer is first told of what the cache has, without a
-// request.
+// A handler that is added to a running informer is first called for each object in the cache,
+// without a request.
 func Example_lateHandlerIsToldWhatTheCacheHas() {
 	w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
 	factory := newFactory(w, 0)
@@ -75,8 +75,8 @@ func Example_lateHandlerIsToldWhatTheCacheHas() {
 	// requests: 1
 }
 
-// A lister reads the cache. What the cache does not have it reports as not found, and does not ask
-// the server.
+// A lister reads only the cache. If an object is not there, the lister reports it as not found and
+// does not ask the server.
 func Example_listerAsksNobody() {
 	w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
 	factory := newFactory(w, 0)
@@ -93,7 +93,7 @@ func Example_listerAsksNobody() {
 	// requests: 1
 }
 
-// A factory has one informer for a resource, however often it is asked for it.
+// A factory has one informer for a resource, however often you ask for it.
 func Example_factorySharesItsInformers() {
 	factory := newFactory(newWire(), 0)
 	fmt.Println(foosOf(factory).Informer().GetStore() == foosOf(factory).Informer().GetStore())
@@ -101,8 +101,8 @@ func Example_factorySharesItsInformers() {
 	// true
 }
 
-// That the informer has synced means that the cache has the first list. That a registration has
-// synced means that its handler has returned for every object of that list.
+// An informer has synced when the cache has the first list. A registration has synced when its
+// handler has returned for every object of that list.
 func TestInformerSyncsBeforeItsHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		factory := newFactory(newWire(stream(event("ADDED", foo("a", "7")), endOfList("10"))), 0)
@@ -113,18 +113,18 @@ func TestInformerSyncsBeforeItsHandlers(t *testing.T) {
 
 		synctest.Wait()
 		if !informer.HasSynced() || registration.HasSynced() {
-			t.Error("want the informer synced, and not the handler that waits for a reader")
+			t.Error("want the informer synced, and the handler, which waits for a reader, not synced")
 		}
 		<-seen
 		synctest.Wait()
 		if !registration.HasSynced() {
-			t.Error("want the handler synced when it has returned")
+			t.Error("want the handler synced after it has returned")
 		}
 	})
 }
 
-// A resync tells the handlers what the cache has, as updates from a state to itself. It asks the
-// server nothing.
+// A resync calls the handlers for each object in the cache, as an update to the same state. It
+// makes no request.
 func TestResyncReadsTheCacheAndNotTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
@@ -140,8 +140,8 @@ func TestResyncReadsTheCacheAndNotTheServer(t *testing.T) {
 	})
 }
 
-// The transform sees each object before the cache does. It sees those of a streamed list twice, so
-// doing it again must do no harm.
+// The transform sees each object before the cache does. It sees the objects of a streamed list
+// twice, so a second transformation must do no harm.
 func TestTransformComesBeforeTheCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const managed = `"managedFields": [{"manager": "kubectl"}]`

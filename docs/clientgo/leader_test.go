@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// elect contends for the Lease under that name until ctx is done, and does work when it has it. The
-// durations are those of this controller.
+// elect contends for the Lease under the identity name until ctx is done, and runs work when it has
+// the Lease. The durations are those of this controller.
 func elect(ctx context.Context, client coordinationclient.LeasesGetter, name string,
 	work func(context.Context)) {
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
@@ -33,8 +33,8 @@ func elect(ctx context.Context, client coordinationclient.LeasesGetter, name str
 	})
 }
 
-// A standby waits until it has seen no renewal for as long as the Lease lasts, by its own clock.
-// The time that the leader wrote into it says nothing: here, it is an hour ago.
+// A standby takes over when it has seen no renewal for the duration of the Lease, by its own clock.
+// It ignores the time that the leader wrote into the Lease, which is an hour ago here.
 func TestStandbyWaitsOutTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&coordinationv1.Lease{
@@ -49,12 +49,13 @@ func TestStandbyWaitsOutTheLease(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		elect(ctx, client.CoordinationV1(), "standby", func(context.Context) { stop() })
 		if waited := time.Since(begin); waited < 15*time.Second || waited > 20*time.Second {
-			t.Errorf("took over after %v, want after 15s and one more try, of 2s to 4.4s", waited)
+			t.Errorf("the standby took over after %v, want 15s and then up to 4.4s until its next try",
+				waited)
 		}
 	})
 }
 
-// The election does not wait for the work: when it ends, it has told the work to stop, no more.
+// The election does not wait for the work. When it returns, it has only told the work to stop.
 func TestElectionDoesNotWaitForTheWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -62,12 +63,12 @@ func TestElectionDoesNotWaitForTheWork(t *testing.T) {
 		time.AfterFunc(time.Minute, stop)
 		elect(ctx, fake.NewClientset().CoordinationV1(), "first", func(ctx context.Context) {
 			<-ctx.Done()
-			time.Sleep(time.Second) // virtual: what has begun is finished
+			time.Sleep(time.Second) // virtual: the work finishes what it has begun
 			close(stopped)
 		})
 		select {
 		case <-stopped:
-			t.Error("the work had stopped when the election returned")
+			t.Error("the work had stopped when the election returned, want it to go on")
 		default:
 		}
 		<-stopped

@@ -21,7 +21,7 @@ import (
 )
 
 // The first request of a reflector is a watch that begins with the list: every object as ADDED,
-// then a bookmark that says so. The same connection goes on with what changes.
+// then a bookmark that ends the list. The same connection goes on with the changes.
 func Example_listIsStreamed() {
 	connection := stream(event("ADDED", foo("a", "7")), event("ADDED", foo("b", "3")), endOfList("10"))
 	w := newWire(connection)
@@ -43,8 +43,8 @@ func Example_listIsStreamed() {
 	// further requests: 0
 }
 
-// A server that does not stream lists refuses the first request. The reflector then makes two, as
-// it did in former days: a list, and a watch from the list's resourceVersion on.
+// A server that does not stream lists refuses the first request. The reflector then makes two
+// requests, as older versions did: a list, and a watch from the resourceVersion of the list on.
 func Example_listIsAskedForWhenItIsNotStreamed() {
 	const refusal = `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 422, ` +
 		`"reason": "Invalid", "message": "sendInitialEvents: Forbidden"}`
@@ -78,12 +78,12 @@ func TestWatchAsksToBeEndedAfterSomeMinutes(t *testing.T) {
 		defer cancel()
 		informer.RunWithContext(ctx)
 		if seconds < 300 || seconds > 600 {
-			t.Errorf("got %ds, want 300s to 600s", seconds)
+			t.Errorf("timeout of the watch: got %ds, want 300s to 600s", seconds)
 		}
 	})
 }
 
-// A fake clientset says of itself that it does not stream lists, so its informers never ask for it.
+// A fake clientset declares that it cannot stream lists, so its informers never ask for a stream.
 func TestFakeClientIsAskedForAListAndAWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := foofake.NewClientset()
@@ -100,8 +100,8 @@ func TestFakeClientIsAskedForAListAndAWatch(t *testing.T) {
 	})
 }
 
-// A server ends each watch after some minutes. The next one begins where the last one ended, and
-// that is the resourceVersion of a bookmark if nothing that this informer selects has changed.
+// A server ends each watch after some minutes. The next watch begins where the last one ended. If
+// nothing that this informer selects has changed, that is the resourceVersion of a bookmark.
 func TestBookmarkMovesTheWatchOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connection := stream(event("ADDED", foo("a", "7")), endOfList("10"), bookmark("20"))
@@ -121,8 +121,8 @@ func TestBookmarkMovesTheWatchOn(t *testing.T) {
 	})
 }
 
-// A watch that is too far behind is told 410. The reflector lists again, and the informer tells
-// the handlers what the new list has in place of what the cache had: no event was seen for it.
+// A watch that is too far behind gets a 410. The reflector lists again. The informer compares the
+// new list with the cache and calls the handlers, although it has seen no events of the changes.
 func TestExpiredWatchListsAgainAndTellsTheDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := stream(event("ADDED", foo("gone", "1")), event("ADDED", foo("same", "2")),
@@ -141,15 +141,15 @@ func TestExpiredWatchListsAgainAndTellsTheDifference(t *testing.T) {
 		time.Sleep(2 * time.Second) // virtual: the reflector waits for 0.8s to 1.6s
 		const question = "allowWatchBookmarks=true&%sresourceVersionMatch=NotOlderThan&" +
 			"sendInitialEvents=true&watch=true"
-		expect(t, drain(w.requests), // from where it was; and as that is not to be had: from now
+		expect(t, drain(w.requests), // first from where it was, and after the 410 from now
 			fmt.Sprintf(question, "resourceVersion=10&"), fmt.Sprintf(question, ""))
 		expect(t, sorted(drain(seen)), "delete default/gone 1, final state unknown",
 			"update remade 3 to 90, another object", "update same 2 to 2")
 	})
 }
 
-// A reflector never gives up. It tries again after 0.8s to 1.6s, after twice that, and so on, up to
-// 30s to 60s. Two minutes after it began so, it begins anew, whether there was a success or not.
+// A reflector never gives up. It tries again after 0.8s to 1.6s, then after twice that, and so on,
+// up to 30s to 60s. After two minutes, it begins with 0.8s again, even if all tries failed.
 func TestFailingListIsTriedAgainForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		waits := waitsOfAFailingReflector(t.Context(), time.Hour)
@@ -167,13 +167,13 @@ func TestFailingListIsTriedAgainForEver(t *testing.T) {
 				beginnings++
 			}
 		}
-		if beginnings < 19 || beginnings > 30 { // in 60 minutes, one in 2 to 3
-			t.Errorf("got %d beginnings in an hour, want 19 to 30", beginnings)
+		if beginnings < 19 || beginnings > 30 { // one every 2 to 3 minutes
+			t.Errorf("the delays began again %d times in an hour, want 19 to 30 times", beginnings)
 		}
 	})
 }
 
-// waitsOfAFailingReflector returns the seconds between the tries of a reflector that is refused.
+// waitsOfAFailingReflector returns the seconds between the tries of a reflector that always fails.
 func waitsOfAFailingReflector(ctx context.Context, duration time.Duration) (waits []float64) {
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
@@ -202,7 +202,7 @@ func drain(lines chan string) (all []string) {
 	return all
 }
 
-// sorted returns lines in alphabetical order: of those of a list, there is none.
+// sorted returns lines in alphabetical order: the handlers are called for a list in any order.
 func sorted(lines []string) []string {
 	slices.Sort(lines)
 	return lines

@@ -11,8 +11,8 @@ import (
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// newIndexer returns what is inside of an informer, with an index like that of this controller: it
-// finds the Foos that name a Deployment.
+// newIndexer returns a store like that inside an informer, with an index like that of this
+// controller: it finds the Foos that name a Deployment.
 func newIndexer() cache.Indexer {
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(
 		informers.FooIndexers{
@@ -30,8 +30,8 @@ func newFoo(name, deploymentName string) *v1alpha1.Foo {
 	}
 }
 
-// An index leads from a value, computed from the object by a function, to the keys of the objects
-// that have it. It follows each change of the store.
+// An index maps a value, which a function computes from an object, to the keys of the objects with
+// that value. It follows each change of the store.
 func Example_indexFollowsEachChange() {
 	indexer := newIndexer()
 	indexer.Add(newFoo("a", "web"))
@@ -47,8 +47,8 @@ func Example_indexFollowsEachChange() {
 	// [default/b] <nil>
 }
 
-// What the cache returns is what it holds. Who changes it changes it for everybody, and an index
-// does not notice.
+// The cache returns the object that it holds, not a copy. If you change it, you change it for
+// everybody, and the index does not notice.
 func Example_cacheReturnsTheObjectItself() {
 	indexer := newIndexer()
 	indexer.Add(newFoo("a", "web"))

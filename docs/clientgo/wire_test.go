@@ -17,19 +17,19 @@ import (
 )
 
 // wire is an API server as a client sees it over HTTP: it notes each request, and answers it with
-// the next of its answers. When it has none left, nothing comes.
+// the next of its answers. When no answer is left, the body stays empty and open.
 type wire struct {
 	requests chan string
 	answers  chan answer
 }
 
-// answer is the answer to one request. Its body is lines, and ends when lines is closed.
+// answer is the answer to one request. Its body consists of lines, and ends when lines is closed.
 type answer struct {
 	code  int
 	lines chan string
 }
 
-// newWire returns a wire with these answers, for the first requests.
+// newWire returns a wire that gives these answers to the first requests.
 func newWire(answers ...answer) *wire {
 	w := &wire{requests: make(chan string, 100), answers: make(chan answer, len(answers))}
 	for _, a := range answers {
@@ -38,7 +38,7 @@ func newWire(answers ...answer) *wire {
 	return w
 }
 
-// stream returns an answer that begins with lines and stays open, as that to a watch does.
+// stream returns an answer that begins with lines and stays open, as the answer to a watch does.
 func stream(lines ...string) answer {
 	a := answer{code: http.StatusOK, lines: make(chan string, 100)}
 	for _, line := range lines {
@@ -47,7 +47,7 @@ func stream(lines ...string) answer {
 	return a
 }
 
-// reply returns an answer that ends.
+// reply returns a complete answer.
 func reply(code int, body string) answer {
 	a := stream(body)
 	a.code = code
@@ -55,7 +55,7 @@ func reply(code int, body string) answer {
 	return a
 }
 
-// RoundTrip is where the HTTP client of a wire's clientset ends.
+// RoundTrip takes the place of the network for the clientset of a wire.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	query.Del("timeoutSeconds") // 300 to 600, at random
@@ -100,7 +100,8 @@ func foosOf(factory factories.SharedInformerFactory) informers.TypedFooInformer 
 	return factory.Samplecontroller().V1alpha1().Foos()
 }
 
-// start starts the informers of factory. What it returns stops them and waits until they are.
+// start starts the informers of factory. The function that it returns stops them and waits for
+// their end.
 func start(factory factories.SharedInformerFactory) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	factory.StartWithContext(ctx)
@@ -123,7 +124,7 @@ func event(eventType, object string) string {
 	return fmt.Sprintf(`{"type": %q, "object": %s}`, eventType, object)
 }
 
-// bookmark returns a bookmark: a Foo that has nothing but a resourceVersion.
+// bookmark returns a bookmark: a Foo of which only the resourceVersion counts.
 func bookmark(resourceVersion string) string {
 	return event("BOOKMARK", foo("", resourceVersion))
 }
@@ -134,11 +135,11 @@ func endOfList(resourceVersion string) string {
 		`"annotations": {"k8s.io/initial-events-end": "true"}`))
 }
 
-// expired is what a server says of a resourceVersion whose history it has dropped.
+// expired is the answer of a server that has dropped the history since a resourceVersion.
 const expired = `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 410, ` +
 	`"reason": "Expired", "message": "too old resource version"}`
 
-// notes returns a handler that writes down what it is told.
+// notes returns a handler that writes each of its calls to lines.
 func notes(lines chan<- string) informers.FooDetailedHandlerFuncs {
 	return informers.FooDetailedHandlerFuncs{
 		AddFunc: func(foo *v1alpha1.Foo, isInInitialList bool) {

@@ -43,8 +43,8 @@ func Example_oneKeyWaitsOnce() {
 	// first: default/a
 }
 
-// A key that a worker has is not given to another one. What is added meanwhile is not lost: it
-// waits, out of sight, until Done.
+// The queue never gives two workers the same key. If a key is added while a worker has it, it is
+// not lost: it waits, out of sight, until Done.
 func Example_oneKeyIsNeverWithTwoWorkers() {
 	queue := newQueue()
 	defer queue.ShutDown()
@@ -52,16 +52,15 @@ func Example_oneKeyIsNeverWithTwoWorkers() {
 	key, _ := queue.Get()
 
 	queue.Add(keyA) // an event comes while a is synced
-	fmt.Println("others could get:", queue.Len())
+	fmt.Println("keys for other workers:", queue.Len())
 	queue.Done(key)
 	fmt.Println("after Done:", queue.Len())
 	// Output:
-	// others could get: 0
+	// keys for other workers: 0
 	// after Done: 1
 }
 
-// Forget ends the counting of failures, and nothing else: a key that is not Done stays with its
-// worker for ever.
+// Forget only resets the count of failures. Without Done, the key stays with its worker for ever.
 func Example_forgetIsNotDone() {
 	queue := newQueue()
 	defer queue.ShutDown()
@@ -73,14 +72,14 @@ func Example_forgetIsNotDone() {
 	fmt.Println("failures:", queue.NumRequeues(key))
 
 	queue.Add(key)
-	fmt.Println("others could get:", queue.Len())
+	fmt.Println("keys for other workers:", queue.Len())
 	// Output:
 	// failures: 1
 	// failures: 0
-	// others could get: 0
+	// keys for other workers: 0
 }
 
-// Of two delays of one key the shorter counts, and the key comes once.
+// If a key has two delays, the shorter one counts, and the key comes once.
 func TestShorterDelayCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newQueue()
@@ -92,17 +91,16 @@ func TestShorterDelayCounts(t *testing.T) {
 		queue.Get()
 		queue.Done(keyA)
 		if waited := time.Since(begin); waited != time.Second {
-			t.Errorf("got after %v, want after 1s", waited)
+			t.Errorf("the key came after %v, want after 1s", waited)
 		}
 		time.Sleep(time.Minute) // virtual
 		if queue.Len() != 0 {
-			t.Error("came again")
+			t.Error("the key came twice, want once")
 		}
 	})
 }
 
-// A delay is not cut short by an Add, nor taken back by a success: the key comes now, and once more
-// later.
+// Neither an Add nor a success cancels a delay: the key comes now, and again later.
 func TestAddDoesNotReplaceADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := newQueue()
@@ -117,13 +115,14 @@ func TestAddDoesNotReplaceADelay(t *testing.T) {
 			queue.Forget(keyA)
 			queue.Done(keyA)
 			if waited := time.Since(begin); waited != want {
-				t.Errorf("time %d: got after %v, want after %v", i+1, waited, want)
+				t.Errorf("Get %d: the key came after %v, want after %v", i+1, waited, want)
 			}
 		}
 	})
 }
 
-// After ShutDown the queue takes nothing, and still gives out what waits. The delayed is lost.
+// After ShutDown, the queue takes no keys and drops the delayed ones. It still gives out the keys
+// that wait.
 func Example_shutDownGivesOutWhatWaits() {
 	queue := newQueue()
 	queue.Add(keyA)
@@ -138,8 +137,8 @@ func Example_shutDownGivesOutWhatWaits() {
 	//  true
 }
 
-// Each failure of a key doubles its delay, up to the greatest one. Other keys have delays of their
-// own. Forget begins anew.
+// Each failure of a key doubles its delay, up to a maximum. Other keys have delays of their own.
+// Forget resets the delay.
 func Example_delaysDouble() {
 	limiter := newLimiter()
 	var delays []time.Duration
@@ -156,9 +155,9 @@ func Example_delaysDouble() {
 	// after Forget: 5ms
 }
 
-// The limiter that client-go calls the default one also lets all keys together fail only ten times
-// a second, after a hundred: the first failure of the thousandth key delays it by a minute and a
-// half. And a key that keeps failing waits for more than a quarter of an hour in the end.
+// client-go's default limiter also limits all keys together, to ten failures a second after the
+// first hundred. So the first failure of the thousandth key delays it by a minute and a half. A key
+// that keeps failing waits up to 1000s.
 func TestDefaultLimiterMakesKeysWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := workqueue.DefaultTypedControllerRateLimiter[int]()
@@ -171,7 +170,7 @@ func TestDefaultLimiterMakesKeysWaitForEachOther(t *testing.T) {
 			200: 10 * time.Second, 1000: 90 * time.Second,
 		} {
 			if got := delays[key].Round(time.Microsecond); got != want {
-				t.Errorf("key %d: got %v, want %v", key, got, want)
+				t.Errorf("delay of key %d: got %v, want %v", key, got, want)
 			}
 		}
 		for range 20 {
@@ -179,13 +178,13 @@ func TestDefaultLimiterMakesKeysWaitForEachOther(t *testing.T) {
 			delays[1] = limiter.When(1)
 		}
 		if delays[1] != 1000*time.Second {
-			t.Errorf("after 21 failures: got %v, want 1000s", delays[1])
+			t.Errorf("delay after 21 failures: got %v, want 1000s", delays[1])
 		}
 	})
 }
 
-// The limit of a client is another thing: it delays requests, not keys. It is 5 a second if nothing
-// is said, and none if it is negative.
+// A client has a limit of its own, which delays requests, not keys. The default is 5 requests a
+// second. A negative QPS means no limit.
 func Example_clientsHaveALimitOfTheirOwn() {
 	for _, qps := range []float32{0, 50, -1} {
 		client := clientset.NewForConfigOrDie(&rest.Config{QPS: qps, Burst: 100})

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// checkEdit returns the file that a diff block is about, and what becomes of its text.
+// checkEdit returns the file that a diff block changes, and its text after the change.
 func checkEdit(p *page, b *block, folder string) (file, text string, problems []string) {
 	file = filepath.Join(folder, p.beside(b.detail))
 	source, err := os.ReadFile(file)
@@ -31,21 +31,21 @@ func checkEdit(p *page, b *block, folder string) (file, text string, problems []
 		}
 	}
 	if n := strings.Count(string(source), before.String()); n != 1 {
-		return "", "", []string{p.at(b, "what is changed is %d times in %s, want once", n, b.detail)}
+		return "", "", []string{p.at(b, "the old lines are %d times in %s, want once", n, b.detail)}
 	}
 	return file, strings.Replace(string(source), before.String(), after.String(), 1), nil
 }
 
-// checkBlocks returns the blocks of a page that no test executes, although they look like it, and
-// those of which a reader does not know where to type them.
+// checkBlocks returns the blocks of a page that a reader would take for executed although they are
+// not, and those that do not say in which terminal to type them.
 func checkBlocks(p *page) (problems []string) {
 	terminal := readersTerminal
 	for _, b := range p.blocks {
 		switch b.language {
 		case "sh":
 			if b.directive != "not run" {
-				problems = append(problems, p.at(b, "commands that are not executed: make it a console "+
-					"block, or say <!-- not run: REASON --> above it"))
+				problems = append(problems, p.at(b, "the commands are not executed: make it a console "+
+					"block, or write <!-- not run: REASON --> above it"))
 			}
 		case "console":
 			noCommand := len(b.body) == 0 || b.terminal() == readersTerminal && steps(b.body)[0].command == ""
@@ -53,13 +53,13 @@ func checkBlocks(p *page) (problems []string) {
 				problems = append(problems, p.at(b, "a console block must begin with \"$ \""))
 			}
 			if b.label == "" && terminal != readersTerminal {
-				problems = append(problems, p.at(b, "another terminal than before: say **In "+
+				problems = append(problems, p.at(b, "another terminal than before: write **In "+
 					readersTerminal+" terminal:** above it"))
 			}
 			terminal = b.terminal()
 		case "diff":
 			if b.directive != "edit" {
-				problems = append(problems, p.at(b, "a change without <!-- edit: PATH --> above it"))
+				problems = append(problems, p.at(b, "a diff without <!-- edit: PATH --> above it"))
 				break
 			}
 			_, _, wrong := checkEdit(p, b, root)
@@ -71,15 +71,15 @@ func checkBlocks(p *page) (problems []string) {
 	return problems
 }
 
-// deletesAll is a command that deletes whatever there is, which is somebody else's when the shell
-// that it is typed in belongs to another cluster.
+// deletesAll matches a command that deletes all objects of a kind. If the shell is connected to
+// another cluster, the objects are somebody else's.
 var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)
 
-// checkDeletes returns the commands of a file that delete more than they name.
+// checkDeletes returns the commands of a file that delete more than the objects they name.
 func checkDeletes(path, text string) (problems []string) {
-	text = strings.ReplaceAll(text, "\\\n", " ") // lines that go on
+	text = strings.ReplaceAll(text, "\\\n", " ") // continued lines
 	for _, match := range deletesAll.FindAllString(text, -1) {
-		problems = append(problems, fmt.Sprintf("%s: %s: delete what was made, by name", path, match))
+		problems = append(problems, fmt.Sprintf("%s: %s: delete the objects by name", path, match))
 	}
 	return problems
 }
@@ -90,7 +90,7 @@ func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
 	}
 	files := trackedFiles(t, ":!*.go", ":!*.md")
 	if files["hack/lint/run"] == "" {
-		t.Errorf("the scripts are not among %q", slices.Sorted(maps.Keys(files)))
+		t.Errorf("files: got %q, want the scripts among them", slices.Sorted(maps.Keys(files)))
 	}
 	for path, text := range files {
 		report(t, checkDeletes(path, text))
@@ -110,7 +110,7 @@ func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
 		"kubectl delete foo/web && kubectl wait --for=delete pods --all",
 	} {
 		if problems := checkDeletes("page", right); len(problems) > 0 {
-			t.Errorf("%s: got %q", right, problems)
+			t.Errorf("%s: got %q, want no problem", right, problems)
 		}
 	}
 }
@@ -124,15 +124,15 @@ func TestBlocksAreBound(t *testing.T) {
 func TestBrokenBlocksAreNoticed(t *testing.T) {
 	edit := "<!-- edit: 04-queue/controller.go -->\n```diff\n"
 	tests := []struct{ name, text, want string }{
-		{"commands that nobody executes", "```sh\nmake\n```", "not executed"},
+		{"commands that are not executed", "```sh\nmake\n```", "not executed"},
 		{"a console without a command", "```console\nhello\n```", "must begin"},
 		{"a console that is not run", "<!-- not run: lazy -->\n```console\n$ make\n```", "must begin"},
-		{"a change of nothing", "```diff\n-a\n+b\n```", "without"},
-		{"a change of what is not there", edit + "-\treturn 42\n```", "0 times"},
-		{"a change of what is there often", edit + "-}\n```", "want once"},
+		{"a change without a file", "```diff\n-a\n+b\n```", "without"},
+		{"a change of lines that do not exist", edit + "-\treturn 42\n```", "0 times"},
+		{"a change of lines that exist often", edit + "-}\n```", "want once"},
 		{"a change of no file", strings.Replace(edit, "04", "99", 1) + "-a\n```", "no such file"},
 		{"no language", "```\nmake\n```", "without a language"},
-		{"another terminal, without a word", "**In the program's terminal:**\n```console\n$ a\n```\n" +
+		{"another terminal, without a label", "**In the program's terminal:**\n```console\n$ a\n```\n" +
 			"```console\n$ b\n```", "another terminal"},
 	}
 	for _, test := range tests {
@@ -144,6 +144,6 @@ func TestBrokenBlocksAreNoticed(t *testing.T) {
 		"**In another terminal:**\n```console\nhello\n```\n" +
 		"**In your terminal:**\n```console\n$ make\n```\n" + edit + "-\tdefer c.queue.Done(key)\n```"
 	if problems := checkBlocks(brokenPage(t, right)); len(problems) > 0 {
-		t.Errorf("blocks that are right: got %q", problems)
+		t.Errorf("correct blocks: got %q, want no problem", problems)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// varying is what differs from run to run and from machine to machine.
+// varying lists what differs between runs and between machines.
 var varying = []struct {
 	pattern *regexp.Regexp
 	same    string
@@ -30,15 +30,15 @@ func normal(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// unpromised are the log lines that libraries write when they come to it, from goroutines of their
-// own: that a cache is filled, a feature is on, a request was slow. Nobody promises when, or if. And
-// a machine that has not built the program yet may have to download parts of it.
+// unpromised matches lines that may come at any time, or never. Libraries write them from their own
+// goroutines: a cache is filled, a feature is on, a request was slow. The go command writes them
+// when it downloads a module before the first build.
 var unpromised = regexp.MustCompile(
 	`^I\d{4} [\d:.]+ +\d+ ((?:envvar|reflector|request|trace|warnings)\.go):\d+\] ` +
 		`|^Trace\[\d+\]|^go: downloading `)
 
-// promised returns the output without the lines that nobody promises, unless the page shows one of
-// the same file.
+// promised returns the output without unpromised lines. If the page shows a line that a source file
+// has logged, the lines from that file stay.
 func promised(shown, output []string) []string {
 	page := strings.Join(shown, "\n")
 	return slices.DeleteFunc(slices.Clone(output), func(line string) bool {
@@ -47,14 +47,14 @@ func promised(shown, output []string) []string {
 	})
 }
 
-// matches reports whether the output is the one that a page shows. A line "..." on the page stands
-// for any number of lines.
+// matches reports whether the output is what a page shows. A line "..." on the page stands for any
+// number of lines.
 func matches(shown, output []string) bool {
 	return match(normal, shown, promised(shown, output), false)
 }
 
-// match reports whether output is, or if it is not complete can become, what a page shows, seen
-// through a function that makes equal what does not matter.
+// match reports whether output is what a page shows or, if incomplete, whether it can still become
+// that. Lines are equal if same returns the same for both.
 func match(same func(string) string, shown, output []string, incomplete bool) bool {
 	switch {
 	case len(output) == 0 && incomplete:
@@ -69,17 +69,17 @@ func match(same func(string) string, shown, output []string, incomplete bool) bo
 		match(same, shown[1:], output[1:], incomplete)
 }
 
-// verdict is what can be said of a program that goes on.
+// verdict is the result of judging a program that goes on.
 type verdict int
 
 const (
 	open  verdict = iota // it can still print what the page shows
-	right                // it has done so
+	right                // it has printed what the page shows
 	wrong                // it has printed something else
 )
 
-// judge compares what a program has printed so far with what a page shows, and returns with how
-// many of the lines it is right. That a line of code has another number is no reason to wait.
+// judge compares what a program has printed so far with what a page shows, and returns how many of
+// the lines the verdict covers. Other line numbers of the code are no reason to wait.
 func judge(shown, lines []string) (int, verdict) {
 	for n := range len(lines) + 1 {
 		if match(loose, shown, promised(shown, lines[:n]), false) {
@@ -94,11 +94,11 @@ func judge(shown, lines []string) (int, verdict) {
 
 var lineNumber = regexp.MustCompile(`\.go:\d+`)
 
-// loose returns a line of output without what varies, and without numbers of lines of the code.
+// loose returns a line of output without what varies, and without line numbers of the code.
 func loose(line string) string { return lineNumber.ReplaceAllString(normal(line), ".go") }
 
-// refresh returns the output as a page should show it: where it differs from what is shown in line
-// numbers only, it leaves out what the page leaves out.
+// refresh returns the output as a page should show it. If it differs from the page only in line
+// numbers, it keeps the "..." of the page.
 func refresh(shown, output []string) (lines []string) {
 	output = promised(shown, output)
 	next := 0
@@ -122,8 +122,8 @@ func refresh(shown, output []string) (lines []string) {
 	return lines
 }
 
-// difference lists what a page shows and what was printed in its place, without what is the same
-// before and after it.
+// difference lists what a page shows and what was printed in its place, without the equal lines
+// before and after.
 func difference(shown, output []string) string {
 	output = promised(shown, output)
 	same := func(a, b string) bool { return a != "..." && normal(a) == normal(b) }
@@ -163,8 +163,8 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 	}{
 		{"the same", "a\nb", "a\nb", true},
 		{"another word", "a\nb", "a\nc", false},
-		{"a line less", "a\nb", "a", false},
-		{"a line more", "a", "a\nb", false},
+		{"one line less", "a\nb", "a", false},
+		{"one line more", "a", "a\nb", false},
 		{"nothing shown", "", "a", false},
 		{"an age", "web 1 12s", "web   1   3m5s", true},
 		{"another number", "web 1 12s", "web 2 12s", false},
@@ -176,11 +176,11 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 			`I0102 10:00:00.000001       1 writes.go:43] "Created"`, true},
 		{"another line of the code", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`I1121 08:59:15.444652   12987 writes.go:44] "Created"`, false},
-		{"an error in place of news", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
+		{"an error in place of information", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`E1121 08:59:15.444652   12987 writes.go:43] "Created"`, false},
-		{"a CRD that is there already", "crd/foos created", "crd/foos unchanged", true},
+		{"a CRD that exists already", "crd/foos created", "crd/foos unchanged", true},
 		{"a wildcard in the middle", "a\n...\nd", "a\nb\nc\nd", true},
-		{"a wildcard for nothing", "a\n...", "a", true},
+		{"a wildcard for no line", "a\n...", "a", true},
 		{"a wildcard does not hide the end", "a\n...\nd", "a\nb\nc", false},
 		{"a line of a library before", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
 			populated + `I1121 08:59:15.444652 1 controller.go:9] "Starting"`, true},
@@ -196,7 +196,7 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 	}
 	for _, test := range tests {
 		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {
-			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: matches: got %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -229,14 +229,14 @@ func TestProgramsAreJudgedByWhatTheyHavePrintedSoFar(t *testing.T) {
 		{"nothing yet", "a\nb", "", 0, open},
 		{"the beginning", "a\nb", "a", 0, open},
 		{"all", "a\nb", "a\nb", 2, right},
-		{"all, and what belongs to the next step", "a\nb", "a\nb\nc", 2, right},
+		{"all, and output of the next step", "a\nb", "a\nb\nc", 2, right},
 		{"something else", "a\nb", "c", 1, wrong},
-		{"something else in the end", "a\nb", "a\nc", 2, wrong},
+		{"something else at the end", "a\nb", "a\nc", 2, wrong},
 		{"nothing shown", "", "", 0, right},
-		{"nothing shown, and what belongs to the next step", "", "a", 0, right},
-		{"what a wildcard stands for", "...\nb", "a", 0, open},
+		{"nothing shown, and output of the next step", "", "a", 0, right},
+		{"lines for a wildcard", "...\nb", "a", 0, open},
 		{"the end of a wildcard", "...\nb", "a\nb\nc", 2, right},
-		{"a wildcard in the end", "a\n...", "a\nb", 1, right},
+		{"a wildcard at the end", "a\n...", "a\nb", 1, right},
 		{"another line of the code", strings.Replace(renumbered, ":44", ":43", 1), renumbered, 1, right},
 		{"a line of a library", "a", populated, 0, open},
 		{"a line of a library before", "a", populated + "a", 2, right},
@@ -244,7 +244,8 @@ func TestProgramsAreJudgedByWhatTheyHavePrintedSoFar(t *testing.T) {
 	for _, test := range tests {
 		n, got := judge(outputLines(test.shown), outputLines(test.output))
 		if n != test.n || got != test.want {
-			t.Errorf("%s: got %d lines, verdict %d, want %d, %d", test.name, n, got, test.n, test.want)
+			t.Errorf("%s: got %d lines and verdict %d, want %d and %d",
+				test.name, n, got, test.n, test.want)
 		}
 	}
 }

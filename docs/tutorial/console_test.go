@@ -15,14 +15,15 @@ import (
 var (
 	console = flag.Bool("console", false, "execute the console blocks of all pages, or of those "+
 		"that -page matches, on a control plane of their own")
-	pageFilter = flag.String("page", "", "a regular `expression` for -console")
+	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
+		"this regular `expression`")
 	again      = flag.Bool("again", false, "with -console, execute the chapters a second time, "+
 		"backwards and without their last command: each must work whatever was done before it")
 )
 
-// execute makes the edits and executes the consoles of a page, up to the first thing that does not
-// come out as the page says, or with -update to the end. It returns what does not, and how the
-// consoles should look.
+// execute makes the edits and executes the consoles of a page. It stops at the first problem, but
+// with -update it goes on after a wrong output. It returns the problems, and the bodies that the
+// consoles should have.
 func (s *session) execute(p *page) (problems []string, bodies map[*block][]string) {
 	bodies = map[*block][]string{}
 	for _, b := range p.blocks {
@@ -50,8 +51,8 @@ func (s *session) execute(p *page) (problems []string, bodies map[*block][]strin
 	return append(problems, s.unread(p)...), bodies
 }
 
-// console executes a console block. It returns the body that the block should have if, with
-// -update, it is to have another one.
+// console executes a console block. With -update, it returns the body that the block should have if
+// the output has changed.
 func (s *session) console(p *page, b *block) (should []string, problems []string) {
 	all := steps(b.body)
 	for i := range all {
@@ -65,7 +66,7 @@ func (s *session) console(p *page, b *block) (should []string, problems []string
 		}
 		fresh := refresh(shown, output)
 		if len(shown) > len(all[i].output) && len(fresh) > 0 && fresh[0] == "..." {
-			fresh = fresh[1:] // of the step before
+			fresh = fresh[1:] // this "..." belongs to the step before
 		}
 		all[i].output = fresh
 	}
@@ -75,7 +76,7 @@ func (s *session) console(p *page, b *block) (should []string, problems []string
 	return should, problems
 }
 
-// step executes one step. It returns what the page shows of it, and what it has printed.
+// step executes one step. It returns the output that the page shows, and the real output.
 func (s *session) step(b *block, next step) (shown, output []string, err error) {
 	name := b.terminal()
 	if s.terminals[name] == nil {
@@ -100,14 +101,14 @@ func (s *session) step(b *block, next step) (shown, output []string, err error) 
 	return shown, output, err
 }
 
-// explain says what is wrong with a step: first where and what, then the difference.
+// explain says what is wrong with a step: first where and what, then the difference, then advice.
 func explain(p *page, b *block, s step, shown, output []string, err error) string {
-	command, advice := "$ "+s.command, "if the page is wrong, make docs rewrites it"
+	command, advice := "$ "+s.command, "if the page is wrong, make docs corrects it"
 	if s.command == "" || s.command == "^C" {
 		command = fmt.Sprintf("the program in %s terminal", b.terminal())
 	}
 	command, _, _ = strings.Cut(command, "\n")
-	what := "prints something else than the page shows"
+	what := "the output differs from the page"
 	if errors.Is(err, errPatience) {
 		what = fmt.Sprintf("has not printed all that the page shows within %v", *patience)
 		advice = fmt.Sprintf("on a slow or busy machine, try -patience %v", 3**patience)
@@ -121,7 +122,7 @@ func explain(p *page, b *block, s step, shown, output []string, err error) strin
 	return strings.TrimSpace(strings.Join(append(lines, advice), "\n"))
 }
 
-// unread returns what programs have printed that no console of the page shows.
+// unread returns the output of programs that no console of the page shows.
 func (s *session) unread(p *page) (problems []string) {
 	for name, terminal := range s.terminals {
 		if lines, _ := terminal.peek(); !terminal.loose && len(promised(nil, lines)) > 0 {
@@ -134,7 +135,7 @@ func (s *session) unread(p *page) (problems []string) {
 
 func TestConsolesShowWhatHappens(t *testing.T) {
 	if !*console {
-		t.Skip("the console blocks are executed with -console only: it takes minutes")
+		t.Skip("console blocks are executed only with -console: it takes minutes")
 	}
 	filter := regexp.MustCompile(*pageFilter)
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
@@ -155,7 +156,7 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 			s.end()
 			if len(problems) == 0 && p.chapter() != 0 && !p.left {
 				if err := s.cleanedUp(); err != nil {
-					problems = append(problems, fmt.Sprintf("%s: it leaves a control plane: %v", p.path, err))
+					problems = append(problems, fmt.Sprintf("%s: the page leaves a control plane: %v", p.path, err))
 				}
 			}
 			if *update && len(should) > 0 {
@@ -190,18 +191,18 @@ func (p *page) leftEarly() *page {
 func TestBrokenConsolesAreNoticed(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"another output", "```console\n$ echo hello\ngoodbye\n```",
-			"00-broken.md:2: $ echo hello: prints something else"},
+			"00-broken.md:2: $ echo hello: the output differs"},
 		{"no output", "```console\n$ true\nhello\n```", "- hello"},
 		{"an output that the page hides", "```console\n$ echo hello\n```", "+ hello"},
-		{"a program that says something else",
+		{"a program that prints something else",
 			"**In a terminal:**\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
-		{"a program that says more",
+		{"a program that prints more",
 			"**In a terminal:**\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
 			"printed more"},
-		{"a program that says more in the end",
+		{"a program that prints more at the end",
 			"**In a terminal:**\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
 			"in a terminal printed more"},
-		{"a program that says more when it is interrupted", "**In a terminal:**\n```console\n" +
+		{"a program that prints more when it is interrupted", "**In a terminal:**\n```console\n" +
 			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
 		{"a change that cannot be made",
 			"<!-- edit: 99-nothing/main.go -->\n```diff\n-a\n```", "no such file"},
@@ -219,7 +220,7 @@ func TestBrokenConsolesAreNoticed(t *testing.T) {
 
 func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
 	tests := []struct{ name, text string }{
-		{"what it says later", "```console\n$ mkfifo news\n```\n" +
+		{"output that comes later", "```console\n$ mkfifo news\n```\n" +
 			"**In a terminal:**\n```console\n$ echo ready; cat <>news\nready\n```\n" +
 			"```console\n$ echo hello >news\n```\n" +
 			"**In a terminal:**\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
@@ -230,7 +231,7 @@ func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
 			"```console\n$ printf 'a\\nb\\n' >news\n```\n" +
 			"**In a terminal:**\n```console\na\n```\n" +
 			"**In a terminal:**\n```console\nb\n^C\n```\n"},
-		{"what the page leaves open, before it comes", "**In a terminal:**\n```console\n" +
+		{"output that the page leaves out, after the interrupt", "**In a terminal:**\n```console\n" +
 			"$ (trap 'echo b; exit' INT; echo a; sleep 60)\na\n...\n^C\n$ echo c\nc\n```\n"},
 	}
 	for _, test := range tests {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// program returns the source of each declaration of the program in a folder, without white space,
-// which gofmt changes when a neighbour changes.
+// program returns the source of each declaration of the program in a folder. White space does not
+// count, because gofmt aligns a line with its neighbours.
 func program(folder string) (map[string]string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -43,7 +43,7 @@ type chapter struct {
 }
 
 // checkCoverage returns the declarations that are new, different or gone in the program of a
-// chapter, and that no page of it shows in a listing or names in `code`.
+// chapter, although no page of the chapter shows them in a listing or names them in `code`.
 func checkCoverage(c chapter, before, after map[string]string) (problems []string) {
 	shown := map[string]bool{}
 	prose, paths := "", []string{}
@@ -67,8 +67,8 @@ func checkCoverage(c chapter, before, after map[string]string) (problems []strin
 	return problems
 }
 
-// shownDeclarations returns the declarations of the program in a folder that listings of a page
-// show.
+// shownDeclarations returns the declarations of the program in a folder that a page shows in
+// listings.
 func shownDeclarations(p *page, folder string) (map[string]bool, error) {
 	shown := map[string]bool{}
 	for _, b := range p.blocks {
@@ -91,7 +91,7 @@ func shownDeclarations(p *page, folder string) (map[string]bool, error) {
 	return shown, nil
 }
 
-// union returns what is in one of the maps.
+// union returns the entries of both maps.
 func union[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -110,7 +110,7 @@ func change(before, after string) string {
 }
 
 // chapters returns the chapters of the tutorial in order. Pages without a program of their own are
-// about the repository's.
+// about the repository's own program.
 func chapters(t *testing.T) (all []chapter) {
 	t.Helper()
 	for _, p := range allPages(t) {
@@ -128,7 +128,7 @@ func chapters(t *testing.T) (all []chapter) {
 		all = append(all, chapter{folder: folder, pages: []*page{p}})
 	}
 	if len(all) < 2 || all[len(all)-1].folder != "." {
-		t.Fatal("the tutorial does not lead to the repository's own program")
+		t.Fatal("the tutorial does not end with the repository's own program")
 	}
 	return all
 }

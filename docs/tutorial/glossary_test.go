@@ -13,11 +13,11 @@ import (
 // term is a word of the glossary.
 type term struct {
 	name    string
-	chapter int // the number of the chapter that introduces it, or 0 if it is another page
+	chapter int // the number of the chapter that introduces it, or 0 if another page does
 }
 
 var (
-	// glossaryRow is "| words | meaning | [tutorial 4](...) |", of which each word is a term.
+	// glossaryRow matches "| words | meaning | [tutorial 4](...) |". Each of the words is a term.
 	glossaryRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| .+ \| \[(?:tutorial (\d+)|[^\]]+)\]\([^)]+\) \|$`)
 	inlineCode  = regexp.MustCompile("`[^`]*`")
 	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
@@ -36,7 +36,7 @@ func terms(text string) (terms []term) {
 	return terms
 }
 
-// stressed are words in italics that are no terms.
+// stressed are words in italics that are not terms.
 var stressed = []string{
 	"0", "absent", "all others", "and", "are", "background", "callbacks", "done", "is gone", "once",
 	"program's terminal", "refuses", "replicas", "should be", "this", "what happened", "without",
@@ -49,9 +49,9 @@ func isTerm(words string) bool {
 		!slices.Contains(stressed, strings.ToLower(words))
 }
 
-// checkTerms returns the terms that a chapter uses although only a later one introduces them, those
-// that it should introduce, in *italics*, and does not, and those that it introduces although the
-// glossary lacks them. Code, the text of links and asides do not count.
+// checkTerms returns the terms that a chapter uses although only a later chapter introduces them,
+// those that it should introduce, in *italics*, but does not, and those that it introduces although
+// the glossary lacks them. Code, links and asides do not count.
 func checkTerms(p *page, chapter int, terms []term) (problems []string) {
 	prose := p.prose()
 	for _, leaveOut := range []*regexp.Regexp{inlineCode, linkText, aside} {
@@ -100,7 +100,7 @@ func TestChaptersUseNoTermBeforeItIsIntroduced(t *testing.T) {
 		}
 	}
 	if len(all) < 30 {
-		t.Fatalf("found only %d terms in the glossary", len(all))
+		t.Fatalf("terms in the glossary: got %d, want 30 or more", len(all))
 	}
 	for _, p := range pages {
 		if chapter := p.chapter(); chapter != 0 {
@@ -118,7 +118,7 @@ func TestTermsThatComeTooEarlyAreNoticed(t *testing.T) {
 	} {
 		problems := checkTerms(brokenPage(t, test.text), 1, all)
 		if test.want == "" && len(problems) > 0 {
-			t.Errorf("%s: got %q", test.text, problems)
+			t.Errorf("%s: got %q, want no problem", test.text, problems)
 		}
 		if test.want != "" {
 			expectProblem(t, problems, test.want)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// longest is how many words a sentence may have. One that ends with a colon or semicolon counts as
-// ended.
+// longest is how many words a sentence may have. A colon or semicolon ends a sentence, too.
 const longest = 30
 
 // mostPassive is how many passives make a chain, in which a reader does not see who does what.
@@ -34,13 +33,14 @@ func checkLanguage(p *page) (problems []string) {
 		text := strings.Join(strings.Fields(strings.NewReplacer(">", " ", "**", "").Replace(paragraph)), " ")
 		for _, sentence := range sentences.Split(text, -1) {
 			if n := len(strings.Fields(sentence)); n > longest {
-				problems = append(problems, fmt.Sprintf("%s: %d words: %s", p.path, n, sentence))
+				problems = append(problems, fmt.Sprintf("%s: a sentence of %d words, want at most %d: %s",
+					p.path, n, longest, sentence))
 			}
 			if n := len(passive.FindAllString(sentence, -1)); n >= mostPassive {
 				problems = append(problems, fmt.Sprintf("%s: %d passives: %s", p.path, n, sentence))
 			}
 			if whoClause.MatchString(sentence) && len(strings.Fields(sentence)) > 4 {
-				problems = append(problems, fmt.Sprintf("%s: say \"if you\": %s", p.path, sentence))
+				problems = append(problems, fmt.Sprintf(`%s: say "if you", not "who": %s`, p.path, sentence))
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestSentencesThatAreHardToReadAreNoticed(t *testing.T) {
 	} {
 		problems := checkLanguage(brokenPage(t, test.text))
 		if test.want == "" && len(problems) > 0 {
-			t.Errorf("%s: got %q", test.text, problems)
+			t.Errorf("%s: got %q, want no problem", test.text, problems)
 		}
 		if test.want != "" {
 			expectProblem(t, problems, test.want)

@@ -15,8 +15,8 @@ var (
 	toLine  = regexp.MustCompile(`#L[0-9]+`)
 )
 
-// checkLinks returns the links of a page to files and headings that are not there, and those to
-// lines, which move.
+// checkLinks returns the links of a page to files and headings that do not exist, and the links to
+// lines, because lines move.
 func checkLinks(p *page) (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, p.at(&block{line: 1}, format, args...))
@@ -91,6 +91,6 @@ func TestBrokenLinksAreNoticed(t *testing.T) {
 	right := "# What's here: `x`, y_z\n" +
 		"[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_z)"
 	if problems := checkLinks(brokenPage(t, right)); len(problems) > 0 {
-		t.Errorf("links that are right: got %q", problems)
+		t.Errorf("correct links: got %q, want no problem", problems)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// declaration is a declaration of a Go file at the top level.
+// declaration is a top-level declaration of a Go file.
 type declaration struct {
-	names  []string // several for a group; a method's is Type.Method
+	names  []string // several for a group; Type.Method for a method
 	source string   // with its comment
-	specs  []string // of a group, the source of each
+	specs  []string // the source of each name
 }
 
-// declarations returns those of a Go file.
+// declarations returns the top-level declarations of a Go file.
 func declarations(path string) ([]declaration, error) {
 	source, err := os.ReadFile(path)
 	if err != nil {
@@ -69,7 +69,7 @@ func declarations(path string) ([]declaration, error) {
 	return found, nil
 }
 
-// specNames returns the names that a part of a declaration declares, none for an import.
+// specNames returns the names that a part of a declaration declares: none for an import.
 func specNames(spec ast.Spec) (names []string, doc *ast.CommentGroup) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
@@ -83,7 +83,7 @@ func specNames(spec ast.Spec) (names []string, doc *ast.CommentGroup) {
 	return nil, nil
 }
 
-// listing returns what a directive names: "PATH NAME", a declaration, or "PATH", a file.
+// listing returns what a directive names: a declaration ("PATH NAME") or a file ("PATH").
 func listing(p *page, detail string) ([]string, error) {
 	path, name, _ := strings.Cut(detail, " ")
 	path = filepath.Join(root, p.beside(path))
@@ -103,8 +103,8 @@ func listing(p *page, detail string) ([]string, error) {
 	return nil, fmt.Errorf("%s declares no %s", path, name)
 }
 
-// checkListings returns what is wrong with the listings of a page. Where they only differ from the
-// code, it returns what they should be, too.
+// checkListings returns what is wrong with the listings of a page. If a listing only differs from
+// the code, it also returns what the listing should be.
 func checkListings(p *page) (problems []string, should map[*block][]string) {
 	should = map[*block][]string{}
 	for _, b := range p.blocks {
@@ -118,7 +118,7 @@ func checkListings(p *page) (problems []string, should map[*block][]string) {
 		if err != nil {
 			problems = append(problems, p.at(b, "%v", err))
 		} else if !slices.Equal(b.body, want) {
-			problems = append(problems, p.at(b, "differs from %s; make docs mends it", b.detail))
+			problems = append(problems, p.at(b, "differs from %s; make docs corrects it", b.detail))
 			should[b] = want
 		}
 	}
@@ -164,7 +164,7 @@ func TestBrokenListingsAreNoticed(t *testing.T) {
 	}
 	problems, _ := checkListings(brokenPage(t, directive+"```go\n"+right+"\n```"))
 	if len(problems) > 0 {
-		t.Errorf("a listing that is right: got %q", problems)
+		t.Errorf("a correct listing: got %q, want no problem", problems)
 	}
 }
 
@@ -176,9 +176,10 @@ func TestUpdateRewritesAllListingsOfAPage(t *testing.T) {
 
 	again := brokenPage(t, strings.Join(p.lines, "\n"))
 	if problems, _ := checkListings(again); len(problems) > 0 || len(again.blocks) != 2 {
-		t.Errorf("after the update: got %q and %d blocks", problems, len(again.blocks))
+		t.Errorf("after the update: got problems %q and %d blocks, want no problem and 2 blocks",
+			problems, len(again.blocks))
 	}
 	if got := again.prose(); got != directive+"between\n"+directive+"end" {
-		t.Errorf("the text around has changed: %q", got)
+		t.Errorf("the text around the listings has changed: %q", got)
 	}
 }

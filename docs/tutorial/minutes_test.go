@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// How fast somebody reads who is new to this, and how long a command takes with the typing. No
-// command of the pages takes longer once everything is compiled, but for `make cluster`.
+// How fast a newcomer reads, and types and runs commands. Once everything is compiled, no command
+// of the pages takes longer than this, except `make cluster`.
 const (
 	wordsPerMinute    = 150
 	codePerMinute     = 20 // lines
@@ -44,8 +44,8 @@ func (p *page) minutes() int {
 	return max(1, int(math.Round(minutes/5))) * 5
 }
 
-// checkMinutes returns the times in the map of the pages, and in the pages themselves, that are not
-// those that it takes.
+// checkMinutes returns the times that are wrong, in the overview of the pages and in the pages
+// themselves.
 func checkMinutes(pages []*page) (problems []string) {
 	byPath := map[string]*page{}
 	for _, p := range pages {
@@ -57,7 +57,7 @@ func checkMinutes(pages []*page) (problems []string) {
 		minutesInItem.FindAllStringSubmatch(text, -1)...) {
 		p := byPath[overview.beside(match[1])]
 		if p == nil {
-			continue // a link that leads nowhere, which is noticed elsewhere
+			continue // checkLinks reports that the link leads nowhere
 		}
 		if match[2] != strconv.Itoa(p.minutes()) {
 			problems = append(problems, fmt.Sprintf("%s: %s minutes for %s, want %d",

@@ -40,11 +40,11 @@ func allTests(t *testing.T) map[string]bool {
 	return found
 }
 
-// checkProofs returns the tests that a page names, and that are not there.
+// checkProofs returns the tests that a page names although they do not exist.
 func checkProofs(p *page, tests map[string]bool) (problems []string) {
 	for _, match := range namedTest.FindAllStringSubmatch(p.prose(), -1) {
 		if !tests[match[1]] {
-			problems = append(problems, p.at(&block{line: 1}, "there is no %s", match[1]))
+			problems = append(problems, p.at(&block{line: 1}, "there is no test %s", match[1]))
 		}
 	}
 	return problems
@@ -60,5 +60,5 @@ func TestProofsExist(t *testing.T) {
 func TestMissingProofsAreNoticed(t *testing.T) {
 	tests := map[string]bool{"TestThis": true}
 	page := brokenPage(t, "It is so (`TestThis`), and not otherwise (`TestThat`).")
-	expectProblem(t, checkProofs(page, tests), "there is no TestThat")
+	expectProblem(t, checkProofs(page, tests), "there is no test TestThat")
 }

@@ -1,5 +1,5 @@
-// Package tutorial has no code of its own: its tests bind all pages of the repository to the code
-// and to a control plane.
+// Package tutorial has only tests. They check all pages of the repository against the code and
+// against a control plane.
 package tutorial
 
 import (
@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite listings, and with -console transcripts, instead "+
-	"of reporting that they differ")
+var update = flag.Bool("update", false, "rewrite listings, and with -console also transcripts, "+
+	"instead of reporting that they differ")
 
 // root is the repository, seen from this package.
 const root = "../.."
@@ -31,19 +31,19 @@ type page struct {
 	left   bool // without its last console
 }
 
-// block is what stands between two fences. The line right above it says what binds it:
+// block is what stands between two fences. The line right above it says how it is checked:
 //
 //	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file
 //	<!-- edit: PATH -->            a change that the reader makes in a file
 //	<!-- not run: REASON -->       commands that no test executes
-//	**In NAME terminal:**          a console in another terminal than the one before: the reader's
+//	**In NAME terminal:**          a console in another terminal than the last one: the reader's
 //	                               own ("your"), or one in which a program goes on
 //
 // Paths are relative to the page.
 type block struct {
 	language          string
 	directive, detail string // "code", "controller.go NewController"
-	label             string // the terminal that is said above it, if one is
+	label             string // the terminal that the line above it names, if any
 	line              int    // of the opening fence, counted from 1
 	body              []string
 }
@@ -56,7 +56,7 @@ var (
 	chapterPath = regexp.MustCompile(`^docs/tutorial/(\d\d)-[^/]*\.md$`)
 )
 
-// readersTerminal is the one that a page begins in.
+// readersTerminal is the terminal in which a page begins.
 const readersTerminal = "your"
 
 // parsePage finds the blocks of a page.
@@ -67,7 +67,7 @@ func parsePage(path, text string) (*page, error) {
 		match := fence.FindStringSubmatch(line)
 		switch {
 		case match == nil && strings.HasPrefix(line, "```"):
-			return nil, fmt.Errorf("%s:%d: not a fence that is understood: %s", path, i+1, line)
+			return nil, fmt.Errorf("%s:%d: unknown kind of fence: %s", path, i+1, line)
 		case match == nil && open != nil:
 			open.body = append(open.body, line)
 		case match == nil:
@@ -87,7 +87,7 @@ func parsePage(path, text string) (*page, error) {
 		}
 	}
 	if open != nil {
-		return nil, fmt.Errorf("%s:%d: the block has no end", path, open.line)
+		return nil, fmt.Errorf("%s:%d: the block has no closing fence", path, open.line)
 	}
 	return p, nil
 }
@@ -138,7 +138,7 @@ func (p *page) save() error {
 	return os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644)
 }
 
-// beside returns the path of a file, relative to the repository, that the page refers to.
+// beside returns the path, relative to the repository, of a file that the page refers to.
 func (p *page) beside(path string) string { return filepath.Join(filepath.Dir(p.path), path) }
 
 // at says where in the page a problem is.
@@ -177,7 +177,7 @@ func allPages(t *testing.T) (pages []*page) {
 	return pages
 }
 
-// trackedFiles returns the texts of the files that git knows, of those that match, by path.
+// trackedFiles returns the texts, by path, of the files in git that match the pathspecs.
 func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
 	t.Helper()
 	args := append([]string{"-C", root, "ls-files", "-z", "--"}, pathspecs...)
@@ -204,7 +204,7 @@ func report(t *testing.T, problems []string) {
 	}
 }
 
-// brokenPage returns a page of the text, as if it stood in docs/tutorial.
+// brokenPage returns a page with this text, as if it were in docs/tutorial.
 func brokenPage(t *testing.T, text string) *page {
 	t.Helper()
 	p, err := parsePage("docs/tutorial/00-broken.md", text)
@@ -218,6 +218,6 @@ func brokenPage(t *testing.T, text string) *page {
 func expectProblem(t *testing.T, problems []string, want string) {
 	t.Helper()
 	if len(problems) != 1 || !strings.Contains(problems[0], want) {
-		t.Errorf("problems: got %q, want one that says %q", problems, want)
+		t.Errorf("problems: got %q, want one that contains %q", problems, want)
 	}
 }

@@ -26,7 +26,7 @@ import (
 var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
 	"with Mermaid from the npm registry; look at them in .local/pictures")
 
-// Mermaid is what GitHub draws pictures with.
+// GitHub draws pictures with Mermaid, too.
 const (
 	mermaidVersion = "11.12.1"
 	mermaidHash    = "UlIZrRariB11TY1RtTgUWp65tphtBv4CSq7vyS2ZZ2TgoMjs2nloq+wFqxiwcxlhHUvs7DPGgMjs2aeQxz5h9g==" // "integrity" in the npm registry
@@ -35,7 +35,7 @@ const (
 var (
 	pictureTitle = regexp.MustCompile(`^ +accTitle: \S`)
 	caption      = regexp.MustCompile(`^\*[A-Z]`)
-	// codeName is a word that can only be a name of the code: syncHandler, RealFIFO, or default/web.
+	// codeName matches a word that can only be a name in the code: syncHandler or RealFIFO.
 	codeName = regexp.MustCompile(`\b[A-Za-z]+[a-z][A-Z]\w*`)
 )
 
@@ -49,14 +49,14 @@ func (p *page) pictures() (pictures []*block) {
 	return pictures
 }
 
-// checkPictures returns the pictures of a page that have no title for those who cannot see them, or
-// no caption, and those with names that are in none of the sources.
+// checkPictures returns the pictures of a page that lack a title, for readers who cannot see them,
+// or a caption, and the pictures with names that occur in none of the sources.
 func checkPictures(p *page, sources string) (problems []string) {
 	for _, b := range p.pictures() {
 		if len(b.body) < 2 || !pictureTitle.MatchString(b.body[1]) {
 			problems = append(problems, p.at(b, "a picture without accTitle in its second line"))
 		}
-		below := b.line + len(b.body) + 2 // behind the closing fence and an empty line
+		below := b.line + len(b.body) + 2 // after the closing fence and an empty line
 		if below >= len(p.lines) || !caption.MatchString(p.lines[below]) {
 			problems = append(problems, p.at(b, "a picture without a *caption* below it"))
 		}
@@ -71,7 +71,7 @@ func checkPictures(p *page, sources string) (problems []string) {
 	return problems
 }
 
-// othersNames are not of this code, but of Kubernetes and client-go.
+// othersNames are names of Kubernetes and client-go, not of this code.
 var othersNames = map[string]bool{"ReplicaSet": true, "processLoop": true}
 
 func TestPicturesCanBeUnderstood(t *testing.T) {
@@ -105,7 +105,7 @@ func TestPicturesThatCannotBeUnderstoodAreNoticed(t *testing.T) {
 		})
 	}
 	if problems := checkPictures(picture(title+sketch, below), sources); len(problems) > 0 {
-		t.Errorf("a picture that is right: got %q", problems)
+		t.Errorf("a correct picture: got %q, want no problem", problems)
 	}
 }
 
@@ -130,7 +130,7 @@ func mermaid() (string, error) {
 	}
 	sum := sha512.Sum512(archive)
 	if got := base64.StdEncoding.EncodeToString(sum[:]); got != mermaidHash {
-		return "", fmt.Errorf("%s, sha512 %s, want %s", response.Status, got, mermaidHash)
+		return "", fmt.Errorf("%s: got sha512 %s, want %s", response.Status, got, mermaidHash)
 	}
 	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
@@ -168,7 +168,7 @@ func chromium() (string, error) {
 	return "", fmt.Errorf("there is no Chromium")
 }
 
-// gallery is a page that draws pictures, and notes what comes of it.
+// gallery is an HTML page that draws pictures, and notes those that it could not draw.
 const gallery = `<!doctype html>
 <meta charset="utf-8">
 <style>body { font: 16px sans-serif; margin: 2em; background: BACKGROUND; color: gray }</style>
@@ -224,7 +224,7 @@ func draw(browser, mermaid, theme string, pictures []picture) (problems []string
 	}
 	match := galleryProblems.FindSubmatch(output)
 	if match == nil {
-		return nil, fmt.Errorf("the browser has not come to an end: %.1000s", output)
+		return nil, fmt.Errorf("the browser has not finished the page: %.1000s", output)
 	}
 	err = json.Unmarshal([]byte(html.UnescapeString(string(match[1]))), &problems)
 	return problems, err
@@ -234,7 +234,7 @@ type picture struct{ Page, Text string }
 
 func TestPicturesAreDrawn(t *testing.T) {
 	if !*drawPictures {
-		t.Skip("only with -pictures")
+		t.Skip("pictures are drawn only with -pictures")
 	}
 	browser, err := chromium()
 	if err != nil {
@@ -242,7 +242,7 @@ func TestPicturesAreDrawn(t *testing.T) {
 	}
 	script, err := mermaid()
 	if err != nil {
-		t.Skipf("no picture is drawn: Mermaid is not to be had: %v", err)
+		t.Skipf("no picture is drawn: Mermaid is not available: %v", err)
 	}
 	var pictures []picture
 	for _, p := range allPages(t) {

@@ -13,17 +13,16 @@ import (
 	"example.com/sample-controller/internal/cleanup"
 )
 
-// session executes pages in a copy of the repository, so that they may change it, and on a control
-// plane of its own: the copy's "dev". What a page leaves behind, the next one finds, as a reader
-// would.
+// session executes pages in a copy of the repository, which they may change, and on a control plane
+// of its own, the copy's "dev". Each page finds what the last page left behind, as a reader would.
 type session struct {
 	folder    string
 	env       []string
 	terminals map[string]*terminal
 }
 
-// newSession makes the copy. Its built tools are those of the original, but not the controller,
-// which a page may build from changed files.
+// newSession makes the copy. It has the built tools of the original, except the controller, which a
+// page may build from changed files.
 func newSession(t *testing.T) *session {
 	t.Helper()
 	original, err := filepath.Abs(root)
@@ -46,7 +45,7 @@ func newSession(t *testing.T) *session {
 			t.Fatal(err)
 		}
 	}
-	// client-go takes minutes to compile, once, and the patience is for what comes after.
+	// client-go takes minutes to compile, once. The patience is only for what comes after.
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps ./controller-runtime`)
@@ -58,8 +57,8 @@ func newSession(t *testing.T) *session {
 	return s
 }
 
-// sessionEnv returns the variables of a session, which has its configuration in the folder local:
-// nothing in it leads to a cluster that is not the session's.
+// sessionEnv returns the variables of a session, whose configuration is in the folder local. No
+// variable leads to a cluster of the user.
 func sessionEnv(environ []string, local string) (env []string) {
 	for _, variable := range environ {
 		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") &&
@@ -72,8 +71,8 @@ func sessionEnv(environ []string, local string) (env []string) {
 }
 
 const (
-	// nowhere is the kubeconfig of a page that has not said where its cluster is. Without one,
-	// kubectl would take the user's.
+	// nowhere is the kubeconfig of a page until it chooses a cluster. Without it, kubectl would take
+	// the user's kubeconfig.
 	nowhere = `{apiVersion: v1, kind: Config, current-context: nowhere,
   contexts: [{name: nowhere, context: {cluster: nowhere}}],
   clusters: [{name: nowhere, cluster: {server: "https://nowhere.invalid"}}]}
@@ -96,7 +95,7 @@ func (s *session) run(folder, command string) error {
 	return nil
 }
 
-// do is run for what must succeed.
+// do runs a command that must succeed.
 func (s *session) do(t *testing.T, folder, command string) {
 	t.Helper()
 	if err := s.run(folder, command); err != nil {
@@ -104,8 +103,8 @@ func (s *session) do(t *testing.T, folder, command string) {
 	}
 }
 
-// begin prepares for a page: it brings back the files that a reader was told to bring back. The
-// control plane stays as it is, because a page must begin with a command that makes it known.
+// begin brings back the files, as the last page told the reader to do. It leaves the control plane
+// as it is: each page begins with a command that starts an empty one.
 func (s *session) begin(t *testing.T) {
 	t.Helper()
 	s.terminals = map[string]*terminal{}
@@ -136,12 +135,12 @@ func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)
 		if strings.HasPrefix(name, "KUBERNETES") || strings.Contains(value, "production") {
-			t.Errorf("the session has %s", variable)
+			t.Errorf("the session has %s, want no variable that leads to the user's cluster", variable)
 		}
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil || config.Host != "https://nowhere.invalid" {
-		t.Errorf("kubectl would talk to %+v (%v)", config, err)
+		t.Errorf("kubectl would use %+v (error %v), want https://nowhere.invalid", config, err)
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"example.com/sample-controller/internal/cleanup"
 )
 
-var patience = flag.Duration("patience", 3*time.Minute, "how `long` -console waits for what a page"+
-	" shows before it gives up; a slow machine may need more")
+var patience = flag.Duration("patience", 3*time.Minute, "how long -console waits for the output "+
+	"that a page shows; a slow machine may need more")
 
 const (
-	// settle is how long a program must be silent before a wrong output is reported. What is right,
-	// or may become right, is never judged by it.
+	// settle is how long a program must be silent before its wrong output is reported. It does not
+	// matter for output that is right, or may become right.
 	settle = 2 * time.Second
 	// done is what the shell prints after a command; no program prints it.
 	done = "\x1e"
@@ -35,7 +35,7 @@ type terminal struct {
 	stdin io.Writer
 	kill  func() // the shell, and what runs in it
 	busy  bool   // the last command has not ended
-	// loose says that the page leaves open what comes next: its last line was "...".
+	// loose means that the page does not say what comes next: its last line was "...".
 	loose bool
 
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ func (t *terminal) close() {
 	_ = t.shell.Wait()
 }
 
-// enter types a command, for which the one before must end; ^C interrupts that.
+// enter types a command, after the one before has ended. ^C interrupts the one before.
 func (t *terminal) enter(command string) error {
 	if command == "^C" {
 		return syscall.Kill(-t.shell.Process.Pid, syscall.SIGINT)
@@ -85,10 +85,11 @@ func (t *terminal) enter(command string) error {
 	if t.busy {
 		output, err := t.wait(false, nil)
 		if err != nil {
-			return fmt.Errorf("the command before it has not ended: %w", err)
+			return fmt.Errorf("the command before this one has not ended: %w", err)
 		}
 		if more := promised(nil, output); len(more) > 0 && !t.loose {
-			return fmt.Errorf("the command before it printed more:\n%s", strings.Join(more, "\n"))
+			return fmt.Errorf("the command before this one printed more than the page shows:\n%s",
+				strings.Join(more, "\n"))
 		}
 	}
 	t.busy, t.loose = true, false
@@ -96,8 +97,8 @@ func (t *terminal) enter(command string) error {
 	return err
 }
 
-// peek returns the lines that have not been taken, without one that is not complete, and whether
-// their command has ended.
+// peek returns the lines that have not been taken, without an incomplete last one, and whether the
+// command has ended.
 func (t *terminal) peek() (lines []string, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,11 +123,11 @@ func (t *terminal) take(lines int, ended bool) {
 	}
 }
 
-// wait waits until the command has ended, and takes its output. Of a program that goes on, it takes
-// what the page shows, as soon as that is there, and leaves what comes after it to the next step.
+// wait waits until the command has ended, and takes its output. If a program goes on, wait takes
+// the output that the page shows as soon as it is there, and leaves the rest to the next step.
 func (t *terminal) wait(goesOn bool, shown []string) ([]string, error) {
 	begin := time.Now()
-	since, before := begin, 0 // since when there are so many lines
+	since, before := begin, 0 // when the number of lines last changed, and the number
 	for {
 		lines, ended := t.peek()
 		if ended {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// step is a command in a console and what it prints. Of a program that goes on, what it prints
-// later is a step without a command.
+// step is a command in a console and its output. Later output of a program that goes on is a step
+// without a command.
 type step struct {
 	command string // a line that begins with "$ " and those that begin with "> ", or ^C
 	output  []string
@@ -56,9 +56,9 @@ func TestTranscriptsAreTakenApartAndPutTogether(t *testing.T) {
 
 	if len(all) != 4 || all[0].command != "" || all[1].command != "cat <<END\na\nEND" ||
 		!slices.Equal(all[1].output, []string{"a", ""}) || all[3].command != "^C" {
-		t.Errorf("steps: got %+v", all)
+		t.Errorf("steps: got %+v, want 4: more output, cat, true and ^C", all)
 	}
 	if got := strings.Join(body(all), "\n"); got != strings.Join(lines, "\n") {
-		t.Errorf("put together again: got\n%s", got)
+		t.Errorf("put together again: got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
 	}
 }

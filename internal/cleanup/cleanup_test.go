@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The test binary is started once more, as a process that dies.
+// dies is the environment variable that makes the test binary kill itself. It names a folder.
 const dies = "CLEANUP_TEST_DIES"
 
 func TestMain(m *testing.M) {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // until the signal is there
+		select {} // until the signal arrives
 	}
 	os.Exit(m.Run())
 }
@@ -30,11 +30,11 @@ func TestCommandRunsWhenEndIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err == nil {
-		t.Error("the command ran before the end")
+		t.Error("the command ran before end was called")
 	}
 	end()
 	if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err != nil {
-		t.Error(err)
+		t.Errorf("the command did not run: %v", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestCommandRunsWhenTheProcessIsKilled(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err == nil {
 			return
 		} else if time.Since(begin) > time.Minute {
-			t.Fatal(err)
+			t.Fatalf("the command did not run within a minute: %v", err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// write writes a kubeconfig that leads to server, and returns its path.
+// write writes a kubeconfig for server, and returns its path.
 func write(t *testing.T, server, namespace string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -37,7 +37,7 @@ func TestFlagComesBeforeTheVariable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := config.Host + " " + namespace; got != want {
-			t.Errorf("%q: got %s, want %s", kubeconfig, got, want)
+			t.Errorf("--kubeconfig=%q: got %s, want %s", kubeconfig, got, want)
 		}
 		if config.QPS >= 0 {
 			t.Errorf("got a limit of %v requests a second, want none", config.QPS)
@@ -66,13 +66,13 @@ func TestNoClusterConfiguredSaysWhatToDo(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	if _, err := Load(""); err == nil || !strings.Contains(err.Error(), "make cluster") {
-		t.Errorf("got %v, want it to say 'make cluster'", err)
+		t.Errorf("got error %v, want it to contain 'make cluster'", err)
 	}
 }
 
 func TestKubeconfigThatIsNotThereIsAnError(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	if _, err := Load(absent); err == nil || !strings.Contains(err.Error(), absent) {
-		t.Errorf("got %v, want it to name %s", err, absent)
+		t.Errorf("got error %v, want it to name %s", err, absent)
 	}
 }

@@ -19,20 +19,20 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 		store, written string
 		want           bool
 	}{
-		"the store is older":                {"9", "10", false},
-		"the store has it":                  {"10", "10", true},
-		"the store is newer":                {"11", "10", true},
-		"the store does not tell":           {"", "10", true},
-		"the server's version is no number": {"9", "x", true},
+		"the store is older":               {"9", "10", false},
+		"the store has this version":       {"10", "10", true},
+		"the store is newer":               {"11", "10", true},
+		"the store has no version":         {"", "10", true},
+		"the written version is no number": {"9", "x", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes := NewWrites(storeAt(test.store))
 			writes.WroteAt(key, test.written)
 			if got := writes.Seen(key); got != test.want {
-				t.Errorf("seen: got %v, want %v", got, test.want)
+				t.Errorf("Seen: got %v, want %v", got, test.want)
 			}
 			if !writes.Seen(cache.NewObjectName("default", "another")) {
-				t.Error("a key without a write waits")
+				t.Error("Seen of a key without a write: got false, want true")
 			}
 		})
 	}
@@ -44,11 +44,11 @@ func TestStoreThatNeverCatchesUpDoesNotBlockForEver(t *testing.T) {
 		writes.WroteAt(key, "10")
 		time.Sleep(59 * time.Second)
 		if writes.Seen(key) {
-			t.Error("seen after 59s")
+			t.Error("Seen after 59s: got true, want false")
 		}
 		time.Sleep(time.Second)
 		if !writes.Seen(key) {
-			t.Error("not given up after a minute")
+			t.Error("Seen after a minute: got false, want true")
 		}
 	})
 }
@@ -56,15 +56,15 @@ func TestStoreThatNeverCatchesUpDoesNotBlockForEver(t *testing.T) {
 func TestWriteIsRememberedUntilItsKeyIsCleared(t *testing.T) {
 	writes := NewWrites(storeAt("10"))
 	if writes.HasWritten(key) {
-		t.Error("a write is remembered that never was")
+		t.Error("HasWritten before any write: got true, want false")
 	}
 	writes.WroteAt(key, "10")
 	if !writes.Seen(key) || !writes.HasWritten(key) {
-		t.Error("the write is forgotten when the store shows it")
+		t.Error("the store shows the write: want both Seen and HasWritten to be true")
 	}
 	writes.WroteAt(key, "11")
 	writes.Clear(key)
 	if !writes.Seen(key) || writes.HasWritten(key) {
-		t.Error("the write is remembered after its key is cleared")
+		t.Error("the write is still remembered after Clear")
 	}
 }

@@ -35,6 +35,6 @@ func TestReportedErrorsAreCounted(t *testing.T) {
 	utilruntime.HandleErrorWithContext(t.Context(), errors.New("one"), "Reported")
 
 	if got := errs.Load(); got != 1 {
-		t.Errorf("got %d, want 1", got)
+		t.Errorf("errors counted: got %d, want 1", got)
 	}
 }

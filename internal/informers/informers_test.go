@@ -25,12 +25,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	// One of them sleeps for the difference between a bubble's time and the real one.
+	// One of the handlers sleeps for the difference between the time in a bubble and the real time.
 	utilruntime.ErrorHandlers = nil
 	m.Run()
 }
 
-// newGroup returns the informer of Pods of an API server that answers lists with err, if it is one.
+// newGroup returns a Group of one informer, of Pods, and the informer. If err is not nil, all lists
+// of Pods fail with it.
 func newGroup(err error) (*Group, cache.SharedIndexInformer) {
 	kube := kubefake.NewClientset()
 	kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -45,7 +46,7 @@ func newGroup(err error) (*Group, cache.SharedIndexInformer) {
 	}, informer
 }
 
-// start starts the group, and returns the error that it fails with, or that Start returns.
+// start starts the group. It returns the error of Start, or the one that fail was called with.
 func start(t *testing.T, g *Group) error {
 	t.Helper()
 	ctx, fail := context.WithCancelCause(t.Context())
@@ -59,13 +60,13 @@ func TestGroupIsReadyWhenItsCachesAreFilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := newGroup(nil)
 		if err := g.Check(nil); err == nil {
-			t.Error("it is ready before it has started")
+			t.Error("the group is ready before its start")
 		}
 		if err := start(t, g); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Check(nil); err != nil {
-			t.Errorf("not ready: %v", err)
+			t.Errorf("the group is not ready: %v", err)
 		}
 	})
 }
@@ -82,10 +83,10 @@ func TestStartSaysWhyTheCachesCannotBeFilled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g, _ := newGroup(test.err)
 			if err := start(t, g); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want it to say %q", err, test.want)
+				t.Errorf("got error %v, want it to contain %q", err, test.want)
 			}
 			if err := g.Check(nil); err == nil {
-				t.Error("it is ready")
+				t.Error("the group is ready after its start failed")
 			}
 		})
 	}
@@ -104,18 +105,18 @@ func TestForbiddenWatchFailsInTheEnd(t *testing.T) {
 			time.Sleep(20 * time.Second)
 		}
 		if failure != nil {
-			t.Errorf("after 20s: got %v, want it to go on", failure)
+			t.Errorf("after 20s: got error %v, want none yet", failure)
 		}
 		handler(t.Context(), reflector, forbidden)
 		if failure == nil || !strings.Contains(failure.Error(), "grant it") {
-			t.Errorf("after 40s: got %v, want it to say what to do", failure)
+			t.Errorf(`after 40s: got error %v, want it to contain "grant it"`, failure)
 		}
 
 		failure = nil
 		time.Sleep(time.Hour)
 		handler(t.Context(), reflector, forbidden)
 		if failure != nil {
-			t.Errorf("an hour later: got %v, want it to begin anew", failure)
+			t.Errorf("an hour later: got error %v, want none: the 30s begin again", failure)
 		}
 	})
 }
@@ -126,10 +127,10 @@ func TestCacheHasNoManagedFields(t *testing.T) {
 	}}
 	stripped, err := StripManagedFields(pod)
 	if err != nil || stripped.(*corev1.Pod).Name != "web" || pod.ManagedFields != nil {
-		t.Errorf("got %v (%v), want the Pod without its managedFields", stripped, err)
+		t.Errorf("got %v (error %v), want the Pod without its managedFields", stripped, err)
 	}
 	unknown := cache.DeletedFinalStateUnknown{Key: "default/web"}
 	if got, err := StripManagedFields(unknown); err != nil || got != unknown {
-		t.Errorf("got %v (%v), want what is no object as it was", got, err)
+		t.Errorf("got %v (error %v), want the tombstone unchanged", got, err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// cluster has an API server that can be made to refuse updates of Leases, not to answer about them
-// until the client gives up, and not to answer even then.
+// cluster has an API server that can disturb requests about Leases: it refuses updates, it hangs
+// until the client gives up, or it freezes until thaw is closed.
 type cluster struct {
 	kube                    *kubefake.Clientset
 	refuses, hangs, freezes atomic.Bool
@@ -38,7 +38,7 @@ func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	})
 }
 
-// newElector returns one with the durations of Kubernetes' components.
+// newElector returns an Elector with the durations of Kubernetes' components.
 func (c *cluster) newElector(t *testing.T) *Elector {
 	t.Helper()
 	elector, err := NewElector(Config{
@@ -62,7 +62,7 @@ func (c *cluster) leaseHolder(t *testing.T) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// leases are those of a cluster that answers when it likes to.
+// leases is a client of Leases whose requests wait while the cluster hangs or freezes.
 type leases struct {
 	coordinationclient.LeaseInterface
 	cluster *cluster
@@ -87,7 +87,7 @@ func (l leases) Update(
 	return l.LeaseInterface.Update(ctx, lease, options)
 }
 
-// wait waits as long as a request of that context goes without an answer.
+// wait waits as long as the cluster gives no answer to a request with ctx.
 func (c *cluster) wait(ctx context.Context) {
 	if c.hangs.Load() {
 		<-ctx.Done()
@@ -113,7 +113,7 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("got %v, want no error", err)
+			t.Errorf("Run: got %v, want no error", err)
 		}
 		if got := c.leaseHolder(t); got != "" {
 			t.Errorf("holder afterwards: got %q, want none", got)
@@ -138,7 +138,7 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := working.Load(); got != 1 {
-			t.Errorf("at work: got %d of 2, want 1", got)
+			t.Errorf("processes at work: got %d of 2, want 1", got)
 		}
 		stopStandby()
 		select {
@@ -147,14 +147,14 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 				t.Errorf("standby: got %v, want no error", err)
 			}
 		case <-time.After(time.Hour): // virtual
-			t.Error("the standby goes on after it was asked to stop")
+			t.Error("the standby did not stop when it was asked to")
 			stopLeader()
 			if err := <-stopped; err != nil {
 				t.Errorf("leader: got %v, want no error", err)
 			}
 		}
 		if got := working.Load(); got != 1 {
-			t.Errorf("at work without the standby: got %d, want 1", got)
+			t.Errorf("processes at work after the standby stopped: got %d, want 1", got)
 		}
 		stopLeader()
 		if err := <-stopped; err != nil {
@@ -172,7 +172,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 		synctest.Wait()
 		c.refuses.Store(true)
 		if err := <-lost; err == nil {
-			t.Error("got no error, want one")
+			t.Error("Run: got no error, want one")
 		}
 	})
 }
@@ -187,10 +187,10 @@ func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 		c.hangs.Store(true)
 		begin := time.Now()
 		if err := <-lost; err == nil {
-			t.Error("got no error, want one")
+			t.Error("Run: got no error, want one")
 		}
 		if got := time.Since(begin); got >= 15*time.Second {
-			t.Errorf("ended after %v, when the Lease of 15s was over", got)
+			t.Errorf("Run returned after %v, want it before the 15s of the Lease are over", got)
 		}
 	})
 }
@@ -204,20 +204,20 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		if err := elector.Check(nil); err != nil {
-			t.Errorf("of a leader: got %v, want no error", err)
+			t.Errorf("Check of a leader: got %v, want no error", err)
 		}
 		c.freezes.Store(true)
 		time.Sleep(30 * time.Second)
 		if err := elector.Check(nil); err != nil {
-			t.Errorf("15s after its Lease: got %v, want no error", err)
+			t.Errorf("Check 15s after the end of the Lease: got %v, want no error", err)
 		}
 		time.Sleep(10 * time.Second)
 		if err := elector.Check(nil); err == nil {
-			t.Error("25s after its Lease: got no error, want one")
+			t.Error("Check 25s after the end of the Lease: got no error, want one")
 		}
 		close(c.thaw)
 		if err := <-ended; err == nil {
-			t.Error("in the end: got no error, want one")
+			t.Error("Run: got no error, want one")
 		}
 	})
 }

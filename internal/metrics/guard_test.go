@@ -21,8 +21,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// reviewers returns a client of an API server that knows two tokens, and allows what it is asked
-// for to the user of the one.
+// reviewers returns a client of an API server that knows two users by their tokens, prometheus and
+// visitor. It allows only prometheus to read metrics.
 func reviewers() *kubefake.Clientset {
 	kube := kubefake.NewClientset()
 	kube.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (
@@ -76,14 +76,16 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	} {
 		answer := scrape(newGuard(reviewers(), metricsPath, secret), authorization)
 		if answer.Code != want {
-			t.Errorf("%q: got %d, want %d", authorization, answer.Code, want)
+			t.Errorf("Authorization %q: got code %d, want %d", authorization, answer.Code, want)
 		}
 		if (answer.Body.String() == "secret") != (want == http.StatusOK) {
-			t.Errorf("%q: got %q", authorization, answer.Body)
+			t.Errorf("Authorization %q: got body %q, want the metrics only with code 200",
+				authorization, answer.Body)
 		}
 		if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") !=
 			(want == http.StatusUnauthorized) {
-			t.Errorf("%q: got WWW-Authenticate %q", authorization, challenge)
+			t.Errorf(`Authorization %q: got WWW-Authenticate %q, want "Bearer" only with code 401`,
+				authorization, challenge)
 		}
 	}
 }
@@ -99,11 +101,11 @@ func TestNobodyReadsMetricsWhileTheAPIServerIsDown(t *testing.T) {
 		})
 		guard := newGuard(kube, metricsPath, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
-			t.Errorf("without %s: got %d, want 503", resource, got)
+			t.Errorf("without %s: got code %d, want 503", resource, got)
 		}
 		down = false
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
-			t.Errorf("with %s again: got %d, want 200", resource, got)
+			t.Errorf("with %s again: got code %d, want 200", resource, got)
 		}
 	}
 }
@@ -133,10 +135,10 @@ func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 		begin := time.Now()
 		guard := newGuard(hangingReviews{}, metricsPath, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
-			t.Errorf("got %d, want 503", got)
+			t.Errorf("got code %d, want 503", got)
 		}
 		if took := time.Since(begin); took > 10*time.Second {
-			t.Errorf("got an answer after %v, want it before Prometheus gives up", took)
+			t.Errorf("got an answer after %v, want it within 10s, when Prometheus gives up", took)
 		}
 	})
 }
@@ -148,13 +150,13 @@ func TestDecisionsHoldForTenSeconds(t *testing.T) {
 		for range 2 {
 			for range 100 {
 				if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
-					t.Fatalf("got %d, want 200", got)
+					t.Fatalf("got code %d, want 200", got)
 				}
 			}
 			time.Sleep(10 * time.Second)
 		}
 		if got := len(kube.Actions()); got != 4 {
-			t.Errorf("got %d requests to the API server, want 2 for each 10s", got)
+			t.Errorf("requests to the API server in 20s: got %d, want 4", got)
 		}
 	})
 }
@@ -167,18 +169,19 @@ func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
 			scrape(guard, "")
 		}
 		if actions := kube.Actions(); len(actions) > 0 {
-			t.Errorf("got %d requests without a token, want none", len(actions))
+			t.Errorf("requests to the API server without a token: got %d, want 0", len(actions))
 		}
 		var last int
 		for token := range 1000 {
 			last = scrape(guard, "Bearer "+string(rune('a'+token))).Code
 		}
 		if got := len(kube.Actions()); got != 5 || last != http.StatusTooManyRequests {
-			t.Errorf("got %d requests for 1000 tokens, and then %d; want 5, and 429", got, last)
+			t.Errorf("1000 tokens: got %d requests to the API server and code %d, want 5 and 429",
+				got, last)
 		}
 		time.Sleep(time.Second)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
-			t.Errorf("a second later: got %d, want 200", got)
+			t.Errorf("a second later: got code %d, want 200", got)
 		}
 	})
 }

@@ -84,7 +84,7 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 func TestRenewedCertificateIsServed(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := loadCertificate(dir); err == nil {
-		t.Error("got no error for a directory without a certificate")
+		t.Error("a directory without a certificate: got no error, want one")
 	}
 	writeCertificate(t, dir, "before")
 	get, err := loadCertificate(dir)
@@ -92,11 +92,11 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := nameOn(t, get); got != "before" {
-		t.Errorf("got a certificate for %s", got)
+		t.Errorf(`host of the certificate: got %q, want "before"`, got)
 	}
 	writeCertificate(t, dir, "after")
 	if got := nameOn(t, get); got != "after" {
-		t.Errorf("got a certificate for %s after it was renewed", got)
+		t.Errorf(`host of the renewed certificate: got %q, want "after"`, got)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, _ := get(nil); second != first {
-		t.Error("got another certificate for the second connection")
+		t.Error("the second connection got another certificate, want the same one")
 	}
 }
 

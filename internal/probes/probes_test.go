@@ -24,10 +24,10 @@ func TestEachProbeFollowsItsCheck(t *testing.T) {
 			recorder := httptest.NewRecorder()
 			handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
 			if recorder.Code != want {
-				t.Errorf("%s: got %d, want %d", path, recorder.Code, want)
+				t.Errorf("%s: got code %d, want %d", path, recorder.Code, want)
 			}
 			if got := recorder.Body.String(); want != http.StatusOK && got != "not yet\n" {
-				t.Errorf("%s: got %q, want what is wrong", path, got)
+				t.Errorf(`%s: got body %q, want the error "not yet"`, path, got)
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 )
 
-// server is an API server that takes half a second for an Event, and counts those that it has.
+// server is an API server that takes half a second to write an Event, and counts the Events about
+// Pods.
 type server struct {
 	kubernetes.Interface
 	eventsclient.EventsV1Interface
@@ -43,8 +44,8 @@ func (s *server) Create(
 	return event, nil
 }
 
-// bubble gives test a Recorder, and a function that counts the Events of a reason that are written,
-// in virtual time.
+// bubble runs test in virtual time, with a Recorder and a function that counts the Events of a
+// reason that were written.
 func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +75,8 @@ func TestFlushWaitsForTheEventsUnderWay(t *testing.T) {
 	})
 }
 
-// TestNoEventOfABurstIsLost records more Events than the broadcaster's own queue of 1,000 holds,
-// while the API server takes one each half second.
+// TestNoEventOfABurstIsLost records more than the 1,000 Events that client-go's recorder queues,
+// while the API server takes half a second for each.
 func TestNoEventOfABurstIsLost(t *testing.T) {
 	bubble(t, func(t *testing.T, recorder *Recorder, written func(string) int) {
 		for range 3000 {
@@ -99,7 +100,7 @@ func TestFourEventsAreWrittenAtATime(t *testing.T) {
 		recorder.Flush(time.Minute)
 
 		if got := time.Since(begin); got != time.Second {
-			t.Errorf("eight events took %v, want 1s", got)
+			t.Errorf("writing eight Events took %v, want 1s", got)
 		}
 	})
 }
@@ -111,7 +112,7 @@ func TestEventThatCannotBeRecordedDoesNotHoldUpFlush(t *testing.T) {
 		recorder.Flush(time.Minute)
 
 		if got := time.Since(begin); got != 0 {
-			t.Errorf("flush took %v, want 0s", got)
+			t.Errorf("Flush took %v, want 0s", got)
 		}
 	})
 }
@@ -123,7 +124,7 @@ func TestEventTellsWhatHappenedToWhom(t *testing.T) {
 		regarding, related runtime.Object
 		namespace, about   string
 	}{
-		{"about a Pod, and its node", pod, node, "default", "Pod web, Node worker"},
+		{"about a Pod and its node", pod, node, "default", "Pod web, Node worker"},
 		{"about a Pod of another namespace", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "other", Name: "web"}}, nil, "other", "Pod web"},
 		{"about a node, which is in no namespace", node, nil, "default", "Node worker"},
@@ -139,20 +140,20 @@ func TestEventTellsWhatHappenedToWhom(t *testing.T) {
 
 			list, err := kube.EventsV1().Events(test.namespace).List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) != 1 {
-				t.Fatalf("got %d events (%v), want 1", len(list.Items), err)
+				t.Fatalf("Events: got %d (error %v), want 1", len(list.Items), err)
 			}
 			event := list.Items[0]
 			if event.Type != "Warning" || event.Reason != "Failed" || event.Action != "Create" ||
 				event.Note != "it is 7" || event.ReportingController != "test-controller" ||
 				event.ReportingInstance == "" || event.EventTime.IsZero() {
-				t.Errorf("got %+v", event)
+				t.Errorf("got %+v, want the values passed to Eventf", event)
 			}
 			about := event.Regarding.Kind + " " + event.Regarding.Name
 			if event.Related != nil {
 				about += ", " + event.Related.Kind + " " + event.Related.Name
 			}
 			if about != test.about {
-				t.Errorf("about %q, want %q", about, test.about)
+				t.Errorf("objects: got %q, want %q", about, test.about)
 			}
 		})
 	}
@@ -168,8 +169,8 @@ func TestFlushDoesNotWaitForEver(t *testing.T) {
 		recorder.Flush(time.Second)
 
 		if got := time.Since(begin); got != time.Second {
-			t.Errorf("flush took %v, want 1s", got)
+			t.Errorf("Flush took %v, want 1s", got)
 		}
-		time.Sleep(time.Minute) // let the writer end before the bubble does
+		time.Sleep(time.Minute) // lets the writers finish before the bubble ends
 	})
 }

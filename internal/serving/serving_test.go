@@ -20,7 +20,7 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 	err = Start(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
 	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
 	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %q", err, want)
+		t.Errorf("got error %v, want %q", err, want)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestAddressZeroServesNothing(t *testing.T) {
 	}
 }
 
-func TestItServesUntilTheContextIsDone(t *testing.T) {
+func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	address := freeport.Address(t)
@@ -47,9 +47,9 @@ func TestItServesUntilTheContextIsDone(t *testing.T) {
 	response, err := http.Get("http://" + address)
 	if err == nil {
 		response.Body.Close()
-		t.Errorf("got %s, want a connection that ends with the context", response.Status)
+		t.Errorf("got the answer %s, want the connection closed with the context", response.Status)
 	}
 	if ctx.Err() == nil {
-		t.Error("the handler was not reached")
+		t.Error("the request did not reach the handler")
 	}
 }

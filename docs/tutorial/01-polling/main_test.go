@@ -12,7 +12,7 @@ import (
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 )
 
-// output is what the program prints; it may be read while the program goes on.
+// output is what the program prints; it may be read while the program runs.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -30,7 +30,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program, and returns what it prints.
+// start runs the program and returns its output.
 func start(l *lab.Lab) *output {
 	out := &output{}
 	l.Start(func(ctx context.Context) { _ = poll(ctx, l.Kube, out) })
@@ -43,7 +43,7 @@ func TestChangesAreReportedAtTheNextPoll(t *testing.T) {
 		out := start(l)
 		l.CreateDeployment("web", 1)
 		if out.String() != "" {
-			t.Errorf("printed before the next poll: %q", out)
+			t.Errorf("before the next poll: printed %q, want nothing", out)
 		}
 		time.Sleep(pollInterval)
 		l.ChangeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
@@ -79,7 +79,7 @@ func TestAnIdleHourCostsManyRequests(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if got := l.Requests("list", "deployments"); got < 720 {
-			t.Errorf("lists: got %d, want 720 or more", got)
+			t.Errorf("lists in an hour: got %d, want 720 or more", got)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 )
 
-// start runs the program, and returns what it prints.
+// start runs the program and returns its output.
 func start(l *lab.Lab) *strings.Builder {
 	out := &strings.Builder{}
 	l.Start(func(ctx context.Context) { _ = inform(ctx, l.Kube, out) })
@@ -45,12 +45,12 @@ func TestAnIdleHourCostsNoRequest(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if got := l.Requests("*", "*") - before; got != 0 {
-			t.Errorf("requests: got %d, want 0", got)
+			t.Errorf("requests in an hour: got %d, want 0", got)
 		}
 	})
 }
 
-// brokenPipe is an output that fails the first time.
+// brokenPipe is an output whose first write fails.
 type brokenPipe struct {
 	strings.Builder
 	calls int
@@ -72,7 +72,7 @@ func TestWhatAHandlerFailsToDoIsNotDoneLater(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if strings.Contains(out.String(), "was added") {
-			t.Errorf("printed %q: the handler was called again", out.String())
+			t.Errorf("printed %q, want no second call of the handler", out.String())
 		}
 	})
 }

@@ -34,7 +34,7 @@ func TestFooGetsItsDeployment(t *testing.T) {
 			t.Error("the Foo from before the start has no Deployment")
 		}
 		if late := l.GetDeployment("late"); late == nil || *late.Spec.Replicas != 2 {
-			t.Errorf("got %v, want a Deployment with 2 replicas", late)
+			t.Errorf("the later Foo: got %v, want a Deployment with 2 replicas", late)
 		}
 	})
 }
@@ -47,7 +47,7 @@ func TestAFailedRequestIsNotTriedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if l.GetDeployment("web") != nil {
-			t.Error("the Deployment was created after all")
+			t.Error("the Deployment was created by a second request, want only the failed one")
 		}
 	})
 }

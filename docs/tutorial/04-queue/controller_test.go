@@ -35,7 +35,7 @@ func TestAFailedRequestIsTriedAgain(t *testing.T) {
 		time.Sleep(time.Second) // the delays are 5, 10, 20, 40 and 80 ms
 
 		if l.GetDeployment("web") == nil {
-			t.Error("the Deployment was not created after the fifth try")
+			t.Error("the sixth try did not create the Deployment")
 		}
 		if got := l.Errors.Load(); got != 5 {
 			t.Errorf("errors reported: got %d, want 5", got)
@@ -50,7 +50,7 @@ func TestHowOftenAFooIsEnqueuedDoesNotMatter(t *testing.T) {
 		for range 100 {
 			controller.enqueueFoo(foo)
 			if got := controller.queue.Len(); got > 1 {
-				t.Fatalf("keys on the queue: got %d, want 1 at most", got)
+				t.Fatalf("keys in the queue: got %d, want at most 1", got)
 			}
 		}
 	})
@@ -64,7 +64,7 @@ func TestADeletedDeploymentIsNotNoticed(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if l.GetDeployment("web") != nil {
-			t.Error("the Deployment came back")
+			t.Error("the Deployment came back, want its deletion not to be noticed")
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestAScaledFooIsNoticedButTheDeploymentIsNotChanged(t *testing.T) {
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) })
 
 		if got := l.Requests("create", "deployments"); got != 2 {
-			t.Errorf("creations tried: got %d, want 2", got)
+			t.Errorf("creates: got %d, want 2", got)
 		}
 		if got := *l.GetDeployment("web").Spec.Replicas; got != 1 {
 			t.Errorf("replicas: got %d, want still 1", got)

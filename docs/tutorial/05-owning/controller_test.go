@@ -51,7 +51,7 @@ func TestTheFooOwnsItsDeployment(t *testing.T) {
 
 		owner := metav1.GetControllerOf(l.GetDeployment("web"))
 		if owner == nil || owner.Kind != "Foo" || owner.UID != "uid-of-example-foo" {
-			t.Errorf("controller: got %v, want the Foo", owner)
+			t.Errorf("owner: got %v, want the Foo", owner)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestOnlyWhatTheFooDecidesIsRepaired(t *testing.T) {
 			t.Errorf("replicas: got %d, want 1 again", got)
 		}
 		if got := deployment.Spec.Template.Annotations["restartedAt"]; got != "noon" {
-			t.Errorf("what somebody else wrote is gone: got %q, want noon", got)
+			t.Errorf("annotation of somebody else: got %q, want noon", got)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestAFooDoesNotNoticeThatItsDeploymentWasReleased(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if l.GetDeployment("web") != nil {
-			t.Error("the Deployment came back")
+			t.Error("the Deployment came back, want its deletion not to be noticed")
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestAFooDoesNotNoticeThatItsNameIsFree(t *testing.T) {
 		time.Sleep(time.Hour)
 
 		if l.GetDeployment("web") != nil {
-			t.Error("the Foo got its Deployment")
+			t.Error("the Foo got its Deployment, want it not to notice that the name is free")
 		}
 	})
 }

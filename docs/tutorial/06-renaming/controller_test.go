@@ -37,13 +37,13 @@ func TestARenamedFooMovesItsDeployment(t *testing.T) {
 		l.RollOut("old")
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 		if l.GetDeployment("new") == nil || l.GetDeployment("old") == nil {
-			t.Error("before the new Deployment is rolled out, want both")
+			t.Error("want both Deployments until the new one is rolled out")
 		}
 
 		l.RollOut("new")
 
 		if l.GetDeployment("new") == nil || l.GetDeployment("old") != nil {
-			t.Error("after the new Deployment is rolled out, want only that")
+			t.Error("want only the new Deployment after it is rolled out")
 		}
 	})
 }
@@ -56,12 +56,12 @@ func TestAFooProceedsWhenItsNameIsFree(t *testing.T) {
 		l.DeleteDeployment("web")
 
 		if web := l.GetDeployment("web"); web == nil || *web.Spec.Replicas != 1 {
-			t.Errorf("got %v, want the Deployment of the Foo", web)
+			t.Errorf("got %v, want the Foo's Deployment, with 1 replica", web)
 		}
 	})
 }
 
-func TestTheFooSaysNothingAboutIt(t *testing.T) {
+func TestTheFooSaysNothingAboutATakenName(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)
 		start(l)

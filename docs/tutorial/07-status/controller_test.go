@@ -46,12 +46,12 @@ func TestTheStatusFollowsTheDeployment(t *testing.T) {
 		start(l)
 		l.CreateFoo("example-foo", "web", 2)
 		if got := ready(l); got != "False Progressing" {
-			t.Errorf("Ready before the rollout: got %q", got)
+			t.Errorf(`Ready before the rollout: got %q, want "False Progressing"`, got)
 		}
 		l.RollOut("web")
 
 		if got := ready(l); got != "True Available" {
-			t.Errorf("Ready after the rollout: got %q", got)
+			t.Errorf(`Ready after the rollout: got %q, want "True Available"`, got)
 		}
 		if got := l.GetFoo("example-foo").Status.AvailableReplicas; got != 2 {
 			t.Errorf("available replicas: got %d, want 2", got)
@@ -66,7 +66,7 @@ func TestATakenNameIsInTheStatus(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 
 		if got := ready(l); got != "False DeploymentNameTaken" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 	})
 }
@@ -108,15 +108,15 @@ func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})
 		if got := ready(l); got != "True Available" {
-			t.Errorf("Ready while the Deployment is there: got %q", got)
+			t.Errorf(`Ready while the Deployment exists: got %q, want "True Available"`, got)
 		}
 		l.DeleteDeployment("web")
 
 		if got := ready(l); got != "False FooTerminating" {
-			t.Errorf("Ready when the Deployment is gone: got %q", got)
+			t.Errorf(`Ready when the Deployment is gone: got %q, want "False FooTerminating"`, got)
 		}
 		if l.GetDeployment("web") != nil {
-			t.Error("the Deployment was made again")
+			t.Error("the controller created the Deployment again")
 		}
 	})
 }
