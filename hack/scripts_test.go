@@ -1,4 +1,4 @@
-// Package hack has no code of its own: its tests hold the scripts beside them to what they promise.
+// Package hack has only tests: they check that the scripts beside them do what they promise.
 package hack
 
 import (
@@ -102,7 +102,7 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 
 func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 	if !*demo {
-		t.Skip("with -demo only: it needs a control plane")
+		t.Skip("needs -demo, and a control plane")
 	}
 	config, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))
 	if err != nil {
@@ -133,10 +133,10 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 
 	before := all()
 	if _, problem, err := script(t, "another\n", "hack/demo", "--current-context"); err == nil {
-		t.Errorf("another context than the current one: got no error, but %s", problem)
+		t.Errorf("the demo accepted the name of another context: %s", problem)
 	}
 	if after := all(); after != before {
-		t.Errorf("before the demo was allowed to begin, there was\n%sand now there is\n%s", before, after)
+		t.Errorf("a demo that was not allowed to begin changed\n%sto\n%s", before, after)
 	}
 
 	local := "CLUSTER=" + filepath.Base(filepath.Dir(os.Getenv("KUBECONFIG")))
@@ -154,7 +154,7 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 			t.Errorf("the Foo was not scaled:\n%s", stdout)
 		}
 		if after := all(); after != before {
-			t.Errorf("before the demo, there was\n%sand after it there is\n%s", before, after)
+			t.Errorf("the demo changed\n%sto\n%s", before, after)
 		}
 	}
 	must("kubectl delete -f artifacts/examples/crd.yaml")

@@ -35,7 +35,7 @@ func TestReadDoesNotWaitForEver(t *testing.T) {
 		err := r.get(t.Context(), client.ObjectKey{Name: "web"}, foo)
 
 		if err != nil || foo.Name != "web" {
-			t.Errorf("got Foo %q and error %v, want web and none", foo.Name, err)
+			t.Errorf("got Foo %q and error %v, want Foo \"web\" and no error", foo.Name, err)
 		}
 		if waited := time.Since(begin); waited != maxStaleness {
 			t.Errorf("waited %v, want %v", waited, maxStaleness)

@@ -27,7 +27,7 @@ import (
 
 var onCluster = flag.Bool("cluster", false, "test the webhooks, on the cluster of KUBECONFIG")
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for an expected change.
 const patience = 3 * time.Minute
 
 // eventually waits until check returns nil.
@@ -39,12 +39,12 @@ func eventually(t *testing.T, what string, check func() error) {
 			return
 		}
 		if time.Since(begin) > patience {
-			t.Fatalf("waited %v in vain for: %s\nlast seen: %v", patience, what, err)
+			t.Fatalf("waited %v, but this did not happen: %s\nlast seen: %v", patience, what, err)
 		}
 	}
 }
 
-// newTestClient returns a client for the cluster, which serves Foos then, and the name of a new
+// newTestClient makes the cluster serve Foos, and returns a client for it and the name of a new
 // namespace.
 func newTestClient(t *testing.T) (c client.Client, namespace string) {
 	t.Helper()
@@ -112,7 +112,7 @@ func newFoo(namespace, name, deploymentName string) client.Object {
 	return foo
 }
 
-// seenFoo returns the Foo of that name when the program's Cache shows it: when it has a status.
+// seenFoo returns the Foo of that name once it has a status: then, the program's Cache shows it.
 func seenFoo(t *testing.T, c client.Client, namespace, name string) *v1alpha1.Foo {
 	t.Helper()
 	foo := &v1alpha1.Foo{}
@@ -126,14 +126,14 @@ func seenFoo(t *testing.T, c client.Client, namespace, name string) *v1alpha1.Fo
 	return foo
 }
 
-// refusedFor fails the test unless err is a webhook's, which says that the Foo of that name has
-// the Deployment.
+// refusedFor fails the test unless err is from a webhook and says that the Foo of that name has the
+// Deployment.
 func refusedFor(t *testing.T, err error, name string) {
 	t.Helper()
 	message := fmt.Sprintf("is the Deployment of Foo %q", name)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "admission webhook") ||
 		!strings.Contains(err.Error(), message) {
-		t.Errorf("got %v, want an admission webhook's %s", err, message)
+		t.Errorf("got %v, want an admission webhook's error with %q", err, message)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	c, namespace := newTestClient(t)
 	if err := c.Create(t.Context(), newFoo(namespace, "web", "")); !apierrors.IsInvalid(err) {
-		t.Fatalf("got %v without webhooks, want that deploymentName is required", err)
+		t.Fatalf("without webhooks: got %v, want deploymentName to be required", err)
 	}
 	stop := start(t, namespace)
 
@@ -167,6 +167,6 @@ func TestWebhooks(t *testing.T) {
 	left := &admissionv1.MutatingWebhookConfiguration{}
 	err := c.Get(t.Context(), client.ObjectKey{Name: controllerName}, left)
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("got %v, want that the program takes its webhooks along", err)
+		t.Errorf("the program has ended: got %v, want its webhooks gone", err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// queue stands for the shared controller of Foos, and remembers what is enqueued.
+// queue stands in for the shared controller of Foos, and records what is enqueued.
 type queue struct {
 	controller.SharedController
 	keys []string
@@ -28,8 +28,8 @@ type queue struct {
 
 func (q *queue) EnqueueKey(key string) { q.keys = append(q.keys, key) }
 
-// newTestController returns a Controller whose cache has a Foo for each of these names, and each
-// names the Deployment "web".
+// newTestController returns a Controller whose cache has Foos of these names. Each Foo names the
+// Deployment "web".
 func newTestController(t *testing.T, foos ...string) (*Controller, *queue) {
 	t.Helper()
 	q := &queue{}
@@ -130,11 +130,11 @@ func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
 	}
 
 	if c.deploymentWrites.HasWritten(key) {
-		t.Error("the writes of a Foo that is gone are still known")
+		t.Error("the Foo is gone, but its writes are still recorded")
 	}
 }
 
-// The tests below pin what of Lasso this program allows for.
+// The tests below pin behaviour of Lasso that this program has to allow for.
 
 func TestLassoTakesAnIgnoredErrorForSuccess(t *testing.T) {
 	handler := &controller.SharedHandler{}
@@ -188,7 +188,7 @@ func TestLassoGoesOnUntilTheQueueIsEmpty(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(synced) != 3 {
-			t.Errorf("got %v synced, want all three: then stop can be simpler", synced)
+			t.Errorf("got %v synced, want all three; if that has changed, stop can be simpler", synced)
 		}
 	})
 }

@@ -19,8 +19,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// TestNoCacheBeforeTheFirstHandler shows Lasso's deferred controller: to have a controller costs
-// nothing; its cache, and so a list or a watch, begins with a handler or with a key.
+// TestNoCacheBeforeTheFirstHandler shows Lasso's deferred controller. A controller alone costs
+// nothing: its cache, with its list and watch, begins with the first handler or key.
 func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 	server := newServer(t)
 	scheme, err := newScheme()
@@ -41,7 +41,7 @@ func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 	}
 	start := func(wantCaches ...string) {
 		t.Helper()
-		// Returns when the caches are filled, so what is going to be requested has been.
+		// It returns when the caches are filled. By then, all their requests have been made.
 		if err := factory.Start(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,11 @@ func newServer(t *testing.T) *server {
 	s := &server{}
 	s.Server = httptest.NewServer(s)
 	t.Cleanup(s.Close)
-	t.Cleanup(s.CloseClientConnections) // of watches, before
+	t.Cleanup(s.CloseClientConnections) // of watches, which Close would wait for
 	return s
 }
 
-// caches returns of which resources objects were requested, each once.
+// caches returns the resources whose objects were requested, each once.
 func (s *server) caches() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.requested = append(s.requested, resource)
 		s.mu.Unlock()
 		if r.URL.Query().Has("sendInitialEvents") {
-			w.WriteHeader(http.StatusUnprocessableEntity) // a list does the same, and is shorter
+			w.WriteHeader(http.StatusUnprocessableEntity) // so that the client lists, which is shorter here
 			return
 		}
 		if r.URL.Query().Has("watch") {
@@ -114,7 +114,7 @@ var (
 	kinds = map[string]string{"foos": "Foo", "deployments": "Deployment"}
 )
 
-// answers are those of an API server, by path.
+// answers are the answers of an API server, by path.
 var answers = map[string]any{
 	"/version": map[string]string{},
 	"/api":     metav1.APIVersions{},

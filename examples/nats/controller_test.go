@@ -27,7 +27,8 @@ func TestPutFooGetsItsDeployment(t *testing.T) {
 		t.Errorf("got %d replicas, want 3", *deployment.Spec.Replicas)
 	}
 	if len(deployment.OwnerReferences) > 0 {
-		t.Errorf("got owners %v: the garbage collector would delete it", deployment.OwnerReferences)
+		t.Errorf("got owners %v, with which the garbage collector would delete the Deployment",
+			deployment.OwnerReferences)
 	}
 	if key, ours := w.controller.ownerKey(deployment); !ours || key != "default.web" {
 		t.Errorf("got owner %q (ours: %v), want default.web; annotations %v, labels %v", key, ours,
@@ -84,7 +85,7 @@ func TestFooThatIsGoneTakesAllAlong(t *testing.T) {
 			}
 
 			w.deploymentGone("web")
-			w.eventually("no status", func() bool {
+			w.eventually("the status is gone", func() bool {
 				_, revision := w.status("web")
 				return revision == 0
 			})
@@ -143,7 +144,7 @@ func TestDefaultsAreForFoosWithoutReplicas(t *testing.T) {
 
 	w.catchUp()
 	if !hasReplicas(1)(w.deployment("other")) {
-		t.Error("the defaults changed a Foo that has a count of its own")
+		t.Error("the defaults changed a Foo that has replicas of its own")
 	}
 }
 
@@ -164,15 +165,15 @@ func TestKeyThatIsNoFooIsIgnored(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"web", "Default.web", "default.web_1", "default..web"} {
 		if validKey(key) {
-			t.Errorf("%q is valid", key)
+			t.Errorf("%q is a valid key, want it refused", key)
 		}
 	}
 	if _, err := w.foos.PutString(t.Context(), "no_foo", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	w.catchUp()
-	if writes := w.writes(); len(writes) != 1 { // that of catchUp
-		t.Errorf("got the writes %v, want one", writes)
+	if writes := w.writes(); len(writes) != 1 {
+		t.Errorf("got the writes %v, want only that of catchUp", writes)
 	}
 }
 
@@ -193,7 +194,7 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 	w.catchUp()
 
 	if after := w.deployment("web"); !reflect.DeepEqual(before, after) {
-		t.Errorf("got %+v, want %+v", after, before)
+		t.Errorf("the foreign Deployment was changed: got %+v, want %+v", after, before)
 	}
 }
 
@@ -245,7 +246,7 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	if status, _ := w.status("web"); status.Replicas != 9 {
-		t.Errorf("got %+v, want what the other wrote", status)
+		t.Errorf("got %+v, want what the other controller wrote", status)
 	}
 
 	w.controller.Relist()

@@ -29,8 +29,8 @@ func TestRestartedControllerWritesNothing(t *testing.T) {
 	w.startController()
 	w.catchUp()
 
-	if writes := w.writes(); len(writes) != 1 { // that of catchUp
-		t.Errorf("got the writes %v, want one", writes)
+	if writes := w.writes(); len(writes) != 1 {
+		t.Errorf("got the writes %v, want only that of catchUp", writes)
 	}
 	if _, after := w.status("web"); after != before {
 		t.Errorf("the status was written: got revision %d, want %d", after, before)
@@ -55,8 +55,8 @@ func TestFooDeletedWhileNobodyLookedIsCollectedAtStart(t *testing.T) {
 	w.deploymentWhen("changed", "has 2 replicas", hasReplicas(2))
 }
 
-// removeWithoutATrace takes a Foo out of the bucket in such a way that no watch tells of it, as an
-// entry does that expires.
+// removeWithoutATrace removes a Foo from the bucket in a way that no watch shows, as if its entry
+// had expired.
 func (w *world) removeWithoutATrace(name string) {
 	w.t.Helper()
 	stream, err := w.js.Stream(w.t.Context(), "KV_"+fooBucket)
@@ -86,7 +86,7 @@ func TestResyncNeedsNoEventToFindOrphans(t *testing.T) {
 	w := newWorld(t)
 	revision := w.put("web", `{"deploymentName":"web"}`)
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
-	// Nothing is left but the Deployment, and nobody was told.
+	// Only the Deployment is left, and no event has said so.
 	c := w.controller
 	if err := w.statuses.Delete(t.Context(), "default.web"); err != nil {
 		t.Fatal(err)
@@ -108,12 +108,12 @@ func TestNothingIsMissedWhileTheServerIsAway(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"deleted", "expired", "changed"} {
 		revision := w.put(name, `{"deploymentName":"`+name+`","replicas":1}`)
-		// The last request: one that is under way when the server goes waits for syncTimeout.
+		// Wait for the last request: one under way when the server stops would wait for syncTimeout.
 		w.reasonIs(name, revision, meaning.ReasonProgressing)
 	}
 
 	w.stopServer()
-	w.startServer(server.RANDOM_PORT) // where the controller does not find it
+	w.startServer(server.RANDOM_PORT) // the controller does not know this port
 	w.connect()
 	w.delete("deleted")
 	w.removeWithoutATrace("expired")
@@ -182,7 +182,7 @@ func TestEmptyBucketInPlaceOfTheOldOneDeletesNothing(t *testing.T) {
 	select {
 	case <-w.stopped:
 	case <-time.After(patience):
-		t.Error("the controller goes on")
+		t.Error("the controller still runs, want it stopped")
 	}
 	if err := w.stop(); !errors.Is(err, errReplaced) {
 		t.Errorf("got %v, want %v", err, errReplaced)
@@ -199,7 +199,7 @@ func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
 
-	if err := w.stop(); err != nil { // after it has deleted the Deployment
+	if err := w.stop(); err != nil { // as if it had just deleted the Deployment
 		t.Fatal(err)
 	}
 	w.delete("web")
@@ -209,7 +209,7 @@ func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
 	}
 	w.startController()
 
-	w.eventually("no status", func() bool {
+	w.eventually("the status is gone", func() bool {
 		_, revision := w.status("web")
 		return revision == 0
 	})

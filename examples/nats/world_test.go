@@ -29,7 +29,7 @@ import (
 
 const (
 	namespace = "default"
-	// patience is how long to wait for what has to happen. It takes some milliseconds.
+	// patience is how long to wait for an expected change. It normally takes milliseconds.
 	patience = 2 * time.Minute
 )
 
@@ -40,17 +40,17 @@ type world struct {
 	kube kubernetes.Interface
 	fake fakes.Clients
 
-	folder string // in which the NATS server keeps its data
+	folder string // of the NATS server's data
 	server *server.Server
 	port   int // of the server that the controller knows
 
-	foos, statuses jetstream.KeyValue // as others see them
+	foos, statuses jetstream.KeyValue // as other clients see them
 	js             jetstream.JetStream
 	disconnect     func()
 
 	controller *Controller
 	stopped    <-chan struct{}
-	stop       func() error // stops the controller, and returns why it stopped before, if it did
+	stop       func() error // stops the controller; if it had stopped by itself, returns why
 }
 
 // newWorld returns a world without Foos, in which the controller runs.
@@ -108,7 +108,7 @@ func (w *world) stopServer() {
 	w.server.WaitForShutdown()
 }
 
-// startController starts a controller with one worker, which takes keys in their order.
+// startController starts a controller with one worker, which takes keys in order.
 func (w *world) startController() {
 	w.t.Helper()
 	ctx, fail := context.WithCancelCause(context.Background())
@@ -117,7 +117,7 @@ func (w *world) startController() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	recorder := &events.FakeRecorder{} // it drops them
+	recorder := &events.FakeRecorder{} // it drops all Events
 	controller, err := startInformers(ctx, w.kube, conn, recorder)
 	if err != nil {
 		w.t.Fatal(err)
@@ -146,7 +146,7 @@ func (w *world) eventually(what string, check func() bool) {
 	w.t.Helper()
 	for begin := time.Now(); !check(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(begin) > patience {
-			w.t.Fatalf("waited %v in vain for: %s", patience, what)
+			w.t.Fatalf("waited %v, but this did not happen: %s", patience, what)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (w *world) delete(name string) {
 	}
 }
 
-// deployment returns the Deployment of that name, nil if there is none.
+// deployment returns the Deployment of that name, or nil.
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
 	deployment, err := w.kube.AppsV1().Deployments(namespace).Get(
@@ -182,7 +182,7 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 	return deployment
 }
 
-// deploymentWhen waits until there is a Deployment as expected, and returns it.
+// deploymentWhen waits until check returns true for the Deployment, and returns the Deployment.
 func (w *world) deploymentWhen(
 	name, expected string, check func(*appsv1.Deployment) bool,
 ) (deployment *appsv1.Deployment) {
@@ -196,7 +196,7 @@ func (w *world) deploymentWhen(
 
 func (w *world) deploymentGone(name string) {
 	w.t.Helper()
-	w.eventually("no Deployment "+name, func() bool { return w.deployment(name) == nil })
+	w.eventually("Deployment "+name+" is gone", func() bool { return w.deployment(name) == nil })
 }
 
 func exists(*appsv1.Deployment) bool { return true }
@@ -218,7 +218,7 @@ func (w *world) rollOut(name string) {
 	})
 }
 
-// changeDeployment changes a Deployment by somebody else's hand.
+// changeDeployment changes a Deployment as somebody else would.
 func (w *world) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	deployment := w.deployment(name)
@@ -259,7 +259,7 @@ func (w *world) reasonIs(name string, revision uint64, reason string) metav1.Con
 	return ready
 }
 
-// writes returns what was asked of the API server to write, Events apart.
+// writes returns the write requests to the API server, except those for Events.
 func (w *world) writes() (writes []string) {
 	for _, action := range w.fake.Kube.Actions() {
 		verb, resource := action.GetVerb(), action.GetResource().Resource
@@ -271,8 +271,8 @@ func (w *world) writes() (writes []string) {
 	return writes
 }
 
-// catchUp waits until the controller has made the Deployment of a new Foo: by then, its worker has
-// done all that was in the queue before.
+// catchUp waits until the controller has created the Deployment of a new Foo. By then, its worker
+// has done all that was in the queue before.
 func (w *world) catchUp() {
 	w.t.Helper()
 	w.put("last", `{"deploymentName":"last"}`)

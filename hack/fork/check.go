@@ -15,7 +15,7 @@ import (
 var (
 	dnsLabel      = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	kubeVersion   = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
-	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // a label is KIND-uid
+	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
 	lowerWord     = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
 	pathElement   = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
 	majorVersion  = regexp.MustCompile(`^v[0-9]+$`)
@@ -23,7 +23,7 @@ var (
 	hostOfModules = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9-]*[a-z0-9]$`)
 )
 
-// checkNames returns the names of the fork, or what is wrong with them and what would be right.
+// checkNames returns the names of the fork, or an error that says what is wrong and what to write.
 func checkNames(n names, resource string) (names, error) {
 	n.kind = strings.TrimSpace(n.kind)
 	if err := errors.Join(checkModule(n.module), checkGroup(n.group), checkVersion(n.version),
@@ -43,7 +43,7 @@ func checkNames(n names, resource string) (names, error) {
 	return n, errors.Join(checkPackage(n.pkg), checkPlural(n, resource), checkName(n.name))
 }
 
-// checkModule checks in short what golang.org/x/mod/module.CheckPath does.
+// checkModule is a short form of golang.org/x/mod/module.CheckPath.
 func checkModule(module string) error {
 	wrong := func(why string) error {
 		return fmt.Errorf("--module %q: %s; write a path like github.com/acme/widgets", module, why)
@@ -57,7 +57,7 @@ func checkModule(module string) error {
 	case majorVersion.MatchString(elements[len(elements)-1]):
 		return wrong("a new module begins at v0, and has no version in its path")
 	case len(elements) < 2:
-		return wrong("it needs something behind the domain, as an image of that name does")
+		return wrong("it needs a path after the domain, because an image has this name, too")
 	}
 	for _, element := range elements {
 		if !pathElement.MatchString(element) || strings.HasSuffix(element, ".") {
@@ -77,29 +77,29 @@ func checkGroup(group string) error {
 		return errors.New("--group is missing; write a domain of yours, like widgets.acme.dev")
 	case len(labels) < 2:
 		return wrong("a group needs a dot")
-	case len(group) > 180: // with the plural before it, it is the name of the CRD
+	case len(group) > 180: // the CRD is called PLURAL.GROUP
 		return wrong("it is longer than 180 characters")
 	case builtinGroups()[group]:
 		return wrong("it is a group of Kubernetes itself")
 	}
 	for _, label := range labels {
 		if !dnsLabel.MatchString(label) {
-			return wrong(fmt.Sprintf("%q is no DNS label (a-z, 0-9 and - between them)", label))
+			return wrong(fmt.Sprintf("%q is not a DNS label (a-z, 0-9, and - between them)", label))
 		}
 	}
 	return nil
 }
 
-// checkPackage refuses what cannot be a package. Other packages' names are no harm: the generators
-// choose an alias then.
+// checkPackage refuses what cannot name a Go package. The name of another package does no harm:
+// the generators then choose an alias.
 func checkPackage(pkg string) error {
 	special := map[string]bool{"main": true, "internal": true, "vendor": true, "testdata": true}
 	switch {
 	case !goIdentifier.MatchString(pkg):
-		return fmt.Errorf("--group: its first part, %s, is to be a Go package and must begin with a "+
+		return fmt.Errorf("--group: its first part, %s, becomes a Go package and must begin with a "+
 			"letter; write another, like widgets.acme.dev", pkg)
 	case token.IsKeyword(pkg) || types.Universe.Lookup(pkg) != nil || special[pkg]:
-		return fmt.Errorf("--group: its first part, %s, is to be a Go package, but has a meaning in "+
+		return fmt.Errorf("--group: its first part, %s, becomes a Go package, but has a meaning in "+
 			"Go; write another, like %ss.acme.dev", pkg, pkg)
 	}
 	return nil
@@ -109,7 +109,7 @@ func checkVersion(version string) error {
 	if kubeVersion.MatchString(version) {
 		return nil
 	}
-	return fmt.Errorf("--version %q: write a version of Kubernetes' kind: v1alpha1, v1beta1 or v1",
+	return fmt.Errorf("--version %q: write a version as Kubernetes has them: v1alpha1, v1beta1 or v1",
 		version)
 }
 
@@ -121,8 +121,8 @@ func checkKind(kind string) error {
 		return fmt.Errorf("--kind %q: write an upper-case letter, and then up to 49 letters and "+
 			"digits, like Widget or DNSRecord", kind)
 	case builtinNames()[strings.ToLower(kind)]:
-		return fmt.Errorf("--kind %s: kubectl knows Kubernetes' own by that name; choose another, "+
-			"like Acme%s", kind, kind)
+		return fmt.Errorf("--kind %s: kubectl knows a resource of Kubernetes by that name; choose "+
+			"another, like Acme%s", kind, kind)
 	}
 	return nil
 }
@@ -136,8 +136,8 @@ func checkPlural(n names, resource string) error {
 	case plural == kind:
 		return fmt.Errorf("--plural %s is the kind itself; write another word, like %slist", plural, kind)
 	case builtinNames()[plural]:
-		return fmt.Errorf("--plural %s: kubectl knows Kubernetes' own by that name; choose another kind "+
-			"or plural", plural)
+		return fmt.Errorf("--plural %s: kubectl knows a resource of Kubernetes by that name; choose "+
+			"another kind or plural", plural)
 	}
 	return nil
 }
@@ -146,11 +146,11 @@ func checkName(name string) error {
 	if dnsLabel.MatchString(name) && name[0] >= 'a' {
 		return nil
 	}
-	return fmt.Errorf("--name %q: write a DNS label that begins with a letter (a-z, 0-9 and - "+
+	return fmt.Errorf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - "+
 		"between them, up to 63), like widget-controller", name)
 }
 
-// checkNotInScripts refuses a controller's name that the scripts know as something else: the
+// checkNotInScripts refuses a name for the controller that the scripts use for something else: the
 // program is built beside the tools that they call.
 func checkNotInScripts(files map[string]string, name, old string) error {
 	word := regexp.MustCompile(`(?m)(^|[^\w-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
@@ -180,7 +180,7 @@ func checkDir(dir, root string) (string, error) {
 	case inside:
 		return "", fmt.Errorf("%s is in this repository; write a folder beside it, like ../widgets", dir)
 	case strings.ContainsAny(absolute, " \t\n"):
-		return "", fmt.Errorf("%q contains a space, with which the local control plane cannot work; "+
+		return "", fmt.Errorf("%q contains a space, which the local control plane cannot handle; "+
 			"write another folder", absolute)
 	}
 	if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {

@@ -20,21 +20,21 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	tests := []struct{ flag, value, want string }{
 		{"module", "", "--module is missing; write a path like"},
 		{"module", "widgets", "the first element must be a domain"},
-		{"module", "acme.dev", "it needs something behind the domain"},
+		{"module", "acme.dev", "it needs a path after the domain"},
 		{"module", "acme.dev/a b", `"a b" cannot be an element of a module path`},
 		{"module", "acme.dev//b", `"" cannot be an element`},
 		{"module", "https://acme.dev/b", "the first element must be a domain"},
 		{"module", "acme.dev/widgets/v2", "a new module begins at v0"},
 		{"group", "", "--group is missing; write a domain of yours"},
 		{"group", "widgets", "a group needs a dot; write a domain of yours"},
-		{"group", "Widgets.acme.dev", `"Widgets" is no DNS label`},
-		{"group", "widgets..dev", `"" is no DNS label`},
+		{"group", "Widgets.acme.dev", `"Widgets" is not a DNS label`},
+		{"group", "widgets..dev", `"" is not a DNS label`},
 		{"group", "events.k8s.io", "it is a group of Kubernetes itself"},
 		{"group", "type.acme.dev", "has a meaning in Go; write another, like types.acme.dev"},
 		{"group", "string.acme.dev", "has a meaning in Go"},
 		{"group", "main.acme.dev", "has a meaning in Go"},
 		{"group", "3d.acme.dev", "must begin with a letter"},
-		{"version", "1", "write a version of Kubernetes' kind: v1alpha1, v1beta1 or v1"},
+		{"version", "1", "write a version as Kubernetes has them: v1alpha1, v1beta1 or v1"},
 		{"version", "v1alpha", "write a version"},
 		{"version", "V1", "write a version"},
 		{"kind", "", "--kind is missing; write the name of your resource"},
@@ -42,14 +42,14 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"kind", "Wid-get", "write an upper-case letter"},
 		{"kind", "Größe", "write an upper-case letter"},
 		{"kind", "W" + long[:50], "write an upper-case letter"},
-		{"kind", "Deployment", "kubectl knows Kubernetes' own by that name; choose another"},
-		{"kind", "Svc", "kubectl knows Kubernetes' own by that name"},
+		{"kind", "Deployment", "kubectl knows a resource of Kubernetes by that name; choose another"},
+		{"kind", "Svc", "kubectl knows a resource of Kubernetes by that name"},
 		{"kind", "Func", "foo in clients.go would become func, which is a keyword of Go; choose another"},
 		{"plural", "Widgets", "write up to 63 lower-case letters and digits, like widgets"},
 		{"plural", "my-widgets", "write up to 63 lower-case letters"},
 		{"plural", long, "write up to 63 lower-case letters"},
 		{"plural", "widget", "is the kind itself; write another word"},
-		{"plural", "nodes", "kubectl knows Kubernetes' own"},
+		{"plural", "nodes", "kubectl knows a resource of Kubernetes"},
 		{"name", "Widgets", "write a DNS label"},
 		{"name", "wid.gets", "write a DNS label"},
 		{"name", long, "write a DNS label"},
@@ -73,7 +73,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "\n") {
-				t.Errorf("more than one line: %v", err)
+				t.Errorf("the error has more than one line: %v", err)
 			}
 		})
 	}
@@ -82,7 +82,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	}
 }
 
-// arguments makes a command line of flags.
+// arguments returns the command line with these flags and this folder.
 func arguments(values map[string]string) (args []string) {
 	for _, name := range sortedKeys(values) {
 		if name != "dir" {

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// goFile is what the names in a Go file are used for.
+// goFile holds the names in a Go file.
 type goFile struct {
 	identifiers []string
 	aliases     []string // of imports
@@ -38,7 +38,7 @@ func parseGo(file, text string) (goFile, error) {
 	return found, nil
 }
 
-// goPackage is the names in the Go files of a folder, each with the first file where it stands.
+// goPackage holds the names in the Go files of a folder, each with the first file that has it.
 type goPackage map[string]string
 
 // parseAll returns the packages by folder, and the aliases of imports in all of them.
@@ -68,8 +68,8 @@ func parseAll(files map[string]string) (map[string]goPackage, []string, error) {
 	return packages, slices.Compact(aliases), nil
 }
 
-// checkCollisions refuses a kind with which two things in the package would be called the same. It
-// does not look at scopes, and so refuses some that would do: the code would be a riddle to read.
+// checkCollisions refuses a kind that would give two things in the package the same name. It
+// ignores scopes, and so refuses some kinds that would compile: the code would be hard to read.
 func (p goPackage) checkCollisions(r *renamer, kind string) error {
 	from := map[string]string{}
 	for _, identifier := range sortedKeys(p) {
@@ -85,15 +85,15 @@ func (p goPackage) checkCollisions(r *renamer, kind string) error {
 		case token.IsKeyword(renamed):
 			return refuse("is a keyword of Go")
 		case types.Universe.Lookup(renamed) != nil:
-			return refuse("Go has predeclared")
+			return refuse("is predeclared in Go")
 		case twice:
-			return refuse("is what " + other + " would become, too")
+			return refuse("is also what " + other + " would become")
 		case p[renamed] != "" && r.rename("", renamed) == renamed:
-			return refuse("is a name there already")
+			return refuse("is already a name there")
 		}
 	}
 	return nil
 }
 
-// sortedKeys returns the keys in an order that is always the same.
+// sortedKeys returns the keys of m in order.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// kinds are words that are used elsewhere in the code, and others. Each is refused, by an error
-// that says this, or works: with -fork-all, those are forked.
+// kinds are words that the code uses for something else, and others. Each is refused with an error
+// that says this, or it works: with -fork-all, those kinds are forked.
 var kinds = []struct{ kind, refused string }{
 	{"Deployment", "kubectl knows"}, {"Event", "kubectl knows"}, {"Node", "kubectl knows"},
 	{"Status", "would become Status"}, {"Queue", "would become queue"},
 	{"Controller", "would become Controller"}, {"Type", "would become Type"},
 	{"Func", "is a keyword of Go"}, {"Default", "is a keyword of Go"},
 	{"String", "would become String"}, {"List", "would become List"},
-	{"Object", "would become Object"}, {"Spec", "would become Spec"}, {"Any", "has predeclared"},
+	{"Object", "would become Object"}, {"Spec", "would become Spec"}, {"Any", "is predeclared"},
 	{"Error", "would become Error"}, {"Client", "would become Client"},
 	{"Context", "would become Context"}, {"Test", "would become Test"}, {"T", "is the kind itself"},
 	{"Condition", "would become Condition"}, {"App", "would become Apps"},
@@ -21,14 +21,15 @@ var kinds = []struct{ kind, refused string }{
 	{"Foo", ""}, {"FooBar", ""}, {"Food", ""}, {"Footprint", ""}, {"Widget", ""}, {"DNSRecord", ""},
 	{"Policy", ""}, {"Bus", ""}, {"Series", ""}, {"Addon", ""}, {"Sample", ""}, {"Example", ""},
 	{"Web", ""}, {"Tutorial", ""}, {"Ox", ""}, {"Gateway", ""}, {"WorkloadDeploymentList", ""},
-	{"W" + strings.Repeat("idget", 9) + "size", ""}, // the longest
+	{"W" + strings.Repeat("idget", 9) + "size", ""}, // the longest kind
 }
 
-// thisRepository opens it, if it is one: who downloaded the files alone cannot fork.
+// thisRepository opens this repository. It skips the test if there are only its files, without git:
+// those cannot be forked.
 func thisRepository(t *testing.T) *repository {
 	t.Helper()
 	if _, err := output(t.Context(), ".", "git", "rev-parse"); err != nil {
-		t.Skip("this is no git repository")
+		t.Skip("this is not a git repository")
 	}
 	r, err := openRepository(t.Context(), ".")
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	forkAll  = flag.Bool("fork-all", false, "fork all kinds that are not refused; takes longer")
 )
 
-// at does a command in a folder, and fails the test if it fails.
+// at runs a command in a folder. An error fails the test.
 func at(t *testing.T, folder, command string) string {
 	t.Helper()
 	printed, err := output(t.Context(), folder, "bash", "-c", command)
@@ -40,7 +40,7 @@ func forkInto(t *testing.T, values map[string]string) (folder string) {
 
 func TestForkedRepositoriesWork(t *testing.T) {
 	if !*forkSome {
-		t.Skip("with -fork only: it takes minutes")
+		t.Skip("needs -fork: it takes minutes")
 	}
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
@@ -71,19 +71,19 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	}
 }
 
-// speaksOfItself is a search that shares nothing with the program's own. What it lets pass is
-// Kubernetes' words, in what the generators write.
+// speaksOfItself searches for old names, and shares no code with the program's own search. It
+// allows words of Kubernetes in generated files.
 func speaksOfItself(t *testing.T, folder string) {
 	t.Helper()
 	found := at(t, folder, `git grep -n -i -e foo -e sample-\\?controller -e example.com/sample \
 		-e tutorial -e forking -e changelog -e api-approved -- ':!*.sum' |
 		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' || :`)
 	if found != "" {
-		t.Errorf("old names:\n%s", found)
+		t.Errorf("the fork has old names:\n%s", found)
 	}
 }
 
-// leadsSomewhere looks at the links in all pages, and at the files that they name in code.
+// leadsSomewhere checks that the links in all pages lead to files.
 func leadsSomewhere(t *testing.T, folder string) {
 	t.Helper()
 	for file := range strings.Lines(at(t, folder, "git ls-files '*.md'")) {
@@ -109,24 +109,24 @@ func knowsBuiltinNames(t *testing.T, folder string) {
 	known, groups := builtinNames(), builtinGroups()
 	for line := range strings.Lines(served) {
 		fields := strings.Fields(line)
-		version := len(fields) - 3 // before it may be short names, after it namespaced and kind
+		version := len(fields) - 3 // short names may stand before it; namespaced and kind follow
 		names := append(strings.Split(strings.Join(fields[1:version], ""), ","), fields[0],
 			strings.ToLower(fields[version+2]))
 		for _, name := range names {
 			if name != "" && !known[name] {
-				t.Errorf("%s is missing in builtin.txt: %s", name, line)
+				t.Errorf("%s is missing from builtin.txt: %s", name, line)
 			}
 		}
 		group, _, _ := strings.Cut(fields[version], "/")
 		if strings.Contains(group, ".") && !groups[group] {
-			t.Errorf("group %s is missing in builtin.txt", group)
+			t.Errorf("group %s is missing from builtin.txt", group)
 		}
 	}
 }
 
 func TestAllKindsBuild(t *testing.T) {
 	if !*forkAll {
-		t.Skip("with -fork-all only: it takes many minutes")
+		t.Skip("needs -fork-all: it takes many minutes")
 	}
 	for _, test := range kinds {
 		if test.refused != "" {
@@ -145,7 +145,7 @@ func TestAllKindsBuild(t *testing.T) {
 	}
 }
 
-// TestNothingStaysBehindAFailure: this fork has no generator, and fails after it was written.
+// This fork has no generator, so it fails after its files are written.
 func TestNothingStaysBehindAFailure(t *testing.T) {
 	folder := t.TempDir()
 	dir := filepath.Join(folder, "new")
@@ -159,7 +159,7 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 		}
 		err := f.create(t.Context(), dir)
 		if err == nil || !strings.Contains(err.Error(), "generating code") {
-			t.Errorf("got %v, want that code cannot be generated", err)
+			t.Errorf("got %v, want an error in generating code", err)
 		}
 		entries, err := os.ReadDir(folder)
 		if err != nil || exists && len(entries) != 1 || !exists && len(entries) != 0 {
@@ -176,7 +176,7 @@ func TestSameNamesChangeNothing(t *testing.T) {
 	}
 	for file, text := range from.kept(from.names.protected()) {
 		if f.files[file] != text {
-			t.Errorf("%s is not the same", file)
+			t.Errorf("%s has changed", file)
 		}
 	}
 }

@@ -14,7 +14,7 @@ func isGenerated(text string) bool {
 		strings.Contains(head, "controller-gen.kubebuilder.io/version:")
 }
 
-// places returns where, in all files, a line or the name of the file has something that find finds.
+// places returns the lines and the names of files in which find finds something.
 func places(files map[string]string, find func(file, line string) string) (found []string) {
 	for _, file := range sortedKeys(files) {
 		if path.Ext(file) == ".sum" {
@@ -30,8 +30,8 @@ func places(files map[string]string, find func(file, line string) string) (found
 	return found
 }
 
-// mentions returns the places that speak of what is left out. They are looked for in the old names:
-// a fork may have a resource called examples.
+// mentions returns the places that mention what is left out. files are not renamed yet, because a
+// fork may have a resource called examples.
 func mentions(files map[string]string, protected bool) []string {
 	return places(files, func(file, line string) string {
 		if !protected && strings.Contains(line, approval) {
@@ -41,15 +41,15 @@ func mentions(files map[string]string, protected bool) []string {
 	})
 }
 
-// leftovers returns the places that still speak of the old names. They are what this program does
-// not understand, and it must not guess.
+// leftovers returns the places that still have old names: this program does not understand them,
+// and it must not guess.
 func leftovers(files map[string]string, old, new names) []string {
 	return places(files, func(file, line string) string {
 		return leftover(line, isGenerated(files[file]), old, new)
 	})
 }
 
-// unclean makes an error of places.
+// unclean returns an error that lists places, or nil if there are none.
 func unclean(places []string) error {
 	if len(places) == 0 {
 		return nil
@@ -60,9 +60,10 @@ func unclean(places []string) error {
 	return fmt.Errorf("the fork would not be clean:\n%s", strings.Join(places, "\n"))
 }
 
-// leftover returns the old name in a line, after the new ones are cut out: they may contain it. In
-// generated files, what does not begin with a capital is a word of Kubernetes' own, such as
-// footprint: the kind in lower case is nothing but what the other files say.
+// leftover returns the old name in a line, or "". It first cuts out the new names, which may
+// contain an old one. In generated files, it looks for the kind only with a capital: in lower case,
+// that may be part of a word of Kubernetes' own, such as footprint, or comes from files that are
+// checked.
 func leftover(line string, generated bool, old, new names) string {
 	newKind, newPlural := new.lower()
 	oldKind, _ := old.lower()
@@ -88,7 +89,7 @@ func leftover(line string, generated bool, old, new names) string {
 	return ""
 }
 
-// byLength returns the longest name first: one may be in another.
+// byLength sorts the longest name first, because one may contain another.
 func byLength(names ...string) []string {
 	slices.SortStableFunc(names, func(a, b string) int { return len(b) - len(a) })
 	return names

@@ -1,10 +1,10 @@
-// Command fork writes a new repository in which this one's controller has other names: those of
-// your resource. docs/forking.md says what comes of it.
+// Command fork writes a new repository in which this one's controller has the names of your
+// resource. docs/forking.md says what it contains.
 //
 //	go run ./hack/fork --module github.com/acme/x --group x.acme.dev --kind Widget ../x
 //
-// No file is named here but those that are left out. What is called how is read from the
-// repository, everything else is renamed, and whatever is not understood is an error.
+// It reads the old names from the repository, leaves out the files that are about this project, and
+// renames everything in the others. Whatever it does not understand is an error.
 package main
 
 import (
@@ -25,13 +25,14 @@ writes a new repository to DIR, a folder that does not exist yet.
   --module PATH     the Go module, for example github.com/acme/widgets
   --group GROUP     the API group, under a domain of yours: widgets.acme.dev
   --kind KIND       the resource: Widget
-  --version VERSION of the API (v1alpha1)
-  --plural PLURAL   of the resource, in lower case, if it is not the usual one: people
-  --name NAME       of the controller, its image and its namespace (KIND-controller, in lower case)
+  --version VERSION the version of the API (default: v1alpha1)
+  --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
+  --name NAME       the name of the controller, its image and its namespace (default:
+                    KIND-controller, in lower case)
 `
 
 func main() {
-	// What is begun is removed also when it is interrupted.
+	// An interrupted run, too, removes what it has begun to write.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, ".", os.Args[1:], os.Stdout)
@@ -45,7 +46,7 @@ func main() {
 	}
 }
 
-// run forks the repository that the folder is in.
+// run forks the repository that contains the folder.
 func run(ctx context.Context, folder string, args []string, progress io.Writer) error {
 	n, resource, dir, err := parseFlags(args, progress)
 	if err != nil {
@@ -69,7 +70,7 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	f.progress = progress
 	f.command = append([]string{"go", "run", "./hack/fork"}, args...)
 	_, plural := n.lower()
-	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, for short %s), kept by %s\n",
+	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
 		from.names.kind, n.kind, plural, n.group, n.version, n.short, n.name)
 	if err := f.create(ctx, target); err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	return nil
 }
 
-// parseFlags returns what the flags say; the plural of the resource may be empty.
+// parseFlags returns the values of the flags. The plural of the resource may be empty.
 func parseFlags(args []string, out io.Writer) (n names, resource, dir string, err error) {
 	flags := flag.NewFlagSet("fork", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

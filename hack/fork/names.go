@@ -12,9 +12,9 @@ import (
 	"unicode"
 )
 
-// names are what a controller and its resource are called. Of the kind, the lower-case forms are
-// all lower case wherever they stand, in Go identifiers as in the names of objects: so a word is
-// spelled the same in code, in a string that holds code, and in YAML.
+// names are what a controller and its resource are called. The lower-case form of a kind has no
+// capitals at all, in Go identifiers as in names of objects. So a word is spelled the same in code,
+// in a string that contains code, and in YAML.
 type names struct {
 	module, group, version string
 	pkg                    string // the group in Go: the first part of its name, without hyphens
@@ -23,7 +23,7 @@ type names struct {
 	name                   string // of the controller
 }
 
-// lower returns the kind and its plural, as the resource is called.
+// lower returns the kind and its plural in lower case, as in the name of the resource.
 func (n names) lower() (kind, plural string) {
 	return strings.ToLower(n.kind), strings.ToLower(n.plural)
 }
@@ -33,8 +33,8 @@ func (n names) protected() bool {
 	return strings.HasSuffix(n.group, ".k8s.io") || strings.HasSuffix(n.group, ".kubernetes.io")
 }
 
-// goPlural is the plural that the generators would make: Name in namer/plural_namer.go of
-// k8s.io/gengo/v2. They are told it nevertheless, see hack/update-codegen.sh.
+// goPlural returns the plural that the generators would form: see Name in namer/plural_namer.go of
+// k8s.io/gengo/v2. hack/update-codegen.sh tells them the plural all the same.
 func goPlural(kind string) string {
 	last, before := kind[len(kind)-1], kind[max(0, len(kind)-2)]
 	switch {
@@ -52,7 +52,7 @@ func goPlural(kind string) string {
 	return kind + "s"
 }
 
-// pluralLike returns a plural in Go that is the resource's in lower case: People for a Person.
+// pluralLike returns the plural in Go which, in lower case, is the resource: People for people.
 func pluralLike(kind, resource string) string {
 	if usual := goPlural(kind); strings.ToLower(usual) == resource {
 		return usual
@@ -65,9 +65,9 @@ func pluralLike(kind, resource string) string {
 	return strings.ToUpper(goName[:1]) + goName[1:]
 }
 
-// builtin is what kubectl calls the resources of Kubernetes itself: plural, short names, kind and
-// group. Who asks for a node gets Kubernetes' Node, whatever other API has one. A test compares it
-// with a control plane.
+// builtin lists what kubectl calls the resources of Kubernetes itself: plural, short names, kind
+// and group. kubectl get node shows Kubernetes' Nodes, even if another API has a Node. A test
+// compares the list with a control plane.
 //
 //go:embed builtin.txt
 var builtin string
@@ -95,8 +95,8 @@ func builtinGroups() map[string]bool {
 	return groups
 }
 
-// shortName is the initials of a kind of several words, or else its shortest beginning of two
-// letters or more that is no other resource's name.
+// shortName returns the initials of a kind of several words, or else its shortest beginning, of two
+// letters or more, that is not the name of another resource.
 func shortName(kind string) string {
 	initials := ""
 	letters := []rune(kind)
@@ -119,7 +119,7 @@ func shortName(kind string) string {
 	return lower[:n]
 }
 
-// find returns the one group of a pattern that a file must have once.
+// find returns the group of a pattern, which must match once in a file.
 func find(root, file, pattern string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
@@ -132,7 +132,7 @@ func find(root, file, pattern string) (string, error) {
 	return found[0][1], nil
 }
 
-// readNames finds out how everything in the repository is called.
+// readNames reads the names from the repository.
 func readNames(root string) (names, error) {
 	docs, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/*/doc.go"))
 	if err != nil || len(docs) != 1 {

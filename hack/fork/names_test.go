@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// old are the names of this repository, as long as it has them.
+// old are the names of this repository.
 var old = names{
 	module: "example.com/sample-controller", group: "samplecontroller.k8s.io",
 	pkg: "samplecontroller", version: "v1alpha1", kind: "Foo", plural: "Foos", short: "fo",
@@ -34,7 +34,7 @@ func TestNamesAreReadFromTheRepository(t *testing.T) {
 		t.Errorf("got %+v (%v), want %+v", n, err, old)
 	}
 	if _, err := readNames(t.TempDir()); err == nil {
-		t.Error("an empty folder has names")
+		t.Error("an empty folder gives no error")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 		{"Food", "", "Foods", "foods", "fo", "food-controller"},
 		{"Person", "people", "People", "people", "pe", "person-controller"},
 		{"Bus", "", "Buses", "buses", "bu", "bus-controller"},
-		{"NetShelf", "", "NetShelves", "netshelves", "ne", "netshelf-controller"}, // not ns
+		{"NetShelf", "", "NetShelves", "netshelves", "ne", "netshelf-controller"}, // ns is taken
 		{"HTTPKey", "", "HTTPKeys", "httpkeys", "hk", "httpkey-controller"},
 		{"Api2Wish", "", "Api2Wishes", "api2wishes", "aw", "api2wish-controller"},
 		{"DNSRecord", "dnsrecordset", "DNSRecordset", "dnsrecordset", "dr", "dnsrecord-controller"},
@@ -63,7 +63,7 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 	}
 }
 
-// What is expected is what k8s.io/gengo/v2/namer's plural namer returned for these.
+// The expected plurals are what the plural namer of k8s.io/gengo/v2/namer returned.
 func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	for kind, want := range map[string]string{
 		"Foo": "Foos", "Box": "Boxes", "Waltz": "Waltzes", "Class": "Classes", "Gateway": "Gateways",
@@ -76,10 +76,10 @@ func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	}
 }
 
-// The rest, short names above all, is compared with a control plane: TestForkedRepositoriesWork.
+// TestForkedRepositoriesWork compares the rest, mainly short names, with a control plane.
 func TestBuiltinNamesAreThoseOfClientGo(t *testing.T) {
 	known, groups := builtinNames(), builtinGroups()
-	notServed := map[string]bool{"APIGroup": true, "Eviction": true} // alone, or by default
+	notServed := map[string]bool{"APIGroup": true, "Eviction": true} // on their own, or by default
 	for gvk := range scheme.Scheme.AllKnownTypes() {
 		isResource := scheme.Scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		if !isResource || strings.Contains(gvk.Version, "alpha") ||
@@ -87,10 +87,10 @@ func TestBuiltinNamesAreThoseOfClientGo(t *testing.T) {
 			continue
 		}
 		if strings.Contains(gvk.Group, ".") && !groups[gvk.Group] {
-			t.Errorf("group %s is missing in builtin.txt", gvk.Group)
+			t.Errorf("group %s is missing from builtin.txt", gvk.Group)
 		}
 		if !known[strings.ToLower(gvk.Kind)] {
-			t.Errorf("kind %s is missing in builtin.txt", gvk.Kind)
+			t.Errorf("kind %s is missing from builtin.txt", gvk.Kind)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestPagesOfAForkNameWhatThereIs(t *testing.T) {
 			_, besideTest := os.Stat(filepath.Join("../../test/conformance", match[1]))
 			isWord := regexp.MustCompile(`\b` + regexp.QuoteMeta(match[1]) + `\b`).MatchString
 			if err != nil && besideTest != nil && !isWord(code.String()) {
-				t.Errorf("%s: there is no %s", page, match[1])
+				t.Errorf("%s names %s, which does not exist", page, match[1])
 			}
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"unicode"
 )
 
-// word is an old name and what becomes of it. fits says whether it is one between these texts.
+// word is an old name and its new one. fits reports whether it is that name between these texts.
 type word struct {
 	old, new string
-	kind     bool // a name of the kind, which may have an article
+	kind     bool // a name of the kind, which may follow an article
 	fits     func(before, after string) bool
 }
 
-// renamer renames everything in one pass, so that nothing is renamed that is new already: Foo may
-// become FooBar.
+// renamer renames everything in one pass, so that it never renames a new name: Foo may become
+// FooBar.
 type renamer struct {
 	words []word // the longest first
 	image string // the module path, as a registry accepts it
 }
 
-// newRenamer returns the renamer from one controller's names to another's. The aliases are those
-// under which Go files import packages: in fooscheme, only they tell where the kind ends.
+// newRenamer returns the renamer from one controller's names to another's. aliases are the names
+// under which Go files import packages: only they tell where the kind ends in fooscheme.
 func newRenamer(old, new names, aliases []string) *renamer {
 	anything := func(string, string) bool { return true }
 	oldKind, oldPlural := old.lower()
@@ -73,10 +73,10 @@ func firstRune(text string) rune {
 	return 0
 }
 
-// wordEnds reports that the word is not the beginning of a longer one.
+// wordEnds reports whether the word is not the beginning of a longer one.
 func wordEnds(_, after string) bool { return !unicode.IsLower(firstRune(after)) }
 
-// wholeWord also reports that it is not the end of one. In a capital letter, another word begins.
+// wholeWord reports whether the word is also not the end of one. A capital begins another word.
 func wholeWord(before, after string) bool {
 	return !unicode.IsLetter(lastRune(before)) && wordEnds(before, after)
 }
@@ -96,8 +96,8 @@ func noVersionGoesOn(_, after string) bool {
 	return !unicode.IsDigit(firstRune(after)) && !unicode.IsLower(firstRune(after))
 }
 
-// versionOf recognizes the version of our API. What follows a slash is ours if our group or our
-// package stands before that, and otherwise another API's: config.kwok.x-k8s.io/v1alpha1.
+// versionOf recognizes the version of our API. After a slash, it is ours if our group or our
+// package stands before that, and otherwise another API's, as in config.kwok.x-k8s.io/v1alpha1.
 func versionOf(n names) func(before, after string) bool {
 	owner := regexp.MustCompile(`([\w.-]+)/$`)
 	return func(before, after string) bool {
@@ -109,7 +109,7 @@ func versionOf(n names) func(before, after string) bool {
 	}
 }
 
-// rename renames what a file says, or a path if file is "".
+// rename renames the text of a file, or a path if file is "".
 func (r *renamer) rename(file, text string) string {
 	var renamed []byte
 	done := 0
@@ -154,7 +154,7 @@ func (r *renamer) isImage(file string, w *word, after string) bool {
 	return !code || strings.HasPrefix(after, ":")
 }
 
-// spacing is what may stand between an article and a kind: also the end of a line of a comment.
+// spacing is what may stand between an article and a kind, such as the end of a comment's line.
 const spacing = " \n\t/#`*"
 
 // needsN reports whether the "a" before a kind has to become "an".
@@ -166,7 +166,7 @@ func needsN(before, kind string) bool {
 		!partOfName(lastRune(said[:len(said)-1]))
 }
 
-// renameFile renames what a file says, and puts Go code in order again.
+// renameFile renames the text of a file, and formats Go code again.
 func (r *renamer) renameFile(file, text string) (string, error) {
 	text = r.rename(file, text)
 	if path.Ext(file) != ".go" {

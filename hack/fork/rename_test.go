@@ -51,9 +51,9 @@ func TestRenamedCodeIsFormatted(t *testing.T) {
 	r := newRenamer(old, namesOf(t, "Gadget", ""), nil)
 	const want = "package a\n\ntype b struct {\n\tgadget int\n\tlonger string\n}\n"
 	if got, err := r.renameFile("a.go", text); err != nil || got != want {
-		t.Errorf("got %q (%v)", got, err)
+		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
 	if _, err := r.renameFile("a.go", "package {"); err == nil {
-		t.Error("what is no code was not noticed")
+		t.Error("text that is not Go code gives no error")
 	}
 }

@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// repository is what is forked, as it is in the working tree.
+// repository is the repository to fork, as it is in the working tree.
 type repository struct {
 	root  string
 	names names
-	files map[string]string // what git knows, path to text
+	files map[string]string // what git tracks, path to text
 	modes map[string]os.FileMode
 }
 
-// command returns a command in a folder. What git tells its hooks is not for other repositories.
+// command returns a command in a folder, without the variables with which git leads its hooks to
+// another repository.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir = dir
@@ -32,7 +33,7 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// output runs a command and returns what it prints, without the end of the last line.
+// output runs a command and returns what it prints, without the last newline.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	c := command(ctx, dir, name, args...)
 	var stdout, stderr bytes.Buffer
@@ -44,7 +45,7 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	return strings.TrimRight(stdout.String(), "\n"), nil
 }
 
-// openRepository reads the repository that the folder is in.
+// openRepository reads the repository that contains the folder.
 func openRepository(ctx context.Context, dir string) (*repository, error) {
 	root, err := output(ctx, dir, "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -55,12 +56,12 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 		return nil, err
 	}
 	if r.names, err = readNames(root); err != nil {
-		return nil, fmt.Errorf("finding out what is called how: %w", err)
+		return nil, fmt.Errorf("finding the names in this repository: %w", err)
 	}
 	return r, nil
 }
 
-// readFiles reads what git knows in a repository.
+// readFiles reads the files that git tracks in a repository.
 func readFiles(ctx context.Context, root string) (*repository, error) {
 	r := &repository{root: root, files: map[string]string{}, modes: map[string]os.FileMode{}}
 	list, err := output(ctx, root, "git", "ls-files", "-z")
@@ -86,14 +87,14 @@ func (r *repository) read(file string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a file, and this program does not know what to make of it", file)
+		return fmt.Errorf("%s is not a regular file, and this program cannot fork anything else", file)
 	}
 	text, err := os.ReadFile(full)
 	r.files[file], r.modes[file] = string(text), info.Mode().Perm()
 	return err
 }
 
-// version says which state of the repository is forked.
+// version returns the commit that is forked, and says if files have changed since.
 func (r *repository) version(ctx context.Context) (string, error) {
 	commit, err := output(ctx, r.root, "git", "rev-parse", "HEAD")
 	if err != nil {
@@ -106,11 +107,11 @@ func (r *repository) version(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// templates are the pages that speak of a fork in this repository's names.
+// templates is the folder of the fork's own pages, which are in this repository's names.
 const templates = "hack/fork/"
 
-// kept returns the files that a fork has, in the old names: without what is about this project,
-// without what is generated, and with pages of its own.
+// kept returns the files of a fork, in the old names: without what is about this project, without
+// what is generated, and with the fork's own pages.
 func (r *repository) kept(protected bool) map[string]string {
 	drop := func(file string) func(string) bool {
 		return func(unit string) bool {

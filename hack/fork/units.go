@@ -14,7 +14,7 @@ var leftOut = []string{
 	"docs/forking.md", "examples", "test/bench", "hack/fork", "CHANGELOG.md", ".ci",
 }
 
-// isLeftOut reports whether a fork does without this file.
+// isLeftOut reports whether a fork does not get this file.
 func isLeftOut(file string) bool {
 	return slices.ContainsFunc(leftOut, func(out string) bool {
 		return file == out || strings.HasPrefix(file, out+"/")
@@ -36,7 +36,7 @@ var mentioned = func() *regexp.Regexp {
 
 var link = regexp.MustCompile(`\]\(([^)\s#]+)`)
 
-// mention returns what the text of a file mentions that is left out.
+// mention returns a path in the text of a file that is left out, or "".
 func mention(file, text string) string {
 	if found := mentioned.FindStringSubmatch(text); found != nil {
 		return strings.TrimRight(found[1], " )]'\"/`,;:\n\t")
@@ -52,12 +52,12 @@ func mention(file, text string) string {
 	return ""
 }
 
-// approval is the annotation that a CRD of a protected group needs, and no other may have.
+// approval is the annotation that a CRD of a protected group needs, and no other CRD may have.
 const approval = "api-approved.kubernetes.io"
 
-// withoutUnits returns the text of a file without its units that mention what a fork does without:
-// in Markdown paragraphs, list items, rows of tables and blocks, in scripts and Makefiles what
-// stands between empty lines. Of other files, that is only the line of the approval.
+// withoutUnits returns the text of a file without the units for which drop returns true. In
+// Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts and Makefiles,
+// what stands between empty lines. Other files stay whole.
 func withoutUnits(file, text string, drop func(unit string) bool) string {
 	isScript := strings.HasPrefix(text, "#!") || path.Base(file) == "Makefile"
 	var units []string
@@ -80,7 +80,7 @@ func withoutUnits(file, text string, drop func(unit string) bool) string {
 	return strings.Trim(joined, "\n") + "\n"
 }
 
-// beginsUnit finds lines that do not go on with the paragraph before them.
+// beginsUnit matches lines that do not continue the paragraph before them.
 var beginsUnit = regexp.MustCompile("^(#|\\||- |\\* |[0-9]+\\. |```|<!--|\n)")
 
 // markdownUnits splits a page into headings, paragraphs, list items, table rows, and blocks with
@@ -110,7 +110,8 @@ func markdownUnits(text string) (units []string) {
 	return units
 }
 
-// withoutEmptySections drops headings that nothing follows but one of the same or a higher level.
+// withoutEmptySections drops headings at the end, and headings before another one of the same or a
+// higher level.
 func withoutEmptySections(units []string) (kept []string) {
 	level := func(unit string) int {
 		return len(unit) - len(strings.TrimLeft(unit, "#"))

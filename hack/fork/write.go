@@ -20,7 +20,7 @@ type fork struct {
 	progress io.Writer
 }
 
-// newFork renames everything, and refuses names with which it would not work.
+// newFork renames everything, and refuses names with which the fork would not work.
 func newFork(from *repository, to names) (*fork, error) {
 	f := &fork{from: from, names: to, files: map[string]string{}, modes: map[string]os.FileMode{}}
 	kept := from.kept(to.protected())
@@ -33,7 +33,7 @@ func newFork(from *repository, to names) (*fork, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Versions may meet: every API has a V1.
+	// Only the kind is checked. Versions may be the same: every API has a V1.
 	onlyKind := from.names
 	onlyKind.kind, onlyKind.plural = to.kind, to.plural
 	kindRenamer := newRenamer(from.names, onlyKind, aliases)
@@ -49,17 +49,17 @@ func newFork(from *repository, to names) (*fork, error) {
 			return nil, fmt.Errorf("two files would be called %s; choose other names", renamed)
 		}
 		if f.files[renamed], err = r.renameFile(file, kept[file]); err != nil {
-			return nil, fmt.Errorf("renaming what is in %s: %w", file, err)
+			return nil, fmt.Errorf("renaming in %s: %w", file, err)
 		}
 		f.modes[renamed] = from.modes[file]
-		if f.modes[renamed] == 0 { // a page of the fork's own
+		if f.modes[renamed] == 0 { // one of the fork's own pages
 			f.modes[renamed] = 0o644
 		}
 	}
 	return f, unclean(leftovers(f.files, from.names, to))
 }
 
-// create makes the fork beside its place, and puts it there when everything is right.
+// create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded.
 func (f *fork) create(ctx context.Context, dir string) (err error) {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *fork) create(ctx context.Context, dir string) (err error) {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
 	}
-	// An empty folder gives way; one with something in it, which was written meanwhile, does not.
+	// Remove deletes an empty folder, but not one that somebody has filled meanwhile.
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -102,8 +102,8 @@ func (f *fork) write(_ context.Context, dir string) error {
 	return f.borrowTools(dir)
 }
 
-// borrowTools saves the fork minutes: it builds the same tools, and their stamp, which comes along,
-// says so. Links do no harm: who builds a tool anew makes a new file.
+// borrowTools links this repository's tools into the fork, which would need minutes to build the
+// same. Their stamp comes along and says that. Links do no harm: a new build makes new files.
 func (f *fork) borrowTools(dir string) error {
 	const bin = ".local/bin"
 	if _, err := os.Stat(filepath.Join(f.from.root, bin, "stamp")); err != nil {
@@ -161,8 +161,8 @@ func (f *fork) vet(ctx context.Context, dir string) error {
 	return nil
 }
 
-// commit makes the fork a repository of its own, after a last look at all that is in it. Its
-// message is for those who take over later improvements: they need the version and the command.
+// commit makes the fork a repository of its own, after a last check of all its files. The message
+// has the version and the command, which are needed to take over later improvements.
 func (f *fork) commit(ctx context.Context, dir string) error {
 	version, err := f.from.version(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 	if err := unclean(leftovers(made.files, f.from.names, f.names)); err != nil {
 		return err
 	}
-	// Neither hooks nor a signature that someone has to type a password for.
+	// No hooks, and no signature, for which somebody might have to type a password.
 	args := []string{"-c", "commit.gpgSign=false", "commit", "-q", "--no-verify", "-m", message}
 	if _, err := output(ctx, dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil {
 		args = append([]string{"-c", "user.name=" + f.names.name,

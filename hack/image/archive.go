@@ -19,10 +19,10 @@ const (
 	mediaTypeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 	entrypoint = "/sample-controller"
-	user       = "65532:65532" // "nonroot" elsewhere; a number, or runAsNonRoot cannot check it
+	user       = "65532:65532" // "nonroot" in other images; runAsNonRoot can check only a number
 )
 
-// A descriptor says where a blob is: under the name of its digest.
+// A descriptor refers to a blob, which is stored under its digest.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -51,7 +51,7 @@ type manifest struct {
 	Layers        []descriptor `json:"layers"`
 }
 
-// imageConfig says how to run it.
+// imageConfig says how to run the image.
 type imageConfig struct {
 	platform
 	Config struct {
@@ -66,7 +66,7 @@ type imageConfig struct {
 	} `json:"rootfs"`
 }
 
-// dockerManifest is what "docker load" reads where it does not know OCI archives.
+// dockerManifest is what "docker load" reads if it does not know OCI archives.
 type dockerManifest struct {
 	Config   string
 	RepoTags []string
@@ -84,7 +84,7 @@ func (a *archive) file(name string, mode int64, content []byte) {
 	if a.err != nil {
 		return
 	}
-	// No time, no owner: what is not in the source must not change the digest.
+	// No time and no owner, which would change the digest although the source is the same.
 	header := &tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
 	if a.err = a.tar.WriteHeader(header); a.err == nil {
 		_, a.err = a.tar.Write(content)
@@ -116,9 +116,9 @@ func blobPath(digest string) string {
 	return "blobs/" + strings.Replace(digest, ":", "/", 1)
 }
 
-// writeArchive writes an image of that name: an OCI image layout in a tar file, as "kind load
-// image-archive", "ctr image import", podman and skopeo read it. For docker without containerd, it
-// is in the older format at the same time, for the first of the architectures.
+// writeArchive writes an image of that name: an OCI image layout in a tar file, which "kind load
+// image-archive", "ctr image import", podman and skopeo read. For docker without containerd, the
+// file also has the older format, for the first of the architectures.
 func writeArchive(
 	w io.Writer, name string, labels map[string]string,
 	architectures []string, binaries map[string][]byte,
@@ -149,8 +149,8 @@ func writeArchive(
 	return a.tar.Close()
 }
 
-// image adds the image for one platform. It has one layer, and in it nothing but the binary: the
-// certificates for the API server come with the ServiceAccount, and nothing else is called.
+// image adds the image for one platform. Its one layer has only the binary: the certificates for
+// the API server come with the ServiceAccount, and the controller calls nothing else.
 func (a *archive) image(p platform, labels map[string]string, binary []byte) manifest {
 	var content, compressed bytes.Buffer
 	layer := &archive{tar: tar.NewWriter(&content)}

@@ -82,7 +82,7 @@ func TestEveryBlobHasTheDigestThatItIsNamedBy(t *testing.T) {
 		follow(root)
 	}
 	if blobs != 1+2*3 {
-		t.Errorf("found %d blobs, want an index, and for two platforms manifest, config and layer", blobs)
+		t.Errorf("found %d blobs, want 7: an index, and two each of manifest, config and layer", blobs)
 	}
 }
 
@@ -90,14 +90,14 @@ func TestImageRunsTheBinaryAsNonroot(t *testing.T) {
 	files := untar(t, testArchive(t))
 	docker := decode[[]dockerManifest](t, files["manifest.json"])
 	if len(docker) != 1 || docker[0].RepoTags[0] != "example.com/test:v1" {
-		t.Fatalf("got manifest.json %+v", docker)
+		t.Fatalf("got manifest.json %+v, want one image example.com/test:v1", docker)
 	}
 	config := decode[imageConfig](t, files[docker[0].Config])
 	if got := config.Config.Entrypoint; !reflect.DeepEqual(got, []string{"/sample-controller"}) {
-		t.Errorf("got entrypoint %q", got)
+		t.Errorf("got entrypoint %q, want /sample-controller", got)
 	}
 	if config.Config.User != "65532:65532" || config.platform != (platform{"linux", "amd64"}) {
-		t.Errorf("got config %+v", config)
+		t.Errorf("got config %+v, want user 65532:65532 on linux/amd64", config)
 	}
 	layer, err := gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]]))
 	if err != nil {

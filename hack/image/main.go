@@ -2,7 +2,7 @@
 //
 //	go run ./hack/image -name example.com/sample-controller:v0.1.0 -o image.tar amd64 arm64
 //
-// An image is little: a tar file with one static binary, some JSON about it, and a tar file around
+// An image is simple: a tar file with one static binary, some JSON about it, and a tar file around
 // both. The same source, flags and version of Go give the same bytes.
 package main
 
@@ -18,9 +18,9 @@ import (
 
 var (
 	name    = flag.String("name", "sample-controller:latest", "`name` of the image, with a tag")
-	ldflags = flag.String("ldflags", "", "`flags` for the linker, as of go build")
-	version = flag.String("version", "", "`version` to write on the label")
-	commit  = flag.String("commit", "", "git `commit` to write on the label")
+	ldflags = flag.String("ldflags", "", "`flags` for the linker, as for go build")
+	version = flag.String("version", "", "`version` for the label")
+	commit  = flag.String("commit", "", "git `commit` for the label")
 	output  = flag.String("o", "image.tar", "`file` to write")
 )
 
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run builds the controller for the architectures, and writes an image of all.
+// run builds the controller for the architectures, and writes one image of all of them.
 func run(architectures []string) error {
 	temp, err := os.MkdirTemp("", "image")
 	if err != nil {
@@ -83,8 +83,8 @@ func run(architectures []string) error {
 }
 
 // build builds the controller in the current folder, the root of the repository: without C and so
-// static, without the paths of this machine, without symbols that only a debugger reads. The first
-// time this takes a while, as no other command builds like that.
+// static, without the paths of this machine, and without symbols that only a debugger reads. The
+// first build takes a while, because no other command uses these flags.
 func build(architecture, output string) error {
 	command := exec.Command("hack/compile", "the controller for linux/"+architecture, output,
 		"-trimpath", "-buildvcs=false", "-ldflags", "-s -w "+*ldflags, "--", ".")

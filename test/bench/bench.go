@@ -26,18 +26,18 @@ import (
 
 const (
 	namespace = "bench"
-	// warmUp is how many Foos are made before anything is measured.
+	// warmUp is how many Foos are created before anything is measured.
 	warmUp = 500
 )
 
-// The components of the control plane whose CPU time is measured: what no controller does without,
-// and what can be paused.
+// The components of the control plane whose CPU time is measured: those that every controller
+// needs, and those that can be paused.
 var (
 	servers = []string{"kube-apiserver", "etcd"}
 	others  = []string{"kube-controller-manager", "kube-scheduler", "kwok-controller"}
 )
 
-// bench is what all runs share: a control plane, and who makes the Foos.
+// bench is what all runs share: a control plane, and the clients that create the Foos.
 type bench struct {
 	options
 	cluster    *cluster.Cluster
@@ -48,7 +48,7 @@ type bench struct {
 	templates
 }
 
-// newBench prepares a control plane that runs.
+// newBench prepares a running control plane.
 func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error) {
 	b := &bench{options: o, cluster: c, pids: map[string]int{}}
 	for _, component := range append(others, servers...) {
@@ -80,14 +80,14 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 	return b, nil
 }
 
-// configFor returns the configuration of a user who may do everything, and whom API Priority and
-// Fairness exempts, as the administrator.
+// configFor returns the configuration of a user in system:masters, who may do everything, and whom
+// API Priority and Fairness exempts.
 func (b *bench) configFor(user string) (*rest.Config, error) {
 	config, err := b.cluster.Config()
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = 0                        // to delete a collection takes long
+	config.Timeout = 0                        // deleting a collection takes long
 	config.Dial = new(net.Dialer).DialContext // client-go would share a connection with other users
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: user, Groups: []string{"system:masters"},
@@ -95,7 +95,7 @@ func (b *bench) configFor(user string) (*rest.Config, error) {
 	return config, nil
 }
 
-// kubeconfigFor writes the same as a file, for a program.
+// kubeconfigFor writes the same configuration to a file, for a program.
 func (b *bench) kubeconfigFor(user string) (path string, err error) {
 	config, err := clientcmd.LoadFromFile(b.cluster.Kubeconfig())
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *bench) kubeconfigFor(user string) (path string, err error) {
 	return kubeconfig.Write(b.cluster.Dir, config, user, nil)
 }
 
-// createNamespace creates the namespace, and waits until Pods can be made in it.
+// createNamespace creates the namespace, and waits until Pods can be created in it.
 func (b *bench) createNamespace(ctx context.Context) error {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := b.kubeClient.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{})
@@ -121,7 +121,7 @@ func (b *bench) createNamespace(ctx context.Context) error {
 	}
 }
 
-// prepare does what a mode needs. There is no way back.
+// prepare puts the control plane into a mode. It cannot be undone.
 func (b *bench) prepare(mode string) error {
 	if mode == modeWorking {
 		return nil
@@ -132,8 +132,8 @@ func (b *bench) prepare(mode string) error {
 	return b.separate()
 }
 
-// pause stops the other controllers of the control plane, for good: they would have
-// missed all that was measured, and make up for it.
+// pause stops the other controllers of the control plane, for good: if they went on, they would
+// catch up with all that was measured.
 func (b *bench) pause() error {
 	for _, component := range others {
 		if err := syscall.Kill(b.pids[component], syscall.SIGSTOP); err != nil {
@@ -155,8 +155,8 @@ func canSeparate() bool {
 	return err == nil && runtime.NumCPU() > 1
 }
 
-// separate gives the API server with its etcd a processor, and this process, which is the
-// references, the one that a controller gets.
+// separate gives the API server and etcd one processor. This process, which runs the references,
+// gets the one that a controller gets.
 func (b *bench) separate() error {
 	cpus := map[int]string{os.Getpid(): contenderCPU}
 	for _, component := range servers {
@@ -171,8 +171,8 @@ func (b *bench) separate() error {
 	return nil
 }
 
-// readTemplates has this repository's controller work for some Foos, which also warms up the API
-// server, and keeps what it wrote for one.
+// readTemplates lets this repository's controller work for some Foos, and keeps what it wrote for
+// one. This also warms up the API server.
 func (b *bench) readTemplates(ctx context.Context) error {
 	n := min(b.sizes[0], warmUp)
 	r, err := b.newRun(*find(this), modeWorking, n, 0)

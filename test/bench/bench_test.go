@@ -15,10 +15,10 @@ import (
 var smoke = flag.Bool("smoke", false,
 	"measure a few runs with ten Foos on a control plane, with the programs that make bench builds")
 
-// TestRunsMeasureWhatThePageShows does real runs, one of each kind.
+// TestRunsMeasureWhatThePageShows does one real run of each kind.
 func TestRunsMeasureWhatThePageShows(t *testing.T) {
 	if !*smoke {
-		t.Skip("with -smoke only: it starts a control plane")
+		t.Skip("needs -smoke: it starts a control plane")
 	}
 	o, err := parseFlags([]string{"-foos=10", "-idle=1s", "-steady-foos=5", "-cluster=bench-smoke"})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 	if canSeparate() {
 		plan = append(plan, Result{Contender: this, Mode: modeApart, Foos: 10})
 	} else {
-		t.Log("mode apart is not tested: this machine has no taskset, or one processor")
+		t.Log("mode apart is not tested: this machine has no taskset, or only one processor")
 	}
 	results, err := o.measure(t.Context(), plan)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		}
 		for _, figure := range positive(run) {
 			if !(run.Figures[figure] > 0) {
-				t.Errorf("%s has no %s: %v", run.Contender, figure, run.Figures)
+				t.Errorf("%s: %s is not more than 0: %v", run.Contender, figure, run.Figures)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func TestBadFlagsAreRefused(t *testing.T) {
 		"-foos=many", "-foos=0", "-modes=asleep", "-contenders=nobody", "-repetitions=0", "more",
 	} {
 		if _, err := parseFlags([]string{flag}); err == nil {
-			t.Errorf("%s is accepted", flag)
+			t.Errorf("%s is accepted, want an error", flag)
 		}
 	}
 }

@@ -6,20 +6,21 @@ import "strconv"
 type contender struct {
 	id    string // in the results
 	title string // in tables and plots
-	// command runs a controller, from the root of the repository. A reference has none. In place of
-	// metricsAddress, it gets an address to serve metrics on.
+	// command runs a controller, from the root of the repository. A reference has none. An address
+	// to serve metrics on replaces metricsAddress.
 	command []string
-	// writes is what a reference writes for each Foo, one after the other.
+	// writes is what a reference writes for each Foo, in this order.
 	writes []write
 	// watched says that a reference watches what it writes, as every controller must.
 	watched bool
-	// defaults says that the workers and the throttling are the framework's own. It is measured once.
+	// defaults says that workers and throttling are the framework's defaults. Such a contender is
+	// measured once in each mode except apart.
 	defaults bool
-	// maxFoos is for what is throttled: more would take too long. 0 is no bound.
+	// maxFoos limits a throttled contender, because more Foos would take too long. 0 is no limit.
 	maxFoos int
 }
 
-// workers is how many workers all have, but for those with the defaults of their framework.
+// workers is how many workers a contender has, unless it has the defaults of its framework.
 const workers = 16
 
 const metricsAddress = "METRICS-ADDRESS"
@@ -72,7 +73,7 @@ var contenders = []contender{
 	},
 }
 
-// isReference reports whether c is no controller.
+// isReference reports whether c is a reference, and not a controller.
 func (c contender) isReference() bool { return c.command == nil }
 
 // find returns the contender of that id, and nil if there is none.

@@ -10,11 +10,11 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// curvePoints is of how many points a curve is made.
+// curvePoints is the number of points of a curve.
 const curvePoints = 100
 
-// recordRates records how many Deployments were made in a second, and how many Foos were done, with
-// all that is written for them. The time begins with the first request of beginner that created an
+// recordRates records how many Deployments were created in a second, and how many Foos were done,
+// with all that is written for them. The time begins with beginner's first request that created an
 // object of that resource.
 func (r *run) recordRates(name string, requests []audit.Request, beginner, resource string) {
 	begin := firstCreate(requests, beginner, resource)
@@ -48,7 +48,8 @@ func (r *run) recordRates(name string, requests []audit.Request, beginner, resou
 	r.figures[name+"/writes per second until then"] = writes / lastDeployment.Sub(begin).Seconds()
 }
 
-// firstCreate returns when the first request came with which user created an object of that resource.
+// firstCreate returns when the API server received the first request with which user created an
+// object of that resource.
 func firstCreate(requests []audit.Request, user, resource string) (first time.Time) {
 	for _, request := range requests {
 		if request.User() == user && request.Creates(resource) &&
@@ -60,7 +61,7 @@ func firstCreate(requests []audit.Request, user, resource string) (first time.Ti
 }
 
 // recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
-// the last status, the one that says Ready: from answer to answer of the API server.
+// the last status, which says Ready. The times are those of the API server's answers.
 func (r *run) recordLatencies(name string, requests []audit.Request) {
 	made := map[string]time.Time{}
 	deployed := map[string]time.Time{}
@@ -75,7 +76,7 @@ func (r *run) recordLatencies(name string, requests []audit.Request) {
 		case request.Creates("deployments"):
 			deployed[object] = request.StageTimestamp
 		case request.ObjectRef.Subresource == "status" && request.ResponseStatus.Code < 300:
-			status[object] = request.StageTimestamp // they are in the order of time
+			status[object] = request.StageTimestamp // the last one counts
 		}
 	}
 	r.recordQuantiles(name+"/to Deployment ms", made, deployed)
@@ -89,7 +90,7 @@ func (r *run) recordQuantiles(name string, begin, end map[string]time.Time) {
 	var times []float64
 	for object, ended := range end {
 		if _, ok := begin[object]; !ok {
-			continue // of a phase before
+			continue // of an earlier phase
 		}
 		times = append(times, float64(ended.Sub(begin[object]).Microseconds())/1000)
 	}
@@ -98,7 +99,7 @@ func (r *run) recordQuantiles(name string, begin, end map[string]time.Time) {
 	r.figures[name+" p99"] = quantile(times, 0.99)
 }
 
-// quantile returns the value below which that part of sorted is, 0 to 1.
+// quantile returns the value below which that part of sorted lies, 0 to 1.
 func quantile(sorted []float64, part float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -106,8 +107,8 @@ func quantile(sorted []float64, part float64) float64 {
 	return sorted[int(part*float64(len(sorted)-1)+0.5)]
 }
 
-// curveOf returns after how many seconds there was the first hundredth of the Deployments, the
-// second, and so on; the time begins with the first request for one.
+// curveOf returns after how many seconds the first hundredth of the Deployments existed, the
+// second, and so on. The time begins with the first request that created one.
 func curveOf(requests []audit.Request, user string) []float64 {
 	begin := firstCreate(requests, user, "deployments")
 	var seconds []float64
@@ -124,7 +125,7 @@ func curveOf(requests []audit.Request, user string) []float64 {
 	return curve
 }
 
-// rounded returns the figures with three decimals, without CPU times of 0: those of what was paused.
+// rounded returns the figures with three decimals, without the CPU times of 0 of paused components.
 func rounded(figures map[string]float64) map[string]float64 {
 	kept := map[string]float64{}
 	for name, value := range figures {
@@ -137,7 +138,7 @@ func rounded(figures map[string]float64) map[string]float64 {
 
 func round(value float64) float64 { return math.Round(1000*value) / 1000 }
 
-// Results are what is written as JSON.
+// Results are all measurements, as they are written to a file.
 type Results struct {
 	Date       string
 	CPU        string
@@ -147,20 +148,20 @@ type Results struct {
 	Runs       []Result
 }
 
-// Result is what was measured of one contender, once.
+// Result is one measurement of one contender.
 type Result struct {
 	Contender  string
 	Mode       string
 	Foos       int
 	Repetition int
 	Figures    map[string]float64
-	// Curve tells after how many seconds of a backlog there were one, two, ... hundredths of all
-	// Deployments.
+	// Curve says after how many seconds of a backlog one, two, ... hundredths of all Deployments
+	// existed.
 	Curve []float64 `json:",omitempty"`
 }
 
 // repetitions returns the runs of a contender in a mode, with that many Foos or, if foos is 0, with
-// the smallest number there is.
+// its smallest number of Foos.
 func (r *Results) repetitions(contender, mode string, foos int) (found []Result) {
 	for _, run := range r.Runs {
 		if run.Contender == contender && run.Mode == mode && (foos == 0 || run.Foos == foos) {
@@ -174,7 +175,7 @@ func (r *Results) repetitions(contender, mode string, foos int) (found []Result)
 	return found
 }
 
-// sizes returns the numbers of Foos that there are runs of.
+// sizes returns the numbers of Foos in the runs of this controller.
 func (r *Results) sizes() (sizes []int) {
 	for _, run := range r.Runs {
 		if run.Contender == this {
@@ -185,8 +186,8 @@ func (r *Results) sizes() (sizes []int) {
 	return slices.Compact(sizes)
 }
 
-// median returns the median of a figure over the repetitions, and whether it was measured. In a
-// repetition that lacks it, it is 0: a request that was not made.
+// median returns the median of a figure over the repetitions, and whether it was measured. A
+// repetition without the figure counts as 0: a request that was not made.
 func (r *Results) median(contender, mode string, foos int, figure string) (float64, bool) {
 	var values []float64
 	measured := false

@@ -1,4 +1,4 @@
-// The benchmark is a module of its own, so that the library that draws is nobody else's.
+// The benchmark is a module of its own, so that no other module needs the library that draws.
 module example.com/sample-controller/test/bench
 
 go 1.26.0

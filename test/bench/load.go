@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// makers is how many Foos are made at a time in a burst.
+	// makers is how many Foos are created at a time in a burst.
 	makers = 16
-	// cleanTimeout bounds how long it takes to delete everything that one run made.
+	// cleanTimeout limits how long it takes to delete everything that one run created.
 	cleanTimeout = 10 * time.Minute
 )
 
-// resources are what is made in a run, in the order in which it is deleted.
+// resources are created in a run, and deleted in this order.
 var resources = []schema.GroupVersionResource{
 	{Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Resource: "foos"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -29,8 +29,8 @@ var resources = []schema.GroupVersionResource{
 	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
 }
 
-// makeFoos makes n Foos, parallel at a time. If every is not 0, one is begun each time it has
-// passed.
+// makeFoos creates n Foos, parallel at a time. If every is not 0, it begins one Foo each time that
+// has passed.
 func (r *run) makeFoos(
 	ctx context.Context, prefix string, n, parallel int, every time.Duration,
 ) error {
@@ -60,7 +60,7 @@ func (r *run) makeFoos(
 	return context.Cause(ctx)
 }
 
-// makeFoo makes one Foo, and tells the reference of it.
+// makeFoo creates one Foo, and passes it to the reference, if the contender is one.
 func (r *run) makeFoo(ctx context.Context, name string) error {
 	foo, err := r.fooClient.SamplecontrollerV1alpha1().Foos(namespace).Create(ctx, &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -75,7 +75,7 @@ func (r *run) makeFoo(ctx context.Context, name string) error {
 	return nil
 }
 
-// clean deletes everything that a run made, and waits until it is gone.
+// clean deletes everything that a run created, and waits until it is gone.
 func (b *bench) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (b *bench) clean(ctx context.Context) error {
 				GracePeriodSeconds: new(int64(0)),
 				PropagationPolicy:  new(metav1.DeletePropagationBackground),
 			}, metav1.ListOptions{})
-			// The API server gives each request a minute: there may be more to delete.
+			// The API server gives a request one minute, after which there may be more to delete.
 			if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
 				return fmt.Errorf("cleaning up: %w", err)
 			}

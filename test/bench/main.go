@@ -1,9 +1,9 @@
-// Command bench measures this controller beside the same Foo on two frameworks, and beside plain
+// Command bench compares this controller with the same Foo on two frameworks, and with plain
 // writes: see docs/performance.md. It starts a control plane of its own.
 //
 // Read it in this order: contenders.go, what is measured; run.go, start.go and phase.go, how;
-// figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go, what
-// is shown.
+// figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go,
+// what is shown.
 package main
 
 import (
@@ -30,7 +30,7 @@ import (
 
 const root = "../.."
 
-// options is what the command line decides.
+// options are the settings from the command line.
 type options struct {
 	sizes       []int // numbers of Foos
 	modes       []string
@@ -64,24 +64,25 @@ func parseFlags(args []string) (o options, err error) {
 		ids = append(ids, c.id)
 	}
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	foos := fs.String("foos", "1000", "how many Foos, as a list; references and defaults take the least")
+	foos := fs.String("foos", "1000", "list of numbers of Foos; references and defaults take the "+
+		"smallest")
 	possible := modes
 	if !canSeparate() {
 		possible = []string{modeWorking, modePaused}
 	}
-	list := fs.String("modes", strings.Join(possible, ","), "with the other controllers of the "+
-		"control plane working, or paused; and apart: paused, and the API server and the contender on "+
-		"a processor each, which needs taskset")
-	names := fs.String("contenders", strings.Join(ids, ","), "what to measure")
-	fs.IntVar(&o.repetitions, "repetitions", 3, "how often; medians are shown")
-	fs.DurationVar(&o.idleTime, "idle", 10*time.Second, "how long to see that nothing is done")
-	fs.IntVar(&o.steadyFoos, "steady-foos", 100, "how many Foos to make one after the other")
-	fs.DurationVar(&o.steadyEvery, "steady-every", 100*time.Millisecond, "the time between these")
-	fs.IntVar(&o.mostWorking, "most-working", 5000, "the most Foos with all controllers working: "+
-		"the others take long for more")
+	list := fs.String("modes", strings.Join(possible, ","), "list of working, paused (without the "+
+		"control plane's other controllers) and apart (paused, with one processor for the API server "+
+		"and one for the contender; needs taskset)")
+	names := fs.String("contenders", strings.Join(ids, ","), "list of what to measure")
+	fs.IntVar(&o.repetitions, "repetitions", 3, "number of runs for each median")
+	fs.DurationVar(&o.idleTime, "idle", 10*time.Second, "how long to count requests while idle")
+	fs.IntVar(&o.steadyFoos, "steady-foos", 100, "number of Foos to create one after the other")
+	fs.DurationVar(&o.steadyEvery, "steady-every", 100*time.Millisecond, "time between two of them")
+	fs.IntVar(&o.mostWorking, "most-working", 5000, "largest number of Foos in mode working, in "+
+		"which more would take long")
 	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
 	fs.StringVar(&o.clusterName, "cluster", "bench",
-		"`name` for hack/cluster of the cluster to start, and to stop in the end")
+		"`name` of the cluster that hack/cluster starts, and stops at the end")
 	fs.BoolVar(&o.draw, "draw", false,
 		"measure nothing: draw the plots and write the tables of docs/performance.md")
 	if err := fs.Parse(args); err != nil {
@@ -149,7 +150,7 @@ func (o options) run(ctx context.Context) error {
 	return nil
 }
 
-// checkPrograms returns an error that says how to build what is missing.
+// checkPrograms returns an error if a program is missing, which says how to build it.
 func (o options) checkPrograms() error {
 	for _, c := range contenders {
 		if c.isReference() || !slices.Contains(o.contenders, c.id) && c.id != this {
@@ -162,8 +163,8 @@ func (o options) checkPrograms() error {
 	return nil
 }
 
-// measure starts a control plane and does the runs of plan, those that are paused last. With an
-// error, the results are those so far.
+// measure starts a control plane and does the runs of plan, which are in the order of modes. With
+// an error, it returns the results so far.
 func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
 	c, err := cluster.Start(root, o.clusterName)
@@ -204,15 +205,15 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	return results, nil
 }
 
-// plan returns the runs to do, without figures. The contenders take turns, so that what changes on
-// the machine meanwhile hits all.
+// plan returns the runs to do, without figures. The contenders take turns, so that a change on the
+// machine affects all of them.
 func (o options) plan() (plan []Result) {
 	for _, mode := range o.modes {
 		for i, foos := range o.sizes {
 			for repetition := range o.repetitions {
 				order := slices.Clone(contenders)
 				if repetition%2 == 1 {
-					slices.Reverse(order) // so that none always comes after the same
+					slices.Reverse(order) // so that none always follows the same one
 				}
 				for _, c := range order {
 					switch {
@@ -236,7 +237,7 @@ func (o options) plan() (plan []Result) {
 	return plan
 }
 
-// newResults returns results that tell what they were measured on.
+// newResults returns empty results, with what they are measured on.
 func newResults(b *bench) (*Results, error) {
 	info, err := cpu.Info()
 	if err != nil || len(info) == 0 {

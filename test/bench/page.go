@@ -14,12 +14,12 @@ const (
 	plotFolder = "results"
 )
 
-// marked matches the places of the page that hold a table, with the file of its figures:
-// "<!-- bench: short cost-paused -->", and after the table "<!-- end of bench -->".
+// marked matches the tables of the page, with the marks around them, which name the file of the
+// figures and the table: "<!-- bench: short cost-paused -->" and "<!-- end of bench -->".
 var marked = regexp.MustCompile(
 	`(?s)(<!-- bench: (short|long|both) ([a-z-]+) -->\n).*?(<!-- end of bench -->)`)
 
-// fill returns the text of a page with the tables that these results give.
+// fill returns the text of a page with the tables of these results.
 func fill(text string, short, long *Results) (filled string, err error) {
 	filled = marked.ReplaceAllStringFunc(text, func(place string) string {
 		parts := marked.FindStringSubmatch(place)
@@ -37,7 +37,7 @@ func fill(text string, short, long *Results) (filled string, err error) {
 	return filled, err
 }
 
-// draw writes the tables and the plots of the page from the results that are there.
+// draw writes the tables and the plots of the page, from the files of results.
 func draw() error {
 	short, err := readResults(shortRun)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-const update = "'go -C test/bench run . -draw' writes what is so"
+const update = "'go -C test/bench run . -draw' updates it"
 
 func readAll(t *testing.T) (text string, short, long *Results) {
 	t.Helper()
@@ -35,7 +35,7 @@ func TestPageShowsTheFigures(t *testing.T) {
 		t.Errorf("the tables of %s are not those of the results; %s", page, update)
 	}
 	if marks := strings.Count(text, "<!-- bench:"); marks != len(marked.FindAllString(text, -1)) {
-		t.Errorf("one of the %d marks has another form than %s", marks, marked)
+		t.Errorf("one of the %d marks does not match %s", marks, marked)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestPlotsShowTheFigures(t *testing.T) {
 func TestUnknownTableIsAnError(t *testing.T) {
 	const text = "<!-- bench: short nothing -->\n<!-- end of bench -->"
 	if _, err := fill(text, nil, nil); err == nil {
-		t.Error("a table that does not exist is no error")
+		t.Error("an unknown table gives no error")
 	}
 }
 

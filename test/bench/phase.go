@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// quiet is how long nothing may be requested before what a phase asks for counts as done.
+	// quiet is how long a contender must request nothing before a phase counts as done.
 	quiet = 1200 * time.Millisecond
-	// phaseTimeout bounds a phase. The slowest are those of 20,000 Foos.
+	// phaseTimeout limits a phase. The slowest are those of 20,000 Foos.
 	phaseTimeout = 20 * time.Minute
 )
 
-// phase does load and waits until everything is written that n Foos ask for. It records CPU time
+// phase does load and waits until everything that n Foos ask for is written. It records CPU time
 // and requests for each Foo, and returns all requests, of the contender and of the load.
 func (r *run) phase(
 	ctx context.Context, name string, n int, load func() error,
@@ -35,7 +35,7 @@ func (r *run) phase(
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.news(); err != nil { // what was before
+	if _, err := r.news(); err != nil { // skip what was before
 		return nil, err
 	}
 	if err := load(); err != nil {
@@ -53,7 +53,7 @@ func (r *run) phase(
 	for program := range after {
 		r.figures[cpu+program] = 1000 * (after[program] - before[program]) / float64(n)
 	}
-	if r.contender.maxFoos == 0 { // else the time is too long for so few
+	if r.contender.maxFoos == 0 { // else the servers' idle time would count
 		r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
 	}
 	total := name + "/requests per Foo"
@@ -66,8 +66,8 @@ func (r *run) phase(
 	return requests, nil
 }
 
-// settle waits until there are n Deployments more, nothing is requested any more, and all Foos are
-// Ready, if anybody can make them so. It returns the requests meanwhile.
+// settle waits until there are n more Deployments, nothing is requested any more, and isDone
+// returns true. It returns the requests made meanwhile.
 func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseTimeout,
 		fmt.Errorf("not done in %v", phaseTimeout))
@@ -93,7 +93,7 @@ func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err 
 			if done || err != nil {
 				return requests, err
 			}
-			last = time.Now() // to ask this is costly
+			last = time.Now() // isDone is costly
 		}
 		if err := r.sleep(ctx); err != nil {
 			return nil, fmt.Errorf("with %d of %d Deployments: %w", created, n, err)
@@ -101,7 +101,7 @@ func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err 
 	}
 }
 
-// sleep waits for a moment, or returns why there is nothing to wait for.
+// sleep waits for a moment, or returns why it is useless to wait.
 func (r *run) sleep(ctx context.Context) error {
 	var exited <-chan struct{}
 	if r.process != nil {
@@ -117,8 +117,8 @@ func (r *run) sleep(ctx context.Context) error {
 	}
 }
 
-// isDone reports whether all Foos are Ready, or all Deployments available if nobody writes so. If the
-// others are paused, neither can be.
+// isDone reports whether all Foos are Ready or, for a reference, whether all Deployments are
+// available. If the other controllers are paused, neither can happen, and it returns true.
 func (r *run) isDone(ctx context.Context) (bool, error) {
 	switch {
 	case r.mode != modeWorking:
@@ -146,7 +146,7 @@ func (r *run) isDone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// awaitOthers waits until the other controllers have nothing left to do for what was deleted.
+// awaitOthers waits until the other controllers have finished with what was deleted.
 func (r *run) awaitOthers(ctx context.Context) error {
 	const interval, little = 500 * time.Millisecond, 0.05 // seconds
 	sum := func() (sum float64, err error) {
@@ -172,7 +172,7 @@ func (r *run) awaitOthers(ctx context.Context) error {
 	return err
 }
 
-// cpuTimes returns the CPU time that each process has taken, in seconds.
+// cpuTimes returns the CPU time that each process has used, in seconds.
 func (r *run) cpuTimes() (map[string]float64, error) {
 	times := map[string]float64{}
 	pids := map[string]int{"load": os.Getpid()}

@@ -16,7 +16,7 @@ const plotWidth, plotHeight = 16 * vg.Centimeter, 9 * vg.Centimeter
 type chart struct {
 	title, x, y string
 	lines       []line
-	points      bool // with a mark at each point
+	points      bool // draw a mark at each point
 }
 
 type line struct {

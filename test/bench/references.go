@@ -16,8 +16,8 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// templates are the objects that this repository's controller wrote for one Foo: the references
-// write the same for others. They are what the API server made of them, with its defaults.
+// templates are the objects that this repository's controller wrote for one Foo, with the API
+// server's defaults. The references write the same for other Foos.
 type templates struct {
 	foo        *v1alpha1.Foo
 	deployment *appsv1.Deployment
@@ -45,8 +45,8 @@ func newWriter(config *rest.Config, t templates) (*writer, error) {
 	return &writer{templates: t, kube: kube, foos: foos}, err
 }
 
-// startReference makes as many workers as the controllers have do the writes of c for each Foo that
-// comes. stop waits for them, after the last Foo.
+// startReference starts as many workers as the controllers have. They do the writes of c for each
+// Foo that comes. After the last Foo, stop waits for them.
 func startReference(
 	ctx context.Context, w *writer, c contender, foos <-chan *v1alpha1.Foo, fail func(error),
 ) (stop func(), err error) {

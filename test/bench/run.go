@@ -11,15 +11,15 @@ import (
 	"example.com/sample-controller/test/internal/process"
 )
 
-// Modes: with the other controllers of the control plane at work, or paused; and apart, which is
-// paused with the API server and etcd on one processor and the contender on another.
+// Modes: the other controllers of the control plane work, or they are paused. In mode apart, they
+// are paused, the API server and etcd share a processor, and the contender has another.
 const (
 	modeWorking = "working"
 	modePaused  = "paused"
 	modeApart   = "apart"
 )
 
-// modes are in the order in which they are measured: what is paused is not woken up again.
+// modes are in the order in which they are measured, because what is paused stays paused.
 var modes = []string{modeWorking, modePaused, modeApart}
 
 // userPrefix begins the names of the users whose requests are measured.
@@ -43,7 +43,7 @@ type run struct {
 	curve         []float64               // see curveOf
 }
 
-// newRun returns a run of contender with n Foos. Each has a user of its own.
+// newRun returns a run of c with n Foos. Each run has a user of its own.
 func (b *bench) newRun(c contender, mode string, n, repetition int) (*run, error) {
 	end, err := audit.End(b.cluster.AuditLog())
 	return &run{
@@ -53,20 +53,21 @@ func (b *bench) newRun(c contender, mode string, n, repetition int) (*run, error
 	}, err
 }
 
-// news returns the requests that were noted since it was called the last time.
+// news returns the requests that were noted since the last call.
 func (r *run) news() (requests []audit.Request, err error) {
 	requests, r.seen, err = audit.Read(r.cluster.AuditLog(), r.seen, userPrefix)
 	return requests, err
 }
 
-// end ends what the run has started, whatever happened to it.
+// end kills the controller, if it still runs.
 func (r *run) end() {
 	if r.process != nil {
 		r.process.Kill()
 	}
 }
 
-// do does all phases, and deletes what they made. An error has the end of what a controller printed.
+// do does all phases, and deletes what they created. An error contains the end of the controller's
+// output.
 func (r *run) do(ctx context.Context) error {
 	defer r.end()
 	ctx, r.fail = context.WithCancelCause(ctx)
@@ -101,12 +102,12 @@ func (r *run) phases(ctx context.Context) error {
 		return err
 	}
 	if r.mode == modeWorking || r.n > r.sizes[0] {
-		return nil // a backlog is for the comparison with the references, which do no more
+		return nil // a backlog is compared with the references, which do no more
 	}
 	return r.backlog(ctx)
 }
 
-// burst makes all Foos at once while the contender is at work.
+// burst creates all Foos at once while the contender is at work.
 func (r *run) burst(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
@@ -140,7 +141,7 @@ func (r *run) burst(ctx context.Context) error {
 	return r.recordMemory("memory/after the burst")
 }
 
-// idle does nothing, and counts what the controller does nevertheless.
+// idle changes nothing, and counts what the controller requests all the same.
 func (r *run) idle(ctx context.Context) error {
 	select {
 	case <-time.After(r.idleTime):
@@ -161,14 +162,14 @@ func (r *run) idle(ctx context.Context) error {
 		return err
 	}
 	if r.contender.maxFoos > 0 {
-		return nil // too few to divide by
+		return nil // too few Foos to divide by
 	}
 	growth := r.figures["memory/idle"] - r.figures["memory/at the start"]
 	r.figures["memory/KiB per Foo"] = growth / 1024 / float64(r.n)
 	return nil
 }
 
-// restart stops the controller and starts it with all Foos done, but for a new one.
+// restart stops the controller, creates a new Foo, and starts the controller again.
 func (r *run) restart(ctx context.Context) error {
 	if err := r.stop(); err != nil {
 		return err
@@ -200,7 +201,7 @@ func (r *run) restart(ctx context.Context) error {
 	return r.recordMemory("memory/after a restart")
 }
 
-// steady makes Foos one after the other, so slowly that none waits for another.
+// steady creates Foos one after the other, so slowly that none waits for another.
 func (r *run) steady(ctx context.Context) error {
 	n := min(r.steadyFoos, r.n)
 	requests, err := r.phase(ctx, "steady", n, func() error {
@@ -212,8 +213,8 @@ func (r *run) steady(ctx context.Context) error {
 	return err
 }
 
-// backlog makes all Foos before it starts the contender: it shows what that can do while nobody
-// else does anything.
+// backlog creates all Foos before it starts the contender. It shows how fast the contender is while
+// nobody else does anything.
 func (r *run) backlog(ctx context.Context) error {
 	r.made = make(chan *v1alpha1.Foo, r.n)
 	if err := r.makeFoos(ctx, "backlog", r.n, makers, 0); err != nil {

@@ -33,7 +33,7 @@ func (c column) cell(r *Results, contender string, foos int) string {
 	return text
 }
 
-// newTable returns the head of a table in Markdown.
+// newTable returns a table in Markdown that has only its head.
 func newTable(heads []string) *strings.Builder {
 	t := &strings.Builder{}
 	fmt.Fprint(t, "|")
@@ -54,7 +54,7 @@ func titles(columns []column) (titles []string) {
 	return titles
 }
 
-// table returns a table in Markdown: rows are contenders, the references among them if asked for.
+// table returns a table in Markdown with a row for each contender, references only if asked for.
 func (r *Results) table(references bool, columns []column) string {
 	t := newTable(append([]string{""}, titles(columns)...))
 	for _, contender := range contenders {
@@ -74,7 +74,7 @@ func (r *Results) table(references bool, columns []column) string {
 	return t.String()
 }
 
-// cost is what leads: CPU time and requests, which noise touches least.
+// cost returns the columns that come first: CPU time and requests, which noise affects least.
 func cost(mode string) []column {
 	return []column{
 		{title: "CPU per Foo", mode: mode, figure: "burst/cpu ms per Foo/controller",
@@ -96,7 +96,7 @@ func rates(phase, mode string) []column {
 		{title: "writes per second meanwhile", mode: mode,
 			figure: phase + "/writes per second until then", format: "%.0f", relative: plainCreates},
 	}
-	if mode != modeWorking { // at work, what is written last waits for the others
+	if mode != modeWorking { // at work, the last write waits for the other controllers
 		columns = append(columns, column{title: "Foos per second, all written", mode: mode,
 			figure: phase + "/Foos per second", format: "%.0f", relative: sameWrites})
 	}
@@ -155,7 +155,7 @@ func (r *Results) requestTable() string {
 	return t.String()
 }
 
-// growth lists what a Foo costs, depending on how many there are.
+// growth lists what a Foo costs, by the number of Foos.
 func (r *Results) growth() string {
 	columns := []column{
 		{title: "CPU per Foo", mode: modePaused, figure: "burst/cpu ms per Foo/controller",
@@ -218,7 +218,7 @@ func (r *Results) report() string {
 	return t.String()
 }
 
-// tables are what a page can show, by name.
+// tables are the tables that a page can show, by name.
 var tables = map[string]func(*Results) string{
 	"machine":         (*Results).machine,
 	"cost-paused":     func(r *Results) string { return r.table(false, cost(modePaused)) },

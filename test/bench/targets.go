@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// targets returns what this controller is to reach, with what was measured.
+// targets returns the table of targets for this controller, with what was measured.
 func targets(short, long *Results) string {
 	t := &targetTable{Builder: newTable([]string{"target", "measured", ""})}
 	for _, mode := range []string{modePaused, modeWorking} {
@@ -73,8 +73,8 @@ func (t *targetTable) atLeast(goal string, value, bound float64) {
 	t.row(goal, "%.2f ×", value, func(v float64) bool { return v >= bound })
 }
 
-// againstFrameworks returns a figure of this controller as a multiple of that of the better
-// framework, which best finds.
+// againstFrameworks returns a figure of this controller as a multiple of the better framework's.
+// best finds the better one.
 func (r *Results) againstFrameworks(mode, figure string, best func([]float64) float64) float64 {
 	var values []float64
 	for _, framework := range frameworks {

@@ -1,5 +1,5 @@
 // Package broken shows that the conformance suite can fail: it breaks the controller in one way
-// after the other, and expects that the test of the behaviour that is broken notices.
+// after the other, and expects the tests of the broken behaviour to fail.
 package broken
 
 import (
@@ -14,14 +14,14 @@ import (
 
 var run = flag.Bool("run-suite", false, "run the suite on each broken controller; takes minutes")
 
-// root is the controller's folder, suite that of the tests which must fail.
+// root is the folder of the controller, suite that of the tests that must fail.
 const (
 	root  = "../.."
 	suite = "../conformance"
 )
 
-// TestSuiteNoticesBrokenControllers checks that each controller can still be broken in that way,
-// and with -run-suite, that the tests that are named fail on it, all of them.
+// TestSuiteNoticesBrokenControllers checks that the controller can still be broken in each listed
+// way. With -run-suite, it also checks that all of the listed tests fail on it.
 func TestSuiteNoticesBrokenControllers(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "suite")
 	if *run {
@@ -46,7 +46,7 @@ func TestSuiteNoticesBrokenControllers(t *testing.T) {
 	}
 }
 
-// build returns the path of a controller of which one file is replaced.
+// build builds the controller with one file replaced, and returns its path.
 func build(t *testing.T, file, content string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func build(t *testing.T, file, content string) string {
 	controller := filepath.Join(dir, "controller")
 	output, err := command(root, "go", "build", "-overlay", overlay, "-o", controller, ".")
 	if err != nil {
-		t.Fatalf("it does not compile: %s", output)
+		t.Fatalf("the broken controller does not compile: %s", output)
 	}
 	return controller
 }
@@ -79,11 +79,11 @@ func expectFailures(t *testing.T, binary, controller string, tests []string) {
 		"-test.timeout", "5m", "-patience", "6s", "-controller",
 		controller+" --metrics-bind-address=0 --health-probe-bind-address=0")
 	if strings.Contains(string(output), "the control plane is broken") {
-		t.Fatalf("it is not the controller that failed:\n%s", output)
+		t.Fatalf("the control plane failed, not the controller:\n%s", output)
 	}
 	for _, test := range tests {
 		if !strings.Contains(string(output), "--- FAIL: "+test+" ") {
-			t.Errorf("%s did not notice:\n%s", test, output)
+			t.Errorf("%s did not fail:\n%s", test, output)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fooYAML returns a Foo as a user writes it, with that spec.
+// fooYAML returns a manifest of a Foo with that spec, as a user writes it.
 func fooYAML(spec string) string {
 	return "apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\n" +
 		"metadata: {name: example-foo}\n" + spec
@@ -44,10 +44,10 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			output, err := kubectl(t, n.name, fooYAML(test.spec), "create", "-f", "-")
 			if err == nil {
-				t.Fatalf("it was accepted: %s", output)
+				t.Fatalf("the API server accepted this Foo, want it refused: %s", output)
 			}
 			if !strings.Contains(output, test.message) {
-				t.Errorf("got %q, want it to contain %q", output, test.message)
+				t.Errorf("kubectl printed %q, want it to contain %q", output, test.message)
 			}
 		})
 	}
@@ -62,7 +62,7 @@ func TestUnknownKindIsRefused(t *testing.T) {
 
 	const message = `no matches for kind "Nothing" in version "samplecontroller.k8s.io/v1alpha1"`
 	if err == nil || !strings.Contains(output, message) {
-		t.Errorf("got %q, want it to contain %q", output, message)
+		t.Errorf("kubectl printed %q, want an error with %q", output, message)
 	}
 }
 

@@ -11,20 +11,20 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// lacksPermission reports whether the API server refused r because of what the user may not do. It
-// forbids other things, too: to create something in a namespace that is being deleted.
+// lacksPermission reports whether the API server refused r because its user lacks a permission.
+// Creating something in a namespace that is being deleted is forbidden, too, but to everybody.
 func lacksPermission(r audit.Request) bool {
 	err := apierrors.FromObject(&r.ResponseStatus)
 	return apierrors.IsForbidden(err) &&
 		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// isAbout reports whether r is about the objects of that name, events about them included.
+// isAbout reports whether r is about objects of that name, or about Events of these objects.
 func isAbout(r audit.Request, name string) bool {
 	return r.ObjectRef.Name == name || strings.HasPrefix(r.ObjectRef.Name, name+".")
 }
 
-// isConflict reports whether the API server refused r because of what is there already.
+// isConflict reports whether the API server refused r because the object exists or has changed.
 func isConflict(r audit.Request) bool { return r.ResponseStatus.Code == http.StatusConflict }
 
 // now returns the end of the audit log, where the next request will be noted.
@@ -32,20 +32,20 @@ func now(t *testing.T) audit.Mark {
 	t.Helper()
 	end, err := audit.End(*auditLogPath)
 	if err != nil {
-		t.Fatalf("%v; set -audit-log", err)
+		t.Fatalf("%v; name its file with -audit-log", err)
 	}
 	return end
 }
 
-// requests returns the requests that p began after a place in the audit log, those that selects
-// returns true for.
+// requests returns the requests of p that stand after a mark in the audit log and for which selects
+// returns true.
 func (p *program) requests(
 	t *testing.T, after audit.Mark, selects func(audit.Request) bool,
 ) (found []audit.Request) {
 	t.Helper()
 	requests, _, err := audit.Read(*auditLogPath, after, p.user)
 	if err != nil {
-		t.Fatalf("%v; set -audit-log", err)
+		t.Fatalf("%v; name its file with -audit-log", err)
 	}
 	for _, r := range requests {
 		if r.User() == p.user && selects(r) {
@@ -55,17 +55,18 @@ func (p *program) requests(
 	return found
 }
 
-// in returns a condition for requests in the namespace.
+// in reports whether r is about an object in the namespace.
 func (n *namespace) in(r audit.Request) bool { return r.ObjectRef.Namespace == n.name }
 
-// few is more requests than any reaction in these tests takes, and less than a loop makes.
+// few is more requests than any correct reaction in these tests takes, and fewer than a loop makes.
 const few = 30
 
 // fewRequests fails the test if the shared controller is in a loop.
 func (n *namespace) fewRequests(begin audit.Mark) {
 	n.t.Helper()
 	if requests := shared.requests(n.t, begin, n.in); len(requests) > few {
-		n.t.Errorf("got %d requests, want no more than %d: %v", len(requests), few, requests)
+		n.t.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
+			"a delay? %v", len(requests), few, requests)
 	}
 }
 
@@ -86,7 +87,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	} {
 		output, err := kubectl(t, n.name, "", append(command, "--as="+somebody.user)...)
 		if err == nil {
-			t.Fatalf("%q: got no error, but %s", command, output)
+			t.Fatalf("kubectl %q succeeded, want it refused: %s", command, output)
 		}
 	}
 
@@ -94,7 +95,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		return r.ResponseStatus.Code == http.StatusForbidden
 	})
 	if len(refused) != 2 || lacksPermission(refused[0]) || !lacksPermission(refused[1]) {
-		t.Errorf("got %v; want a refusal because the namespace goes, and one for lack of a permission",
-			refused)
+		t.Errorf("got the refusals %v; want one for the namespace that is being deleted, and one for "+
+			"a missing permission", refused)
 	}
 }

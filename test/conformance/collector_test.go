@@ -11,12 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// orphan is an object that the garbage collector is to delete as soon as it knows what a Foo is.
-// It looks for new kinds every 30 s, and a Foo that is deleted before leaves its Deployment behind
-// for that long.
+// orphan is an object that the garbage collector deletes as soon as it knows the kind Foo. It looks
+// for new kinds every 30 s. Until then, a deleted Foo leaves its Deployment behind.
 var orphan *corev1.ConfigMap
 
-// makeOrphan makes orphan: its owner is a Foo that never was.
+// makeOrphan creates orphan, whose owner is a Foo that never existed.
 func makeOrphan() (err error) {
 	orphan, err = kubeClient.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -31,7 +30,7 @@ func makeOrphan() (err error) {
 
 // awaitCollector waits until orphan is gone.
 var awaitCollector = sync.OnceValue(func() error {
-	limit := 60*time.Second + *patience // it may miss the first time
+	limit := 60*time.Second + *patience // its first look may come too early
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(interval) {
 		_, err := kubeClient.CoreV1().ConfigMaps(orphan.Namespace).Get(
 			context.Background(), orphan.Name, metav1.GetOptions{})

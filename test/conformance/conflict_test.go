@@ -28,22 +28,22 @@ func (n *namespace) warnings(foo string) (notes []string) {
 	return notes
 }
 
-// onlyWarning waits until there is a Warning event about the Foo, and fails if there are more.
+// onlyWarning waits for a Warning event about the Foo, and fails the test if there are several.
 func (n *namespace) onlyWarning(foo string) {
 	n.t.Helper()
 	part(n.t, "one Warning event", func(t *testing.T) {
 		var notes []string
-		eventually(t, "a Warning event about Foo "+foo, func() (bool, string) {
+		eventually(t, "Foo "+foo+" has a Warning event", func() (bool, string) {
 			notes = n.warnings(foo)
-			return len(notes) > 0, "none"
+			return len(notes) > 0, "no Warning event"
 		})
 		if len(notes) != 1 {
-			t.Errorf("got %d Warning events, want 1: %q", len(notes), notes)
+			t.Errorf("Foo %s has %d Warning events, want 1: %q", foo, len(notes), notes)
 		}
 	})
 }
 
-// untouched returns what of a Deployment changes when somebody other than the Deployment
+// untouched returns the parts of a Deployment that change if anybody except the Deployment
 // controller writes to it.
 func untouched(deployment *appsv1.Deployment) string {
 	var writers []string
@@ -65,20 +65,20 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	begin := now(t)
 
 	n.createFoo(newFoo("web", "web", 3))
-	n.fooWhen("web", "reports the taken name", notReadyBecause(nameTaken))
+	n.fooWhen("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.kubectl("annotate", "foo/web", "example.com/look=again")
 	n.catchUp()
 	n.onlyWarning("web")
 
 	after := n.deploymentWhen("web", "exists", exists)
 	if !reflect.DeepEqual(before.Spec, after.Spec) || untouched(before) != untouched(after) {
-		t.Errorf("expected no change of the foreign Deployment\nbefore: %s\nafter: %s",
+		t.Errorf("the controller changed a Deployment that no Foo owns\nbefore: %s\nafter: %s",
 			describeDeployment(before), describeDeployment(after))
 	}
 
 	n.kubectl("delete", "deployment/web")
-	n.fooWhen("web", "is Ready, by itself", isReady)
-	n.deploymentWhen("web", "has the Foo's 3 replicas", hasReplicas(3))
+	n.fooWhen("web", "is Ready, because the name is free", isReady)
+	n.deploymentWhen("web", "has the 3 replicas of the Foo", hasReplicas(3))
 	n.onlyWarning("web")
 	n.fewRequests(begin)
 }
@@ -90,20 +90,20 @@ func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
 	kept := n.deploymentWhen("web", "exists", exists)
 
 	second := n.createFoo(newFoo("second", "web", 2))
-	n.fooWhen("second", "reports the taken name", notReadyBecause(nameTaken))
+	n.fooWhen("second", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.onlyWarning("second")
-	n.fooWhen("first", "is Ready still", isReady)
-	deployment := n.deploymentWhen("web", "has the first Foo's 1 replica", hasReplicas(1))
+	n.fooWhen("first", "is still Ready", isReady)
+	deployment := n.deploymentWhen("web", "has the 1 replica of the first Foo", hasReplicas(1))
 	if deployment.UID != kept.UID {
-		t.Errorf("the Deployment was replaced: %s", describeDeployment(deployment))
+		t.Errorf("the Deployment was deleted and created again: %s", describeDeployment(deployment))
 	}
 
 	n.kubectl("delete", "foo/first")
 	n.fooWhen("second", "is Ready", isReady)
-	deployment = n.deploymentWhen("web", "has the second Foo's 2 replicas", hasReplicas(2))
+	deployment = n.deploymentWhen("web", "has the 2 replicas of the second Foo", hasReplicas(2))
 	part(t, "controller owner reference", func(t *testing.T) {
 		if !metav1.IsControlledBy(deployment, second) {
-			t.Errorf("got owners %+v, want Foo second", deployment.OwnerReferences)
+			t.Errorf("the Deployment has the owners %+v, want Foo second", deployment.OwnerReferences)
 		}
 	})
 }

@@ -11,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// preparation is how long the control plane may take for what has nothing to do with the controller.
+// preparation is how long the control plane may take for work in which the controller has no part.
 func preparation() time.Duration { return max(2**patience, time.Minute) }
 
-// checkControlPlane returns an error unless a Deployment of which no Foo knows becomes available:
-// for that, the API server, kube-controller-manager, kube-scheduler and a node have to be alive.
+// checkControlPlane returns an error unless a Deployment without a Foo becomes available. For that,
+// the API server, kube-controller-manager, kube-scheduler and a node have to be alive.
 func checkControlPlane() error {
 	ctx, cancel := context.WithTimeout(context.Background(), preparation())
 	defer cancel()
@@ -48,8 +48,8 @@ func checkControlPlane() error {
 	}
 	for deployment.Status.AvailableReplicas == 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("the control plane is broken: a Deployment that has nothing to do with any "+
-				"Foo is not available after %v (%v); in a cluster of this repository, "+
+			return fmt.Errorf("the control plane is broken: a Deployment without a Foo is not available "+
+				"after %v (last error: %v); if hack/cluster started this cluster, "+
 				"'hack/cluster check NAME' says what is dead", preparation(), err)
 		}
 		time.Sleep(interval)
@@ -61,18 +61,18 @@ func checkControlPlane() error {
 	return nil
 }
 
-// verdict is why the control plane is broken, as soon as that is known: what is dead stays dead.
+// verdict says why the control plane is broken, once that is known: what is dead stays dead.
 var verdict atomic.Pointer[string]
 
-// whoIsToBlame says whether the control plane or the controller is the likelier cause of something
-// that has not happened in time.
+// whoIsToBlame says whether the control plane or the controller is the likelier cause of a timeout.
 func whoIsToBlame() string {
 	begin := time.Now()
 	if err := checkControlPlane(); err != nil {
 		verdict.Store(new(err.Error()))
 		return err.Error()
 	}
-	return fmt.Sprintf("the control plane works: a Deployment without a Foo was available after %v; "+
-		"if this machine is slow or busy, try again with -patience %v (make test: PATIENCE=%v)",
+	return fmt.Sprintf("the control plane works: a Deployment without a Foo was available after %v\n"+
+		"look at the controller; if this machine is slow or busy, try again with -patience %v "+
+		"(make test: PATIENCE=%v)",
 		time.Since(begin).Round(10*time.Millisecond), 4**patience, 4**patience)
 }

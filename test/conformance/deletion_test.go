@@ -57,12 +57,13 @@ func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
 	watch.nothingCreated()
 	after := n.deploymentWhen("web", "exists", exists)
 	if after.UID != before.UID || after.DeletionTimestamp != nil || len(after.OwnerReferences) > 0 {
-		t.Errorf("expected that Deployment %s stays, without owners, but got %s",
+		t.Errorf("want the Deployment with UID %s kept, without owners, but there is %s",
 			before.UID, describeDeployment(after))
 	}
 }
 
-// createHeldFoo creates a Ready Foo that somebody's finalizer holds until the test ends.
+// createHeldFoo creates a Foo and waits until it is Ready. A finalizer holds the Foo until the test
+// ends.
 func (n *namespace) createHeldFoo(replicas int32) {
 	n.t.Helper()
 	foo := newFoo("web", "web", replicas)
@@ -74,7 +75,7 @@ func (n *namespace) createHeldFoo(replicas int32) {
 	})
 }
 
-// hasNothing reports whether the status says that the Foo is being deleted, and has no Pods.
+// hasNothing reports whether the status says that the Foo is being deleted and has no Pods.
 func hasNothing(foo *v1alpha1.Foo) bool {
 	return notReadyBecause("FooTerminating")(foo) && foo.Status.ObservedGeneration == foo.Generation &&
 		foo.Status.Replicas == 0 && foo.Status.AvailableReplicas == 0
@@ -87,13 +88,13 @@ func TestStatusOfAFooThatIsHeldStaysTrue(t *testing.T) {
 	watch, begin := n.watchDeployments(), now(t)
 
 	n.kubectl("delete", "foo/web", "--wait=false")
-	n.fooWhen("web", "is being deleted, and as Ready as its Deployment", func(foo *v1alpha1.Foo) bool {
+	n.fooWhen("web", "is being deleted, and still Ready with 2 Pods", func(foo *v1alpha1.Foo) bool {
 		return foo.DeletionTimestamp != nil && isReady(foo) && foo.Status.AvailableReplicas == 2
 	})
 	n.kubectl("delete", "deployment/web", "--wait=false")
-	n.fooWhen("web", "says that its Deployment is gone", hasNothing)
+	n.fooWhen("web", "is not Ready: FooTerminating, without Pods", hasNothing)
 	n.kubectl("scale", "foo/web", "--replicas=5")
-	n.fooWhen("web", "says the same of the newest spec", hasNothing)
+	n.fooWhen("web", "says the same about the newest spec", hasNothing)
 
 	watch.nothingCreated()
 	n.fewRequests(begin)
@@ -108,6 +109,6 @@ func TestStatusOfAFooThatIsHeldStaysTrueInForeground(t *testing.T) {
 	n.kubectl("delete", "foo/web", "--cascade=foreground", "--wait=false")
 
 	n.deploymentGone("web")
-	n.fooWhen("web", "says that its Deployment is gone", hasNothing)
+	n.fooWhen("web", "is not Ready: FooTerminating, without Pods", hasNothing)
 	watch.nothingCreated()
 }

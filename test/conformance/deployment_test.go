@@ -24,7 +24,7 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 	deployment := n.deploymentWhen("example-web", "exists", exists)
 
 	if *deployment.Spec.Replicas != 3 {
-		t.Errorf("got %d replicas, want 3", *deployment.Spec.Replicas)
+		t.Errorf("the Deployment has %d replicas, want the Foo's 3", *deployment.Spec.Replicas)
 	}
 	part(t, "controller owner reference", func(t *testing.T) {
 		owners := []metav1.OwnerReference{{
@@ -32,7 +32,8 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 			Controller: new(true), BlockOwnerDeletion: new(true),
 		}}
 		if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
-			t.Errorf("got owners %+v, want %+v", deployment.OwnerReferences, owners)
+			t.Errorf("the Deployment has the owners %+v, want its Foo, with controller and "+
+				"blockOwnerDeletion: %+v", deployment.OwnerReferences, owners)
 		}
 	})
 }
@@ -86,13 +87,13 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 
 	deployment := n.deploymentWhen("web", "has 3 replicas", hasReplicas(3))
 	if got := deployment.Labels["team"]; got != "blue" {
-		t.Errorf("got label team=%q, want blue", got)
+		t.Errorf("the label team was changed to %q, want it left at blue", got)
 	}
 	if got := deployment.Annotations["example.com/note"]; got != "keep" {
-		t.Errorf("got annotation example.com/note=%q, want keep", got)
+		t.Errorf("the annotation example.com/note was changed to %q, want it left at keep", got)
 	}
 	if got := deployment.Spec.Template.Annotations[restartedAt]; got == "" || got != restarted {
-		t.Errorf("got annotation %s=%q on the Pods, want %q", restartedAt, got, restarted)
+		t.Errorf("the Pods have the annotation %s=%q, want %q", restartedAt, got, restarted)
 	}
 }
 
@@ -100,7 +101,7 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 	behaviour(t, 6)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
-	// So long after its creation, nothing but the deletion makes the controller look at it.
+	// This long after its creation, only the deletion makes the controller look at it.
 	deleted := n.deploymentWhen("web", "is 3 s old", func(deployment *appsv1.Deployment) bool {
 		return time.Since(deployment.CreationTimestamp.Time) > 3*time.Second
 	})
@@ -108,7 +109,7 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 	n.kubectl("delete", "deployment/web", "--wait=false")
 
 	replaced := func(deployment *appsv1.Deployment) bool { return deployment.UID != deleted.UID }
-	n.deploymentWhen("web", "is a new one", replaced)
+	n.deploymentWhen("web", "is created again", replaced)
 	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
 	n.fooWhen("web", "is Ready again", isReady)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// exception says why tests cannot apply to the program.
+// exception is the reason why some tests cannot apply to the program.
 type exception struct {
 	tests  *regexp.Regexp // matches their names
 	reason string
@@ -18,12 +18,12 @@ type exception struct {
 var exceptions []exception
 
 func init() {
-	flag.Func("not-applicable", "`test=reason`: leave out the tests, and the parts of tests, whose "+
-		"names match that regular expression, because they cannot apply to the program; "+
+	flag.Func("not-applicable", "`test=reason`: leave out tests, and parts of tests, that cannot "+
+		"apply to the program; test is a regular expression for their names; "+
 		"may be given more than once", func(value string) error {
 		expression, reason, _ := strings.Cut(value, "=")
 		if reason == "" {
-			return fmt.Errorf("no reason in %q", value)
+			return fmt.Errorf("%q has no reason", value)
 		}
 		tests, err := regexp.Compile(expression)
 		exceptions = append(exceptions, exception{tests, reason})
@@ -31,7 +31,7 @@ func init() {
 	})
 }
 
-// skipIfExcepted skips t if it cannot apply to the program, and notes that.
+// skipIfExcepted skips t if it cannot apply to the program, and records why.
 func skipIfExcepted(t *testing.T) {
 	t.Helper()
 	for _, e := range exceptions {
@@ -49,7 +49,7 @@ func skipIfExcepted(t *testing.T) {
 	}
 }
 
-// part runs a part of t that need not apply where the rest does.
+// part runs a part of t that an exception can leave out.
 func part(t *testing.T, name string, prove func(*testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 	tests := []struct {
 		name    string
 		change  func(*clientcmdapi.Config)
-		message []string // parts of the last line of its output
+		message []string // what the last line of its output contains
 	}{
 		{"no API server", server("https://127.0.0.1:1"), []string{"127.0.0.1:1", "KUBECONFIG"}},
 		{"no CRD", server(serverWithoutFoos(t)), []string{"foos", "kubectl apply -f"}},
@@ -35,21 +35,21 @@ func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 			select {
 			case <-program.Exited:
 			case <-time.After(*patience):
-				t.Fatalf("the controller still runs after %v, although it cannot work", *patience)
+				t.Fatalf("the controller still runs after %v, want it to exit with 1", *patience)
 			}
 			if code := program.ExitCode(); code != 1 {
-				t.Errorf("got exit code %d, want 1", code)
+				t.Errorf("the controller exited with %d, want 1", code)
 			}
 			for _, part := range test.message {
 				if line := program.LastLine(); !strings.Contains(line, part) {
-					t.Errorf("got the last line %q, want it to contain %q", line, part)
+					t.Errorf("the controller's last line is %q, want it to contain %q", line, part)
 				}
 			}
 		})
 	}
 }
 
-// server returns a change of the kubeconfig that leads to another server.
+// server returns a function that makes the kubeconfig lead to the server at url.
 func server(url string) func(*clientcmdapi.Config) {
 	return func(config *clientcmdapi.Config) {
 		for _, cluster := range config.Clusters {
@@ -58,14 +58,14 @@ func server(url string) func(*clientcmdapi.Config) {
 	}
 }
 
-// withoutGroups changes the kubeconfig so that its user may do next to nothing.
+// withoutGroups takes the kubeconfig's user out of system:masters. Then it may do next to nothing.
 func withoutGroups(config *clientcmdapi.Config) {
 	for _, user := range config.AuthInfos {
 		user.ImpersonateGroups = nil
 	}
 }
 
-// serverWithoutFoos starts a server that is the API server but for the Foos, and returns its URL.
+// serverWithoutFoos starts a proxy to the API server that serves no Foos, and returns its URL.
 func serverWithoutFoos(t *testing.T) string {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))

@@ -19,11 +19,11 @@ import (
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// interval is the time between two looks at what has to happen.
+// interval is the time between two checks of a condition.
 const interval = 30 * time.Millisecond
 
-// eventually waits until check returns true. When that takes too long, it says what a user would
-// be waiting for, and what was seen last.
+// eventually waits until check returns true. If that takes too long, the failure names what did not
+// happen, what was seen last, and what to try.
 func eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(interval) {
@@ -35,16 +35,16 @@ func eventually(t *testing.T, what string, check func() (ok bool, seen string)) 
 			t.Fatal(err)
 		}
 		if why := verdict.Load(); why != nil {
-			t.Fatal(*why) // to go on waiting would lead nowhere
+			t.Fatal(*why) // it would be useless to wait longer
 		}
 		if time.Since(begin) > *patience {
-			t.Fatalf("waited %v in vain for: %s\nlast seen: %s\n%s",
+			t.Fatalf("waited %v, but this did not happen: %s\nlast seen: %s\n%s",
 				*patience, what, seen, whoIsToBlame())
 		}
 	}
 }
 
-// namespace is where one test works.
+// namespace is the namespace of one test, with clients for it.
 type namespace struct {
 	t           *testing.T
 	name        string
@@ -52,8 +52,8 @@ type namespace struct {
 	deployments appsclient.DeploymentInterface
 }
 
-// parallelNamespace lets t run in parallel with other tests, in a namespace of its own, with the
-// controller that all of them share.
+// parallelNamespace lets t run in parallel, in its own namespace, with the controller that all
+// parallel tests share.
 func parallelNamespace(t *testing.T) *namespace {
 	t.Helper()
 	t.Parallel()
@@ -63,7 +63,7 @@ func parallelNamespace(t *testing.T) *namespace {
 	return newNamespace(t)
 }
 
-// newNamespace returns a namespace that is deleted when t ends.
+// newNamespace returns a new namespace, which is deleted when t ends.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
@@ -88,7 +88,7 @@ func newNamespace(t *testing.T) *namespace {
 	}
 }
 
-// kubectl runs kubectl in the namespace. It must succeed.
+// kubectl runs kubectl in the namespace. An error fails the test.
 func (n *namespace) kubectl(args ...string) string {
 	n.t.Helper()
 	output, err := kubectl(n.t, n.name, "", args...)
@@ -98,7 +98,7 @@ func (n *namespace) kubectl(args ...string) string {
 	return output
 }
 
-// newFoo returns a Foo that asks for that many replicas.
+// newFoo returns a Foo with these names, which asks for that many replicas.
 func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -122,7 +122,7 @@ func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
 	return n.fooWhen(foo.Name, "is Ready", isReady)
 }
 
-// changeFoo changes a Foo as a user would: again if somebody else wrote in between.
+// changeFoo changes a Foo as a user would, and tries again after a conflict.
 func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
 	n.t.Helper()
 	n.retryOnConflict("Foo "+name+" is changed", func() error {
@@ -136,7 +136,7 @@ func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
 	})
 }
 
-// changeDeployment changes a Deployment like changeFoo a Foo.
+// changeDeployment does the same with a Deployment.
 func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	n.t.Helper()
 	n.retryOnConflict("Deployment "+name+" is changed", func() error {
@@ -150,7 +150,7 @@ func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment
 	})
 }
 
-// retryOnConflict reads and writes until nobody else wrote in between.
+// retryOnConflict calls readAndWrite until it returns no conflict.
 func (n *namespace) retryOnConflict(what string, readAndWrite func() error) {
 	n.t.Helper()
 	eventually(n.t, what, func() (bool, string) {
@@ -162,7 +162,7 @@ func (n *namespace) retryOnConflict(what string, readAndWrite func() error) {
 	})
 }
 
-// fooWhen waits until the Foo is as expected, and returns it.
+// fooWhen waits until check returns true for the Foo, and returns the Foo.
 func (n *namespace) fooWhen(
 	name, expected string, check func(*v1alpha1.Foo) bool,
 ) (foo *v1alpha1.Foo) {
@@ -177,7 +177,7 @@ func (n *namespace) fooWhen(
 	return foo
 }
 
-// deploymentWhen waits until the Deployment is as expected, and returns it.
+// deploymentWhen waits until check returns true for the Deployment, and returns the Deployment.
 func (n *namespace) deploymentWhen(
 	name, expected string, check func(*appsv1.Deployment) bool,
 ) (deployment *appsv1.Deployment) {
@@ -202,12 +202,11 @@ func (n *namespace) deploymentGone(name string) {
 	})
 }
 
-// catchUp waits until the controller has made a new Foo Ready. By then it has seen everything
-// that happened before, and has had the time to react. It returns the name of the Foo's
-// Deployment.
+// catchUp creates a Foo and waits until it is Ready. By then, the controller has seen everything
+// that happened before, and had time to react. catchUp returns the name of the Foo's Deployment.
 func (n *namespace) catchUp() string {
 	n.t.Helper()
-	foo := newFoo("", "", 0) // without Pods, it does not depend on room for them
+	foo := newFoo("", "", 0) // without Pods, which a quota may forbid
 	foo.Name = fmt.Sprintf("catch-up-%d", time.Now().UnixNano())
 	foo.Spec.DeploymentName = foo.Name
 	n.createReadyFoo(foo)
@@ -216,7 +215,7 @@ func (n *namespace) catchUp() string {
 
 func exists(*appsv1.Deployment) bool { return true }
 
-// isReady reports whether the status speaks of the newest spec and says Ready.
+// isReady reports whether the status is about the newest spec and says Ready.
 func isReady(foo *v1alpha1.Foo) bool {
 	ready := readyCondition(foo)
 	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
@@ -232,7 +231,7 @@ func notReadyBecause(reason string) func(*v1alpha1.Foo) bool {
 	}
 }
 
-// readyCondition returns the Ready condition of foo, an empty one if there is none.
+// readyCondition returns the Ready condition of foo, or an empty condition.
 func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
 	if ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready"); ready != nil {
 		return *ready
@@ -244,11 +243,11 @@ func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
 func describeFoo(foo *v1alpha1.Foo) string {
 	ready := readyCondition(foo)
 	return fmt.Sprintf("generation %d; status of generation %d: %d replicas, %d available, "+
-		"Ready %q, %s: %s", foo.Generation, foo.Status.ObservedGeneration, foo.Status.Replicas,
+		"Ready is %q, %s: %s", foo.Generation, foo.Status.ObservedGeneration, foo.Status.Replicas,
 		foo.Status.AvailableReplicas, ready.Status, ready.Reason, ready.Message)
 }
 
-// describeDeployment returns what of a Deployment these tests are about.
+// describeDeployment returns the parts of a Deployment that these tests check.
 func describeDeployment(deployment *appsv1.Deployment) string {
 	var owners, images []string
 	for _, owner := range deployment.OwnerReferences {

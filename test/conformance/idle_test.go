@@ -8,7 +8,7 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// inOrNowhere is a condition for requests in the namespace and for those that are in none.
+// inOrNowhere reports whether r is about an object in the namespace, or in no namespace.
 func (n *namespace) inOrNowhere(r audit.Request) bool {
 	return n.in(r) || r.ObjectRef.Namespace == ""
 }
@@ -26,16 +26,18 @@ func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 	}
 	n.catchUp()
 
-	// Events may be written a little later than what they tell of; nothing else may.
-	eventually(t, fmt.Sprintf("nothing is requested for %v", *idleTime), func() (bool, string) {
+	// Only Events may be written a little later than what they report.
+	what := fmt.Sprintf("the controller requests nothing for %v", *idleTime)
+	eventually(t, what, func() (bool, string) {
 		begin := now(t)
-		time.Sleep(*idleTime) // this is how long nothing may happen
+		time.Sleep(*idleTime) // nothing may be requested in this time
 		requests := program.requests(t, begin, func(r audit.Request) bool {
 			return n.inOrNowhere(r) && !r.IsWatch() && r.ObjectRef.Resource != "leases"
 		})
 		for _, r := range requests {
 			if r.What() != "create events" {
-				t.Fatalf("got %d requests in %v, want none; one of them: %v", len(requests), *idleTime, r)
+				t.Fatalf("nothing changed for %v, but the controller made %d requests; one of them: %v",
+					*idleTime, len(requests), r)
 			}
 		}
 		return len(requests) == 0, fmt.Sprintf("%d Events", len(requests))
@@ -53,7 +55,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	n.deploymentGone("old")
 	n.kubectl("create", "deployment", "foreign", "--image=example.com/foreign")
 	n.createFoo(newFoo("waiting", "foreign", 1))
-	n.fooWhen("waiting", "reports the taken name", notReadyBecause(nameTaken))
+	n.fooWhen("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.catchUp()
 	stopProgram(t, first)
 
@@ -66,10 +68,10 @@ func TestRestartWritesNothing(t *testing.T) {
 	last := n.catchUp()
 
 	writes := second.requests(t, begin, func(r audit.Request) bool {
-		// To try to create the Deployment whose name is taken changes nothing.
+		// A Create that is refused because the name is taken changes nothing.
 		return n.in(r) && r.IsWrite() && !isConflict(r) && !isAbout(r, last)
 	})
 	if len(writes) > 0 {
-		t.Errorf("got writes, want none: %v", writes)
+		t.Errorf("everything was in sync, but the restarted controller wrote: %v", writes)
 	}
 }

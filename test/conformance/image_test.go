@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-var imagePath = flag.String("image", "../../.local/image.tar", "`archive` that holds the image")
+var imagePath = flag.String("image", "../../.local/image.tar", "`archive` with the image")
 
-// fileInTar calls read with a file of a tar file.
+// fileInTar calls read with one file of a tar archive.
 func fileInTar(t *testing.T, archive io.Reader, name string, read func(io.Reader)) {
 	t.Helper()
 	for reader := tar.NewReader(archive); ; {
@@ -36,12 +36,12 @@ func fileInTar(t *testing.T, archive io.Reader, name string, read func(io.Reader
 	}
 }
 
-// fileInImage calls read with a file of the archive.
+// fileInImage calls read with one file of the image's archive.
 func fileInImage(t *testing.T, name string, read func(io.Reader)) {
 	t.Helper()
 	archive, err := os.Open(*imagePath)
 	if err != nil {
-		t.Fatalf("no image: %v; type 'make image', or set -image", err)
+		t.Fatalf("no image: %v; run 'make image', or set -image", err)
 	}
 	defer archive.Close()
 	fileInTar(t, archive, name, read)
@@ -56,7 +56,7 @@ func jsonInImage(t *testing.T, name string, value any) {
 	})
 }
 
-// What the archive's JSON refers to by digest is proven in hack/image.
+// hack/image tests that the archive's digests are right.
 func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 	var manifests []struct {
 		Config string
@@ -73,7 +73,7 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 	}
 	jsonInImage(t, manifests[0].Config, &image)
 	if image.Config.User != "65532:65532" || len(image.Config.Entrypoint) != 1 {
-		t.Fatalf("got %+v", image)
+		t.Fatalf("the image has %+v, want user 65532:65532 and one entrypoint", image)
 	}
 	binary := filepath.Join(t.TempDir(), "binary")
 	fileInImage(t, manifests[0].Layers[0], func(compressed io.Reader) {
@@ -87,7 +87,7 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 	staticallyLinked(t, binary)
 
 	if runtime.GOOS != "linux" || runtime.GOARCH != image.Architecture {
-		return // it does not run here
+		return // this machine cannot run it
 	}
 	output, err := exec.Command(binary, "--version").CombinedOutput()
 	if err != nil {
@@ -115,7 +115,7 @@ func writeProgram(t *testing.T, path string, content io.Reader) {
 	}
 }
 
-// staticallyLinked fails the test if a program needs more to start than itself.
+// staticallyLinked fails the test if the program needs a dynamic linker or libraries.
 func staticallyLinked(t *testing.T, path string) {
 	t.Helper()
 	file, err := elf.Open(path)
@@ -125,7 +125,7 @@ func staticallyLinked(t *testing.T, path string) {
 	defer file.Close()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {
-			t.Errorf("got a segment %v, but want a program that is linked statically", segment.Type)
+			t.Errorf("the program has a segment %v; link it statically, with CGO_ENABLED=0", segment.Type)
 		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// leaseDuration is that of -leader-flags.
+// leaseDuration is the duration of the Lease in -leader-flags.
 const leaseDuration = 8 * time.Second
 
-// inNamespace returns a change of the kubeconfig that makes n its namespace, and so, by default,
-// the namespace of the Lease.
+// inNamespace returns a function that makes n the namespace of the kubeconfig, and so, by default,
+// of the Lease.
 func inNamespace(n *namespace) func(*clientcmdapi.Config) {
 	return func(config *clientcmdapi.Config) {
 		for _, context := range config.Contexts {
@@ -25,7 +25,7 @@ func inNamespace(n *namespace) func(*clientcmdapi.Config) {
 	}
 }
 
-// lease returns the one Lease in the namespace.
+// lease returns the only Lease in the namespace.
 func (n *namespace) lease() *coordinationv1.Lease {
 	n.t.Helper()
 	leases, err := kubeClient.CoordinationV1().Leases(n.name).List(
@@ -34,12 +34,12 @@ func (n *namespace) lease() *coordinationv1.Lease {
 		n.t.Fatal(err)
 	}
 	if len(leases.Items) != 1 {
-		n.t.Fatalf("got %d Leases in the namespace, want 1", len(leases.Items))
+		n.t.Fatalf("the namespace has %d Leases, want 1; check -leader-flags", len(leases.Items))
 	}
 	return &leases.Items[0]
 }
 
-// startLeader starts a program that leads.
+// startLeader starts a program and waits until it works, as the leader.
 func startLeader(t *testing.T, n *namespace) *program {
 	t.Helper()
 	leader := startProgram(t, *leaderFlags, inNamespace(n))
@@ -47,12 +47,12 @@ func startLeader(t *testing.T, n *namespace) *program {
 	return leader
 }
 
-// startStandby starts a program that waits for the Lease of another.
+// startStandby starts a program and waits until it has read the Lease, which another holds, twice.
 func startStandby(t *testing.T, n *namespace) *program {
 	t.Helper()
 	begin := now(t)
 	standby := startProgram(t, *leaderFlags, inNamespace(n))
-	eventually(t, "the standby has looked at the Lease", func() (bool, string) {
+	eventually(t, "the standby has read the Lease twice", func() (bool, string) {
 		looks := standby.requests(t, begin, func(r audit.Request) bool {
 			return r.ObjectRef.Resource == "leases" && r.Verb == "get"
 		})
@@ -61,14 +61,14 @@ func startStandby(t *testing.T, n *namespace) *program {
 	return standby
 }
 
-// works waits until a new Foo has its Deployment.
+// works creates a Foo and waits for its Deployment.
 func (n *namespace) works(name string) {
 	n.t.Helper()
 	n.createFoo(newFoo(name, name, 1))
 	n.deploymentWhen(name, "exists", exists)
 }
 
-// leaseRequests returns the requests for the Lease that p made since begin, and that succeeded.
+// leaseRequests returns the successful requests of p for the Lease since begin.
 func (p *program) leaseRequests(t *testing.T, begin audit.Mark) (reads, writes []audit.Request) {
 	t.Helper()
 	all := p.requests(t, begin, func(r audit.Request) bool {
@@ -84,17 +84,17 @@ func (p *program) leaseRequests(t *testing.T, begin audit.Mark) (reads, writes [
 	return reads, writes
 }
 
-// expectTakeover waits until standby has taken the Lease from leader, which has ended, and fails t
-// unless it did so when it looked at it for the first or second time after the Lease was over: rest
-// after it saw what the leader wrote last. It looks every 0.5 to 1.1 s. To count this, by the times in
-// the audit log, is the same on a machine that is busy.
+// expectTakeover waits until standby has taken the Lease of leader, which has ended. It fails t if
+// standby read the free Lease more than twice. The Lease is free when rest has passed since standby
+// read the leader's last write. A standby reads it every 0.5 to 1.1 s. Counting the reads in the
+// audit log gives the same result on a busy machine.
 func expectTakeover(
 	t *testing.T, begin audit.Mark, leader, standby *program, rest time.Duration,
 ) {
 	t.Helper()
 	eventually(t, "the standby has taken the Lease", func() (bool, string) {
 		reads, writes := standby.leaseRequests(t, begin)
-		return len(writes) > 0, fmt.Sprintf("it has looked at it %d times", len(reads))
+		return len(writes) > 0, fmt.Sprintf("it has read the Lease %d times", len(reads))
 	})
 	_, before := leader.leaseRequests(t, begin)
 	reads, writes := standby.leaseRequests(t, begin)
@@ -109,7 +109,7 @@ func expectTakeover(
 		}
 	}
 	if looks > 2 {
-		t.Errorf("the standby looked at the Lease %d times after that was over, until it took it", looks)
+		t.Errorf("the standby read the free Lease %d times before it took it, want at most 2", looks)
 	}
 }
 
@@ -118,13 +118,13 @@ func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
 	n := newNamespace(t)
 	leader := startLeader(t, n)
 	if holder := n.lease().Spec.HolderIdentity; holder == nil || *holder == "" {
-		t.Fatal("expected that the Lease has a holder while the controller works")
+		t.Fatal("the controller works, but the Lease has no holder")
 	}
 
 	stopProgram(t, leader)
 
 	if holder := n.lease().Spec.HolderIdentity; holder != nil && *holder != "" {
-		t.Errorf("got holder %q of the Lease, want none", *holder)
+		t.Errorf("the stopped leader still holds the Lease, as %q; make it release the Lease", *holder)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	n.works("before")
 	writes := standby.requests(t, begin, func(r audit.Request) bool { return n.in(r) && r.IsWrite() })
 	if len(writes) > 0 {
-		t.Errorf("expected that the standby writes nothing, got %v", writes)
+		t.Errorf("the standby wrote although it was not the leader: %v", writes)
 	}
 
 	stopProgram(t, leader)
@@ -156,7 +156,7 @@ func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
 
 	leader.Kill()
 
-	time.Sleep(leaseDuration) // until then, the Lease is the leader's
+	time.Sleep(leaseDuration) // until then, the Lease is not free
 	expectTakeover(t, begin, leader, standby, leaseDuration)
 	n.works("after")
 }
@@ -181,7 +181,7 @@ func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) {
 		return n.in(r) && r.ResponseStatus.Code >= 400
 	})
 	if len(failed) > 0 {
-		t.Errorf("got failed requests: %v", failed)
+		t.Errorf("requests of the controller failed before it ended: %v", failed)
 	}
 	startProgram(t, "", nil)
 	for i := range foos {

@@ -22,27 +22,28 @@ import (
 const (
 	binaries     = "../../.local/bin/"
 	crd          = "../../artifacts/examples/crd.yaml"
-	startCluster = "type 'make test', or start a cluster with 'hack/cluster up test' and " +
-		"set KUBECONFIG to what it prints"
+	startCluster = "run 'make conformance', or start a cluster with 'hack/cluster up test' and " +
+		"set KUBECONFIG as it says"
 )
 
 var (
 	controllerCommand = flag.String("controller", binaries+
 		"sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",
-		"`command` that runs the controller under test, relative to this package")
+		"`command` that starts the controller under test, relative to this package")
 	leaderFlags = flag.String("leader-flags", "--leader-elect --leader-elect-lease-duration=8s "+
 		"--leader-elect-renew-deadline=6s --leader-elect-retry-period=500ms",
-		"`flags` that make the controller elect a leader, with a Lease that lasts 8s")
+		"`flags` that switch on leader election, with a Lease of 8s")
 	auditLogPath = flag.String("audit-log", "",
-		"audit log of the API server (default: logs/audit.log beside the kubeconfig)")
+		"`file` with the API server's audit log (default: logs/audit.log beside the kubeconfig)")
 	kubectlPath = flag.String("kubectl", binaries+"kubectl", "`path` of kubectl")
 	patience    = flag.Duration("patience", 30*time.Second,
-		"how long to wait for what has to happen")
-	idleFoos = flag.Int("idle-foos", 100, "how many Foos there are while nothing may happen")
-	idleTime = flag.Duration("idle-time", 3*time.Second, "how long nothing may happen")
+		"how long to wait for an expected change")
+	idleFoos = flag.Int("idle-foos", 100, "number of Foos in the test of an idle controller")
+	idleTime = flag.Duration("idle-time", 3*time.Second,
+		"how long an idle controller must request nothing")
 )
 
-// The clients of the tests themselves, and a folder that is deleted in the end.
+// The tests' own clients, and a folder that is deleted at the end.
 var (
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
@@ -50,7 +51,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // more than there are processors: the tests mostly wait
+	_ = flag.Set("test.parallel", "8") // even on few processors: the tests mostly wait
 	flag.Parse()
 	code, err := runTests(m)
 	if err != nil {
@@ -60,8 +61,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runTests runs the tests between the preparation of the cluster and the end of the controller
-// that the parallel ones share.
+// runTests prepares the cluster, runs the tests, and stops the controller that the parallel tests
+// share.
 func runTests(m *testing.M) (code int, err error) {
 	if tempDir, err = os.MkdirTemp("", "conformance"); err != nil {
 		return 1, err
@@ -95,7 +96,7 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// connect makes the clients and finds out whether the API server answers.
+// connect creates the clients and checks that the API server answers.
 func connect() error {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if kubeconfig == "" {
@@ -108,7 +109,7 @@ func connect() error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w; %s", err, startCluster)
 	}
-	config.QPS = -1 // no limit on this side
+	config.QPS = -1 // no limit in the client
 	if kubeClient, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -118,13 +119,13 @@ func connect() error {
 	return ping(config)
 }
 
-// ping returns an error that says what to do if the API server does not answer.
+// ping checks that the API server answers. Its error says what to do.
 func ping(config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), preparation())
 	defer cancel()
 	_, err := kubeClient.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		err = fmt.Errorf("no answer from the API server at %s: %w; %s",
+		err = fmt.Errorf("the API server at %s does not answer: %w; %s",
 			config.Host, err, startCluster)
 	}
 	return err
@@ -146,17 +147,17 @@ func installCRD() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("foos are not served: %w", err)
+	return fmt.Errorf("the API server does not serve Foos: %w", err)
 }
 
-// kubectlCommand returns a kubectl that leaves the user's own configuration alone.
+// kubectlCommand returns a kubectl that keeps its cache out of the user's home.
 func kubectlCommand(args ...string) *exec.Cmd {
 	command := exec.Command(*kubectlPath, args...)
 	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(tempDir, "cache"))
 	return command
 }
 
-// kubectl runs kubectl in namespace with stdin and returns what it printed.
+// kubectl runs kubectl in the namespace, with stdin as its input, and returns what it printed.
 func kubectl(t *testing.T, namespace, stdin string, args ...string) (output string, err error) {
 	t.Helper()
 	command := kubectlCommand(append([]string{"--namespace", namespace}, args...)...)

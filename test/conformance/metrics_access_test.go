@@ -14,7 +14,8 @@ import (
 	"example.com/sample-controller/internal/freeport"
 )
 
-// token creates a ServiceAccount and returns a token of it, for the API server or for audiences.
+// token creates a ServiceAccount and returns a token for it. Without audiences, the token is for
+// the API server.
 func (n *namespace) token(serviceAccount string, audiences ...string) string {
 	n.t.Helper()
 	n.kubectl("create", "serviceaccount", serviceAccount)
@@ -29,7 +30,7 @@ func (n *namespace) token(serviceAccount string, audiences ...string) string {
 	return issued.Status.Token
 }
 
-// getMetrics returns what a request over HTTPS with that token is answered.
+// getMetrics requests the metrics over HTTPS, with that token, and returns the answer.
 func getMetrics(t *testing.T, address, token string) (code int, body string) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
@@ -69,17 +70,17 @@ func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		token string
 		want  int
 	}{
-		"no token":                   {"", http.StatusUnauthorized},
-		"a token of nobody":          {"nobody", http.StatusUnauthorized},
-		"a token for somebody else":  {n.token("a", "elsewhere"), http.StatusUnauthorized},
-		"a user who may not":         {n.token("b"), http.StatusForbidden},
-		"a user who may get metrics": {reader, http.StatusOK},
+		"no token":                       {"", http.StatusUnauthorized},
+		"an invalid token":               {"nobody", http.StatusUnauthorized},
+		"a token for another audience":   {n.token("a", "elsewhere"), http.StatusUnauthorized},
+		"a token without the permission": {n.token("b"), http.StatusForbidden},
+		"a token with the permission":    {reader, http.StatusOK},
 	} {
-		// The API server may need a moment to know of a token or a binding.
-		eventually(t, fmt.Sprintf("%s is answered with %d", name, test.want), func() (bool, string) {
+		// The API server may need a moment to know a new token or binding.
+		eventually(t, fmt.Sprintf("with %s, the answer is %d", name, test.want), func() (bool, string) {
 			code, body := getMetrics(t, address, test.token)
 			if shown := strings.Contains(body, "workqueue_depth"); shown != (code == http.StatusOK) {
-				t.Fatalf("%s: got %d and metrics: %v", name, code, shown)
+				t.Fatalf("with %s: the answer is %d, and has metrics: %v", name, code, shown)
 			}
 			return code == test.want, fmt.Sprint(code)
 		})

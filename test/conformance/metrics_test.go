@@ -15,7 +15,7 @@ import (
 	"example.com/sample-controller/test/internal/metrics"
 )
 
-var memoryFoos = flag.Int("memory-foos", 100, "how many Foos to measure the controller with")
+var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement of memory")
 
 // scrape returns the metrics that are served at address: for each name, the sum over all labels.
 func scrape(t *testing.T, address string) map[string]float64 {
@@ -41,18 +41,18 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 	name := regexp.MustCompile(`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`)
 	named := name.FindAllString(string(page), -1)
 	if len(named) < 10 {
-		t.Errorf("the page names metrics %q, want more", named)
+		t.Errorf("docs/production.md names only the metrics %q, want at least 10", named)
 	}
 	for _, metric := range named {
 		_, ok := served[metric]
 		_, histogram := served[metric+"_count"]
 		if !ok && !histogram {
-			t.Errorf("the page names %s, but the controller does not serve it", metric)
+			t.Errorf("docs/production.md names %s, but the controller does not serve it", metric)
 		}
 	}
 }
 
-// With more Foos than by default, and -v, it measures what docs/production.md says.
+// With -v and a larger -memory-foos, it measures the figures in docs/production.md.
 func TestMemoryOfFoos(t *testing.T) {
 	n := newNamespace(t)
 	address := freeport.Address(t)
@@ -72,7 +72,7 @@ func TestMemoryOfFoos(t *testing.T) {
 	begin = time.Now()
 	startProgram(t, flags, nil)
 	n.catchUp()
-	t.Logf("started again and synced all in %.1fs", time.Since(begin).Seconds())
+	t.Logf("restarted and synced all Foos in %.1fs", time.Since(begin).Seconds())
 	report(t, "after the restart", scrape(t, address))
 }
 
@@ -98,11 +98,12 @@ func (n *namespace) createFoos(count int) {
 	wg.Wait()
 }
 
-// deploymentsSettle waits until there are so many Deployments that their controller has looked at. For
-// many thousands, -patience has to be some minutes.
+// deploymentsSettle waits until the Deployment controller has processed that many Deployments. Many
+// thousands need a -patience of several minutes.
 func (n *namespace) deploymentsSettle(count int) {
 	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("%d Deployments are there", count), func() (bool, string) {
+	what := fmt.Sprintf("the Deployment controller has processed %d Deployments", count)
+	eventually(n.t, what, func() (bool, string) {
 		list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()

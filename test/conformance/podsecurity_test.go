@@ -20,7 +20,7 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 		t.Fatal(err)
 	}
 	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
-		t.Fatalf("the namespace enforces %q, want restricted", level)
+		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
 	}
 
 	eventually(t, "all replicas are available", func() (bool, string) {
@@ -33,7 +33,7 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 			fmt.Sprintf("%+v", deployment.Status)
 	})
 
-	// That they were admitted says something only if others are not.
+	// Their admission proves something only if other Pods are refused.
 	if err := createPod(t, deployment, func(*corev1.PodSpec) {}); err != nil {
 		t.Errorf("creating a Pod of the Deployment: %v", err)
 	}
@@ -52,12 +52,12 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	for field, remove := range refused {
 		err := createPod(t, deployment, remove)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
-			t.Errorf("got error %v for a Pod without %s, want it to be forbidden", err, field)
+			t.Errorf("a Pod without %s: got error %v, want it forbidden", field, err)
 		}
 	}
 }
 
-// createPod asks the API server whether it would create a Pod of deployment, changed.
+// createPod asks the API server whether it would create a changed Pod of deployment.
 func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.PodSpec)) error {
 	template := deployment.Spec.Template.DeepCopy()
 	change(&template.Spec)

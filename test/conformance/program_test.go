@@ -15,15 +15,15 @@ import (
 	"example.com/sample-controller/test/internal/process"
 )
 
-// program is a running controller. The API server knows it by a user name of its own, so that
-// the audit log tells what this process did, and nobody else.
+// program is a running controller. It acts as its own user, so the audit log shows what this
+// process did.
 type program struct {
 	*process.Process
 	user string
 }
 
-// start starts the controller with flags added, in the cluster that KUBECONFIG and changes to it
-// lead to. The process ends with this one.
+// start starts the controller with additional flags. It finds the cluster through a copy of the
+// kubeconfig, to which change is applied.
 func start(flags string, change func(*clientcmdapi.Config)) (*program, error) {
 	user := "conformance-" + utilrand.String(8)
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
@@ -42,7 +42,7 @@ func start(flags string, change func(*clientcmdapi.Config)) (*program, error) {
 	return &program{Process: started, user: user}, nil
 }
 
-// startProgram starts a controller for t alone, which ends with t at the latest.
+// startProgram starts a controller for t alone. It ends with t at the latest.
 func startProgram(t *testing.T, flags string, change func(*clientcmdapi.Config)) *program {
 	t.Helper()
 	p, err := start(flags, change)
@@ -66,7 +66,7 @@ func stopProgram(t *testing.T, p *program) {
 	}
 }
 
-// shared is the controller of all parallel tests, nil before the first of them.
+// shared is the controller of all parallel tests. The first of them starts it.
 var (
 	shared      *program
 	startShared = sync.OnceValue(func() (err error) {
@@ -78,8 +78,8 @@ var (
 	})
 )
 
-// errExited explains why nothing happens any more.
-var errExited = errors.New("the controller under test has exited; its output is at the end")
+// errExited is why nothing happens any more.
+var errExited = errors.New("the controller under test has exited; its output is printed at the end")
 
 // checkShared returns an error if the shared controller has exited by itself.
 func checkShared() error {

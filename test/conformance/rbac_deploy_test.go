@@ -13,14 +13,14 @@ import (
 
 const (
 	deployDir = "../../artifacts/deploy"
-	// deployed selects what the kustomizations install, but for the CustomResourceDefinition: with
-	// it would go the Foos.
+	// deployed selects what the kustomizations install, except the CustomResourceDefinition: to
+	// delete that would delete all Foos.
 	deployed = "app.kubernetes.io/name=sample-controller"
-	// deployedName is the name of all of it, and of its namespace.
+	// deployedName is the name of these objects and of their namespace.
 	deployedName = "sample-controller"
 )
 
-// mustKubectl runs kubectl without a namespace. It must succeed.
+// mustKubectl runs kubectl without a namespace. An error fails the test.
 func mustKubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	command := kubectlCommand(args...)
@@ -35,8 +35,8 @@ func mustKubectl(t *testing.T, stdin string, args ...string) string {
 }
 
 // deploy installs the controller as a user would, with kubectl, and returns its Deployment. No
-// container runs, because there is no real node. When t ends, all but the CustomResourceDefinition
-// is deleted.
+// container runs, because the node is simulated. When t ends, everything is deleted, except the
+// CustomResourceDefinition.
 func deploy(t *testing.T, dir string, change func(manifest string) string) *appsv1.Deployment {
 	t.Helper()
 	manifest := mustKubectl(t, "", "kustomize", dir)
@@ -56,21 +56,21 @@ func deploy(t *testing.T, dir string, change func(manifest string) string) *apps
 	return deployment
 }
 
-// watchedNamespace is where the kustomization for one namespace names it.
+// watchedNamespace matches the places where the kustomization for one namespace names it.
 var watchedNamespace = regexp.MustCompile(`(?m)(namespace: |--namespace=)default$`)
 
-// watchOnly returns a change of that kustomization, to another namespace.
+// watchOnly returns a function that puts the namespace into that kustomization.
 func watchOnly(t *testing.T, namespace string) func(string) string {
 	return func(manifest string) string {
 		if n := len(watchedNamespace.FindAllString(manifest, -1)); n != 3 {
-			t.Fatalf("got %d places that name the namespace, but the comment says three", n)
+			t.Fatalf("%d places name the namespace, but the kustomization's comment says three", n)
 		}
 		return watchedNamespace.ReplaceAllString(manifest, "${1}"+namespace)
 	}
 }
 
-// startDeployed runs the controller as its Deployment would: with these arguments, in this
-// namespace, as this ServiceAccount. It serves metrics on another address, and no probes.
+// startDeployed runs the controller as its Deployment would, with the same arguments, namespace and
+// ServiceAccount. But it serves metrics at metricsAddress, and no probes.
 func startDeployed(t *testing.T, deployment *appsv1.Deployment, metricsAddress string) *program {
 	t.Helper()
 	pod := deployment.Spec.Template.Spec
@@ -79,25 +79,25 @@ func startDeployed(t *testing.T, deployment *appsv1.Deployment, metricsAddress s
 		"--metrics-bind-address="+metricsAddress, "--health-probe-bind-address=0")
 	p := startProgram(t, strings.Join(args, " "), func(config *clientcmdapi.Config) {
 		for _, info := range config.AuthInfos {
-			// The API server adds the groups that every ServiceAccount is in, and no other.
+			// The API server adds the groups of all ServiceAccounts, and no others.
 			info.Impersonate, info.ImpersonateGroups = user, nil
 		}
 		for _, context := range config.Contexts {
 			context.Namespace = deployment.Namespace
 		}
 	})
-	p.user = user // by which to find it in the audit log
+	p.user = user // as in the audit log
 	return p
 }
 
-// serviceAccountUser returns the name by which the API server knows the Pods of deployment.
+// serviceAccountUser returns the user name of the Pods of deployment.
 func serviceAccountUser(deployment *appsv1.Deployment) string {
 	account := deployment.Spec.Template.Spec.ServiceAccountName
 	return "system:serviceaccount:" + deployment.Namespace + ":" + account
 }
 
-// withoutWatchList lets the programs that t starts list, as they do where the API server cannot
-// send in a watch what there is already.
+// withoutWatchList makes the programs that t starts list objects, as they do if the API server
+// cannot send the existing objects in a watch.
 func withoutWatchList(t *testing.T) {
 	t.Helper()
 	const variable = "KUBE_FEATURE_WatchListClient"

@@ -17,17 +17,17 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// neverRequested are permissions that are needed but in no request: an admission plugin asks for
-// them. Without this one, and with the plugin OwnerReferencesPermissionEnforcement, to create a
-// Deployment is forbidden.
+// neverRequested are permissions that are needed although no request uses them: an admission plugin
+// checks them. Without this one, the plugin OwnerReferencesPermissionEnforcement refuses a new
+// Deployment.
 var neverRequested = []string{"update foos/finalizers.samplecontroller.k8s.io"}
 
-// inNoNamespace are permissions that cannot be granted in one namespace only.
+// inNoNamespace are permissions for resources without a namespace, which no Role can grant.
 var inNoNamespace = []string{
 	"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io",
 }
 
-// permission is one verb on one resource. The namespace is empty when it holds in all of them.
+// permission is one verb on one resource. Without a namespace, it holds in all of them.
 type permission struct {
 	namespace, group, resource, verb string
 	names                            []string // of the objects, all if empty
@@ -37,7 +37,7 @@ func (p permission) String() string {
 	return fmt.Sprintf("%s %s.%s", p.verb, p.resource, p.group)
 }
 
-// allows reports whether p is needed for r.
+// allows reports whether p is a permission for r.
 func (p permission) allows(r audit.Request) bool {
 	resource, group := r.ObjectRef.Resource, ""
 	if r.ObjectRef.Subresource != "" {
@@ -62,14 +62,14 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 		usesExactlyItsPermissions(t, n, deployment)
 		for _, p := range granted(t, deployment) {
 			if p.namespace == "" && !slices.Contains(inNoNamespace, p.String()) {
-				t.Errorf("got the permission to %v in all namespaces, want in one", p)
+				t.Errorf("the controller may %v in all namespaces, want in one only", p)
 			}
 		}
 	})
 }
 
-// usesExactlyItsPermissions lets the controller do all that it can do, and then compares what it
-// did with what it may do.
+// usesExactlyItsPermissions makes the controller do all that it can do, and then compares its
+// requests with its permissions.
 func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.Deployment) {
 	t.Helper()
 	begin := now(t)
@@ -77,7 +77,7 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	first := startDeployed(t, deployment, metricsAddress)
 	n.createReadyFoo(newFoo("web", "old", 1))
 	somebody := n.token("somebody")
-	eventually(t, "both reviews find that somebody may not get metrics", func() (bool, string) {
+	eventually(t, "a user without the permission gets no metrics", func() (bool, string) {
 		code, _ := getMetrics(t, metricsAddress, somebody)
 		return code == http.StatusForbidden, fmt.Sprint(code)
 	})
@@ -87,28 +87,28 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	n.deploymentGone("old")
 	n.kubectl("create", "deployment", "foreign", "--image=example.com/foreign")
 	n.createFoo(newFoo("waiting", "foreign", 1))
-	n.fooWhen("waiting", "reports the taken name", notReadyBecause(nameTaken))
+	n.fooWhen("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	stopProgram(t, first)
 	withoutWatchList(t)
 	second := startDeployed(t, deployment, "0")
 	n.catchUp()
 	stopProgram(t, second)
 
-	requests := first.requests(t, begin, func(audit.Request) bool { return true }) // of both
+	requests := first.requests(t, begin, func(audit.Request) bool { return true }) // of both programs
 	for _, r := range requests {
 		if lacksPermission(r) {
-			t.Errorf("forbidden: %v: %s", r, r.ResponseStatus.Message)
+			t.Errorf("artifacts/deploy lacks a permission for %v: %s", r, r.ResponseStatus.Message)
 		}
 	}
 	permissions := granted(t, deployment)
 	for _, p := range permissions {
 		used := slices.ContainsFunc(requests, p.allows)
 		if used == slices.Contains(neverRequested, p.String()) {
-			t.Errorf("permission to %v: used is %v", p, used)
+			t.Errorf("permission to %v: got used=%v, want %v", p, used, !used)
 		}
 	}
 	if len(permissions) < 10 {
-		t.Errorf("got permissions %v, want those of two roles", permissions)
+		t.Errorf("got only the permissions %v, want those of two roles", permissions)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestRolesOfUsersIncludeFoos(t *testing.T) {
 		n.kubectl("create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
 		for _, test := range tests {
 			want := slices.Contains(strings.Fields(test.roles), role)
-			what := fmt.Sprintf("role %s allows to %s foos/%s: %v", role, test.verb, test.subresource, want)
+			what := fmt.Sprintf("with role %s, may %s foos/%s: %v", role, test.verb, test.subresource, want)
 			eventually(t, what, func() (bool, string) {
 				review := mayUser(t, role, authorizationv1.ResourceAttributes{
 					Namespace: n.name, Verb: test.verb, Group: v1alpha1.GroupName,
@@ -199,12 +199,12 @@ func TestRolesOfUsersIncludeFoos(t *testing.T) {
 			})
 		}
 	}
-	// Nobody can grant what he does not have, but the admin of a namespace has all that it takes.
+	// Users can grant only permissions that they have. The admin of a namespace has all of these.
 	n.kubectl("create", "rolebinding", "of-the-controller", "--as=admin",
 		"--clusterrole="+deployedName, "--serviceaccount="+deployedName+":"+deployedName)
 }
 
-// mayUser returns whether the API server would allow that to the user.
+// mayUser returns whether the API server would allow the user to do that.
 func mayUser(
 	t *testing.T, user string, what authorizationv1.ResourceAttributes,
 ) authorizationv1.SubjectAccessReviewStatus {

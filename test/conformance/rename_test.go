@@ -25,7 +25,7 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 		}
 		goes := event == watch.Deleted || deployment.DeletionTimestamp != nil
 		if deployment.Name == "old" && goes && available != 2 {
-			t.Errorf("the old Deployment went when %d of 2 new Pods were available", available)
+			t.Errorf("the old Deployment was deleted when %d of 2 new Pods were available", available)
 		}
 		return event == watch.Deleted
 	}
@@ -51,6 +51,6 @@ func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
 
 	old := n.deploymentWhen("old", "exists", exists)
 	if old.DeletionTimestamp != nil || old.Status.AvailableReplicas != 1 {
-		t.Errorf("expected that the old Deployment stays, but got %s", describeDeployment(old))
+		t.Errorf("want the old Deployment kept and available, got %s", describeDeployment(old))
 	}
 }

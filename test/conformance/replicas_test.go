@@ -14,7 +14,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// uncounted is a Foo as users write it who leave the count to `kubectl scale` and to autoscalers.
+// uncounted is a Foo without replicas, which `kubectl scale` or an autoscaler sets.
 var uncounted = fooYAML("spec: {deploymentName: web}")
 
 // apply applies a manifest, with these flags.
@@ -26,8 +26,8 @@ func (n *namespace) apply(yaml string, flags ...string) {
 	}
 }
 
-// keepsReplicas applies uncounted again, with a change elsewhere, and expects that the Foo and its
-// Deployment keep their count.
+// keepsReplicas applies uncounted again, with another label, and expects the Foo and its Deployment
+// to keep their replicas.
 func (n *namespace) keepsReplicas(replicas int32, flags ...string) {
 	n.t.Helper()
 	n.deploymentWhen("web", fmt.Sprintf("has %d replicas", replicas), hasReplicas(replicas))
@@ -36,7 +36,7 @@ func (n *namespace) keepsReplicas(replicas int32, flags ...string) {
 		return foo.Labels["team"] == "blue"
 	})
 	if got := *foo.Spec.Replicas; got != replicas {
-		n.t.Errorf("after an apply without replicas: got %d, want still %d", got, replicas)
+		n.t.Errorf("kubectl apply without replicas changed them to %d, want still %d", got, replicas)
 	}
 	n.catchUp()
 	n.deploymentWhen("web", fmt.Sprintf("still has %d replicas", replicas), hasReplicas(replicas))
@@ -94,11 +94,11 @@ func TestAutoscalerSetsTheCount(t *testing.T) {
 	n.apply(uncounted)
 	n.fooWhen("example-foo", "is Ready", isReady)
 
-	// Nobody measures Pods here. But below the minimum, nothing has to be measured.
+	// Nothing measures Pods here. Below its minimum, an autoscaler needs no measurement.
 	n.kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
 
 	n.ableToScaleWhen("web", "known", corev1.ConditionTrue, corev1.ConditionFalse)
-	// It is looked at again every 15 s only, and where Foos are new, the first look may be too early.
+	// An autoscaler acts every 15 s. If Foos are new to the cluster, the first time may be too early.
 	n.ableToScaleWhen("web", "True", corev1.ConditionTrue)
 	n.keepsReplicas(3)
 }
@@ -125,7 +125,7 @@ func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.Co
 }
 
 // TestFooThatWasStoredWithoutReplicasHasOne is about the upgrade from a CustomResourceDefinition
-// without that default. It uses one of its own, of which no controller knows.
+// without that default. It uses a copy under another name, which no controller watches.
 func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
 	behaviour(t, 4)
 	n := parallelNamespace(t)
@@ -139,17 +139,17 @@ func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
 	n.apply(strings.Replace(olds, "default: 1\n", "\n", 1))
 	const old = `{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
 		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`
-	eventually(t, "one is stored", func() (bool, string) {
+	eventually(t, "an object without replicas is stored", func() (bool, string) {
 		output, err := kubectl(t, n.name, old, "apply", "-f", "-")
 		return err == nil, output
 	})
 	if got := n.kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
-		t.Fatalf("replicas before there was a default: got %s", got)
+		t.Fatalf("without the default, the object has %s replicas, want none", got)
 	}
 
 	n.apply(olds)
 
-	eventually(t, "the stored one has 1 replica", func() (bool, string) {
+	eventually(t, "the stored object has 1 replica", func() (bool, string) {
 		scale, err := kubectl(t, n.name, "", "get", "old/stored", "--subresource=scale",
 			"--output=jsonpath={.spec.replicas}")
 		return err == nil && scale == "1", scale

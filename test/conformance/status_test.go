@@ -19,16 +19,16 @@ func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 	foo := n.fooWhen("web", "is Ready", isReady)
 
 	if foo.Status.Replicas != 2 || foo.Status.AvailableReplicas != 2 {
-		t.Errorf("got %d replicas, %d available, want 2 of each",
+		t.Errorf("the Ready Foo has %d replicas, %d available, want 2 of each",
 			foo.Status.Replicas, foo.Status.AvailableReplicas)
 	}
 	if ready := readyCondition(foo); ready.Reason == "" || ready.Message == "" {
-		t.Errorf("got reason %q and message %q, want both to be set", ready.Reason, ready.Message)
+		t.Errorf("Ready has reason %q and message %q, want both set", ready.Reason, ready.Message)
 	}
 	selector := metav1.ListOptions{LabelSelector: foo.Status.Selector}
 	pods, err := kubeClient.CoreV1().Pods(n.name).List(t.Context(), selector)
 	if err != nil || len(pods.Items) != 2 {
-		t.Errorf("got %d Pods (error %v) by status.selector, want 2", len(pods.Items), err)
+		t.Errorf("status.selector finds %d Pods (error %v), want 2", len(pods.Items), err)
 	}
 }
 
@@ -46,7 +46,7 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		if foo.Status.AvailableReplicas != replicas {
-			t.Errorf("scaled to %d and waited, got %s", replicas, describeFoo(foo))
+			t.Errorf("scaled to %d, and kubectl wait returned too early: %s", replicas, describeFoo(foo))
 		}
 	}
 }
@@ -65,19 +65,19 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 
 	for _, replicas := range []int32{2, 5, 1, 0} {
 		n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
-		n.fooWhen("web", "is Ready with what was asked for", func(foo *v1alpha1.Foo) bool {
+		n.fooWhen("web", fmt.Sprintf("is Ready with %d Pods", replicas), func(foo *v1alpha1.Foo) bool {
 			return isReady(foo) && foo.Status.Replicas == replicas
 		})
 	}
 
-	for event := range watcher.ResultChan() { // it has all of them already
+	for event := range watcher.ResultChan() { // all of them have been sent by now
 		foo, ok := event.Object.(*v1alpha1.Foo)
 		if !ok {
 			t.Fatalf("watching Foos: %+v", event.Object)
 		}
 		replicas, status := *foo.Spec.Replicas, foo.Status
 		if isReady(foo) && (status.Replicas != replicas || status.AvailableReplicas != replicas) {
-			t.Errorf("asked for %d replicas, was told Ready with %s", replicas, describeFoo(foo))
+			t.Errorf("asked for %d replicas, and Ready was True too early: %s", replicas, describeFoo(foo))
 		}
 		if isReady(foo) && status.Replicas == 0 {
 			return // that was the last change
@@ -97,7 +97,7 @@ func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
 		return readyCondition(foo).Status == metav1.ConditionFalse
 	})
 	if ready := readyCondition(foo); ready.Reason == "" || ready.Message == "" {
-		t.Errorf("got reason %q and message %q, want both to be set", ready.Reason, ready.Message)
+		t.Errorf("Ready has reason %q and message %q, want both set", ready.Reason, ready.Message)
 	}
 
 	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
@@ -111,7 +111,7 @@ func TestAvailableReplicasFollowThePods(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createQuota("1")
 	n.createFoo(newFoo("web", "web", 2))
-	n.fooWhen("web", "has 1 of 2 Pods, says so, and is not Ready", func(foo *v1alpha1.Foo) bool {
+	n.fooWhen("web", "reports 1 of 2 Pods, and is not Ready", func(foo *v1alpha1.Foo) bool {
 		return foo.Status.Replicas == 1 && foo.Status.AvailableReplicas == 1 &&
 			readyCondition(foo).Status == metav1.ConditionFalse
 	})
@@ -120,7 +120,7 @@ func TestAvailableReplicasFollowThePods(t *testing.T) {
 	n.fooWhen("web", "is Ready", isReady)
 }
 
-// createQuota lets no more than that many Pods be created, and waits until that is in force.
+// createQuota limits the number of Pods, and waits until the limit is in force.
 func (n *namespace) createQuota(pods string) {
 	n.t.Helper()
 	n.kubectl("create", "quota", "pods", "--hard=pods="+pods)
@@ -131,6 +131,6 @@ func (n *namespace) createQuota(pods string) {
 			return false, err.Error()
 		}
 		_, counted := quota.Status.Used[corev1.ResourcePods]
-		return counted, "it has not been counted yet"
+		return counted, "its Pods have not been counted yet"
 	})
 }

@@ -41,7 +41,7 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 		return deployment.Labels[managedBy] == label
 	}
 	if label == "" {
-		t.Fatalf("expected the label %s, got %v", managedBy, before.Labels)
+		t.Fatalf("the Deployment lacks the label %s: %v", managedBy, before.Labels)
 	}
 	begin := now(t)
 
@@ -49,7 +49,7 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 
 	after := n.deploymentWhen("web", "has the label again", labelled)
 	if after.UID != before.UID {
-		t.Errorf("the Deployment was replaced: %s", describeDeployment(after))
+		t.Errorf("the Deployment was deleted and created again: %s", describeDeployment(after))
 	}
 	n.kubectl("scale", "foo/web", "--replicas=2")
 	n.fooWhen("web", "is Ready", isReady)
@@ -65,14 +65,14 @@ func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
 	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
 		deployment.OwnerReferences = nil
 	})
-	n.fooWhen("web", "reports the taken name", notReadyBecause(nameTaken))
+	n.fooWhen("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.kubectl("scale", "foo/web", "--replicas=5")
-	n.fooWhen("web", "reports the taken name again", notReadyBecause(nameTaken))
+	n.fooWhen("web", "is not Ready again: "+nameTaken, notReadyBecause(nameTaken))
 	n.catchUp()
 
 	deployment := n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
 	if len(deployment.OwnerReferences) > 0 {
-		t.Errorf("got owners %+v, want none", deployment.OwnerReferences)
+		t.Errorf("the Deployment has the owners %+v, want none", deployment.OwnerReferences)
 	}
 	n.fewRequests(begin)
 }
@@ -88,14 +88,14 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 	namespaces := kubeClient.CoreV1().Namespaces()
 	eventually(t, "the namespace is gone", func() (bool, string) {
 		namespace, err := namespaces.Get(t.Context(), n.name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), "it is " + string(namespace.Status.Phase)
+		return apierrors.IsNotFound(err), "its phase is " + string(namespace.Status.Phase)
 	})
 	gone := now(t)
 	other := newNamespace(t)
 	other.catchUp()
 	n.fewRequests(begin)
 	if late := shared.requests(t, gone, n.in); len(late) > 0 {
-		t.Errorf("expected no request after the namespace was gone, got %v", late)
+		t.Errorf("the namespace is gone, but the controller still requests: %v", late)
 	}
 }
 
@@ -107,12 +107,12 @@ func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
 
 	n.kubectl("rollout", "pause", "deployment/web")
 	n.catchUp()
-	n.fooWhen("web", "is Ready: what it asks for is there", isReady)
+	n.fooWhen("web", "is still Ready", isReady)
 
 	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
 		deployment.Spec.Template.Annotations = map[string]string{"example.com/new": "Pods"}
 	})
-	n.fooWhen("web", "says that it is paused", notReadyBecause("DeploymentPaused"))
+	n.fooWhen("web", "is not Ready: DeploymentPaused", notReadyBecause("DeploymentPaused"))
 
 	n.kubectl("rollout", "resume", "deployment/web")
 	n.fooWhen("web", "is Ready again", isReady)
@@ -126,9 +126,9 @@ func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
 	begin := now(t)
 
 	n.kubectl("set", "resources", "deployment/web", "--limits=memory=8Mi", "--requests=memory=8Mi")
-	n.fooWhen("web", "reports the refusal", notReadyBecause("DeploymentRejected"))
+	n.fooWhen("web", "is not Ready: DeploymentRejected", notReadyBecause("DeploymentRejected"))
 	n.kubectl("scale", "foo/web", "--replicas=2")
-	n.fooWhen("web", "reports the refusal again", notReadyBecause("DeploymentRejected"))
+	n.fooWhen("web", "is not Ready again: DeploymentRejected", notReadyBecause("DeploymentRejected"))
 	n.catchUp()
 	n.onlyWarning("web")
 	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// lastBehaviour is the highest number of a behaviour that is proven here. Number 20 is what
-// test/faults proves.
+// lastBehaviour is the highest number of a behaviour that this suite proves. test/faults proves
+// number 20.
 const lastBehaviour = 19
 
 var (
-	tableFile = flag.String("table", "", "Markdown `file` in whose table to write what was found")
+	tableFile = flag.String("table", "", "Markdown `file` with the table to write the results to")
 	programID = flag.String("name", "this controller", "`name` of the program in that table")
 )
 
@@ -24,11 +24,11 @@ var (
 var outcomes = struct {
 	sync.Mutex
 	passed  map[int]bool
-	numbers map[string]int      // of the behaviour that a test proves, by the test's name
+	numbers map[string]int      // of behaviours, by the name of the test that proves it
 	leftOut map[int][]exception // by the number of the behaviour
 }{passed: map[int]bool{}, numbers: map[string]int{}, leftOut: map[int][]exception{}}
 
-// behaviour notes that t proves the behaviour of that number; docs/conformance.md lists them.
+// behaviour records that t proves the behaviour of that number in docs/conformance.md.
 func behaviour(t *testing.T, number int) {
 	t.Helper()
 	outcomes.Lock()
@@ -43,8 +43,8 @@ func behaviour(t *testing.T, number int) {
 	})
 }
 
-// writeTable writes the program's line of the table in file, and below the table why behaviours do
-// not apply to it: in place of what is there about it, or as the last.
+// writeTable writes the program's row into the table in file, and below the table why behaviours do
+// not apply to the program. It replaces the program's old lines, or adds new ones at the end.
 func writeTable(file, name string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -64,15 +64,15 @@ func writeTable(file, name string) error {
 	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
-// renew puts own in place of the lines that begin with prefix, or, where there are none, at the
-// end of the block of lines that begins with heading.
+// renew replaces the lines that begin with prefix by own. If there are none, it adds own at the end
+// of the block of lines that begins with heading.
 func renew(lines []string, heading, prefix string, own []string) ([]string, error) {
 	hasPrefix := func(line string) bool { return strings.HasPrefix(line, prefix) }
 	at := slices.IndexFunc(lines, hasPrefix)
 	if at < 0 {
 		at = slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, heading) })
 		if at < 0 {
-			return nil, fmt.Errorf("no line that begins with %q", heading)
+			return nil, fmt.Errorf("no line begins with %q", heading)
 		}
 		for at < len(lines) && lines[at] != "" {
 			at++
@@ -82,8 +82,8 @@ func renew(lines []string, heading, prefix string, own []string) ([]string, erro
 	return slices.Insert(lines, at, own...), nil
 }
 
-// tableRow returns the program's line: a behaviour is proven, proven but for what does not apply,
-// broken, not applicable or was not tested.
+// tableRow returns the program's row: each behaviour is proven, proven except for parts that do not
+// apply, broken, not applicable, or not tested.
 func tableRow(name string) (string, error) {
 	version, err := kubeClient.Discovery().ServerVersion()
 	if err != nil {

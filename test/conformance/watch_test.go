@@ -14,7 +14,7 @@ type deploymentWatch struct {
 	events <-chan watch.Event
 }
 
-// watchDeployments begins to watch. It does not see what was there before.
+// watchDeployments begins to watch. It does not see what existed before.
 func (n *namespace) watchDeployments() *deploymentWatch {
 	n.t.Helper()
 	list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
@@ -31,8 +31,7 @@ func (n *namespace) watchDeployments() *deploymentWatch {
 	return &deploymentWatch{n: n, events: watcher.ResultChan()}
 }
 
-// until calls see for each event, in the order in which the API server wrote, until see returns
-// true: what the test waits for has happened.
+// until calls see for each event, in the order of the API server's writes, until see returns true.
 func (w *deploymentWatch) until(
 	what string, see func(watch.EventType, *appsv1.Deployment) (done bool),
 ) {
@@ -49,20 +48,20 @@ func (w *deploymentWatch) until(
 				return
 			}
 		case <-timeout:
-			w.n.t.Fatalf("waited %v in vain for: %s\n%s", *patience, what, whoIsToBlame())
+			w.n.t.Fatalf("waited %v, but this did not happen: %s\n%s", *patience, what, whoIsToBlame())
 		}
 	}
 }
 
-// nothingCreated fails the test if a Deployment was created since the watch began and before the
-// controller had caught up.
+// nothingCreated lets the controller catch up, and fails the test if a Deployment was created since
+// the watch began.
 func (w *deploymentWatch) nothingCreated() {
 	w.n.t.Helper()
 	end := w.n.catchUp()
-	created := "the Deployment " + end
+	created := "Deployment " + end + " is created"
 	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
 		if event == watch.Added && deployment.Name != end {
-			w.n.t.Errorf("expected that nothing is created, but Deployment %q was: %s",
+			w.n.t.Errorf("Deployment %q was created, want none: %s",
 				deployment.Name, describeDeployment(deployment))
 		}
 		return deployment.Name == end

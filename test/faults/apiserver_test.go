@@ -29,7 +29,7 @@ func restartAPIServer(pause time.Duration) error {
 	if err := waitUntil(portIsFree); err != nil {
 		return err
 	}
-	time.Sleep(pause) // this is how long it is away
+	time.Sleep(pause) // the API server is away for this long
 	if pid, err = startAPIServer(args); err != nil {
 		return err
 	}
@@ -45,13 +45,13 @@ func restartAPIServer(pause time.Duration) error {
 	})
 	if err != nil {
 		log, _ := os.ReadFile(apiServerLog()) // without it, there is less to read
-		return fmt.Errorf("%w; its log ends with: %s", err, log[max(0, len(log)-2000):])
+		return fmt.Errorf("%w; the API server's log ends with: %s", err, log[max(0, len(log)-2000):])
 	}
 	return controlPlane.Check()
 }
 
-// portIsFree returns an error while the kernel has not closed the sockets of a killed API server: on a
-// busy machine, that is some time after the process has disappeared.
+// portIsFree returns an error until the kernel has closed the sockets of a killed API server. On a
+// busy machine, it does so some time after the process has ended.
 func portIsFree() error {
 	config, err := controlPlane.Config()
 	if err != nil {
@@ -66,7 +66,7 @@ func portIsFree() error {
 
 func apiServerLog() string { return filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log") }
 
-// startAPIServer starts an API server and returns the number of the process.
+// startAPIServer starts an API server and returns its process ID.
 func startAPIServer(args []string) (pid int, err error) {
 	log, err := os.OpenFile(apiServerLog(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -79,6 +79,6 @@ func startAPIServer(args []string) (pid int, err error) {
 	if err := command.Start(); err != nil {
 		return 0, err
 	}
-	go func() { _ = command.Wait() }() // it ends with a signal
+	go func() { _ = command.Wait() }() // a signal ends it, which Wait reports as an error
 	return command.Process.Pid, nil
 }

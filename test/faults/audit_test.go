@@ -6,7 +6,7 @@ import (
 	"example.com/sample-controller/test/internal/audit"
 )
 
-// isWrite reports whether r changes something, or tries to, but for the Lease.
+// isWrite reports whether r is a write, accepted or refused, to anything but the Lease.
 func isWrite(r audit.Request) bool { return r.IsWrite() && r.ObjectRef.Resource != "leases" }
 
 func isAccepted(r audit.Request) bool { return isWrite(r) && r.Succeeded() }
@@ -27,8 +27,8 @@ func now(t *testing.T) audit.Mark {
 	return end
 }
 
-// requests returns the requests that a user made in the namespace after a place in the audit log
-// and that selects returns true for.
+// requests returns the user's requests in the namespace that stand after a mark in the audit log
+// and for which selects returns true.
 func (h *history) requests(
 	after audit.Mark, user string, selects func(audit.Request) bool,
 ) (found []audit.Request) {

@@ -12,19 +12,19 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// problem is something that may not be when it is quiet.
+// problem is something that is wrong although it is quiet.
 type problem struct{ kind, what string }
 
 func (p problem) String() string { return p.kind + ": " + p.what }
 
-// state is what the API server has in the namespace of a history.
+// state is what the API server stores in the namespace of a history.
 type state struct {
 	foos        map[types.UID]*v1alpha1.Foo
 	deployments map[string]*appsv1.Deployment
 	problems    []problem
 }
 
-// problems reads everything and returns what is wrong.
+// problems reads all Foos and Deployments and returns what is wrong.
 func (h *history) problems() ([]problem, error) {
 	foos, err := h.foos.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -42,12 +42,12 @@ func (h *history) problems() ([]problem, error) {
 	for _, foo := range foos.Items {
 		s.foos[foo.UID] = &foo
 		if !missing[foo.Name] {
-			s.report(orphaned, "Foo %s was deleted, and is still there", foo.Name)
+			s.report(orphaned, "Foo %s was deleted, but still exists", foo.Name)
 		}
 		delete(missing, foo.Name)
 	}
 	for name := range missing {
-		s.report(lost, "Foo %s is gone, which nobody deleted", name)
+		s.report(lost, "Foo %s is gone, but nobody deleted it", name)
 	}
 	for _, deployment := range deployments.Items {
 		s.deployments[deployment.Name] = &deployment
@@ -87,15 +87,15 @@ func (s *state) checkFoo(foo *v1alpha1.Foo) {
 	status := foo.Status
 	if status.ObservedGeneration != foo.Generation ||
 		status.Replicas != replicas || status.AvailableReplicas != replicas {
-		s.report(untrue, "Foo %s: want generation %d and %d replicas, got %+v",
+		s.report(untrue, "Foo %s: want a status of generation %d with %d replicas, got %+v",
 			foo.Name, foo.Generation, replicas, status)
 	}
 }
 
-// checkDeployment checks that deployment is as its Foo asks for.
+// checkDeployment checks that deployment is what its Foo asks for.
 func (s *state) checkDeployment(foo *v1alpha1.Foo, deployment *appsv1.Deployment) {
 	if deployment.DeletionTimestamp != nil {
-		s.report(lost, "Deployment %s of Foo %s is going", deployment.Name, foo.Name)
+		s.report(lost, "Deployment %s of Foo %s is being deleted", deployment.Name, foo.Name)
 	}
 	got, want := *deployment.Spec.Replicas, *foo.Spec.Replicas
 	image := deployment.Spec.Template.Spec.Containers[0].Image
@@ -105,8 +105,8 @@ func (s *state) checkDeployment(foo *v1alpha1.Foo, deployment *appsv1.Deployment
 	}
 }
 
-// checkOwner checks that deployment belongs to a Foo that names it, or that at least can have no
-// other.
+// checkOwner checks that deployment belongs to a Foo, and that this Foo does not also own the
+// Deployment that it names, if that is another one.
 func (s *state) checkOwner(deployment *appsv1.Deployment) {
 	owner := metav1.GetControllerOf(deployment)
 	if owner == nil || s.foos[owner.UID] == nil {
@@ -116,7 +116,7 @@ func (s *state) checkOwner(deployment *appsv1.Deployment) {
 	foo := s.foos[owner.UID]
 	named := s.deployments[foo.Spec.DeploymentName]
 	if named != nil && named != deployment && metav1.IsControlledBy(named, foo) {
-		s.report(duplicate, "Foo %s has the Deployments %s and %s",
+		s.report(duplicate, "Foo %s has two Deployments: %s and %s",
 			foo.Name, named.Name, deployment.Name)
 	}
 }

@@ -1,5 +1,5 @@
-// Package faults lets a controller of Foos work where everything fails, and checks what is left
-// when it is quiet again: every Foo has exactly its Deployment, statuses are true, nothing is
+// Package faults runs a controller of Foos while everything around it fails. Then the tests check
+// that, when it is quiet again, every Foo has exactly its Deployment, statuses are true, nothing is
 // orphaned, and nothing more is written.
 //
 //	make faults                         # the long version
@@ -7,7 +7,7 @@
 //	go test ./faults -v -seed 7         # the random choices of seed 7
 //
 // The tests start a cluster of their own, because they kill its API server. Between the controller
-// and the API server there is a proxy that injects faults. Users who create, change and delete Foos
-// and Deployments talk to the API server directly. All random choices are drawn from the seed, but
-// when they take effect depends on the machine: a replay is alike, not identical.
+// and the API server, a proxy injects faults. Users who create, change and delete Foos and
+// Deployments talk to the API server directly. All random choices come from the seed, but when they
+// take effect depends on the machine: a replay is similar, not identical.
 package faults

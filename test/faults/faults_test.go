@@ -41,14 +41,14 @@ func (h *history) supervise() *supervisor {
 	return s
 }
 
-// What a controller says that found no API server when it began, or one that was starting and did not
-// serve Foos yet.
+// What a controller says if it finds no API server when it starts, or one that is itself starting
+// and does not serve Foos yet.
 const (
 	noAPIServer = "does not answer"
 	noFoos      = "does not serve foos"
 )
 
-// checkExits fails the test if the controller ended by itself and did not say one of these.
+// checkExits fails the test if the controller ended by itself for another reason than these.
 func (h *history) checkExits(s *supervisor, reasons ...string) {
 	h.t.Helper()
 	s.mu.Lock()
@@ -123,7 +123,7 @@ func TestDeletionsThatNoWatchShowedAreNoticed(t *testing.T) {
 	})
 }
 
-// createFoo creates foo, as one of those that must not be lost.
+// createFoo creates foo, and records that it must not be lost.
 func (h *history) createFoo(foo *v1alpha1.Foo) {
 	h.t.Helper()
 	h.users.names[foo.Name] = foo.Spec.DeploymentName
@@ -132,7 +132,7 @@ func (h *history) createFoo(foo *v1alpha1.Foo) {
 	}
 }
 
-// awaitReady waits until the Foo is Ready: the controller has seen its Deployment.
+// awaitReady waits until the Foo is Ready. Then the controller has seen its Deployment.
 func (h *history) awaitReady(name string) {
 	h.t.Helper()
 	err := waitUntil(func() error {

@@ -20,7 +20,7 @@ import (
 type history struct {
 	t           *testing.T
 	namespace   string
-	user        string // as whom the controller writes
+	user        string // the controller's
 	begin       audit.Mark
 	proxy       *proxy
 	users       *users
@@ -66,8 +66,8 @@ func (h *history) random(party string) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
 }
 
-// disturb calls the disturbance at random moments while work runs: after half of every to one and
-// a half of it, again and again.
+// disturb calls disturbance again and again while work runs. The pauses are random: 0.5 to 1.5
+// times every.
 func (h *history) disturb(
 	every time.Duration, work func() error, disturbance func(*rand.Rand) error,
 ) {
@@ -92,13 +92,13 @@ func (h *history) disturb(
 }
 
 // lastWave changes all Foos while requests fail, but nothing is killed any more: a controller that
-// starts again looks at everything, and would make up for what it gave up.
+// starts again syncs every Foo, which would hide that it had given one up.
 func (h *history) lastWave() {
 	h.t.Helper()
 	if err := h.users.scaleAll(); err != nil {
 		h.t.Fatal(err)
 	}
-	time.Sleep(time.Second) // this is how long requests go on failing
+	time.Sleep(time.Second) // requests fail for this long
 }
 
 // settle waits until everything is as it must be, and checks that it stays so.
@@ -109,7 +109,7 @@ func (h *history) settle() {
 	var problems []problem
 	err := waitUntil(func() (err error) {
 		if problems, err = h.problems(); err == nil && len(problems) > 0 {
-			err = fmt.Errorf("%d problems, of which the first is: %v", len(problems), problems[0])
+			err = fmt.Errorf("%d problems, the first of them: %v", len(problems), problems[0])
 		}
 		return err
 	})
@@ -119,30 +119,33 @@ func (h *history) settle() {
 	}
 	if err != nil {
 		if err := controlPlane.Check(); err != nil {
-			h.t.Fatal(err) // and not the controller
+			h.t.Fatal(err) // the control plane failed, not the controller
 		}
-		h.t.Fatalf("not as it must be %v after the last fault: %v\nthe control plane is whole; if this "+
-			"machine is slow or busy, try again with -patience %v", *patience, err, 4**patience)
+		h.t.Fatalf("still wrong %v after the last fault: %v\nthe control plane works: look at the "+
+			"controller; if this machine is slow or busy, try again with -patience %v",
+			*patience, err, 4**patience)
 	}
 	h.t.Logf("settled %v after the last fault", time.Since(begin).Round(time.Millisecond))
 	total.add("Foos checked", len(h.users.names))
 
 	h.awaitEvents()
 	last := now(h.t)
-	time.Sleep(*quiet) // this is how long nothing may be written
+	time.Sleep(*quiet) // nothing may be written in this time
 	if late := h.requests(last, h.user, isWrite); len(late) > 0 {
 		total.add(lateWrites, len(late))
-		h.t.Errorf("got %d writes in %v of quiet, want none: %v", len(late), *quiet, late)
+		h.t.Errorf("the controller made %d writes in %v of quiet, want none: %v", len(late), *quiet, late)
 	}
 }
 
-// awaitEvents waits until no Event is written for a moment: that happens after all other writes.
+// awaitEvents waits until no Event is written for a moment: Events come after all other writes.
 func (h *history) awaitEvents() {
 	h.t.Helper()
 	err := waitUntil(func() error {
 		begin := now(h.t)
-		time.Sleep(2 * time.Second) // this is the moment
-		events := h.requests(begin, h.user, func(r audit.Request) bool { return r.ObjectRef.Resource == "events" })
+		time.Sleep(2 * time.Second) // the moment
+		events := h.requests(begin, h.user, func(r audit.Request) bool {
+			return r.ObjectRef.Resource == "events"
+		})
 		if len(events) > 0 {
 			return fmt.Errorf("%d Events were written in the last two seconds", len(events))
 		}
@@ -153,8 +156,8 @@ func (h *history) awaitEvents() {
 	}
 }
 
-// checkNeedless fails the test if the controller created or deleted more Deployments than what the
-// users did explains.
+// checkNeedless fails the test if the controller created or deleted more Deployments than the users
+// gave reason for.
 func (h *history) checkNeedless() {
 	h.t.Helper()
 	created := h.requests(h.begin, h.user, isCreation)
@@ -163,10 +166,12 @@ func (h *history) checkNeedless() {
 	total.add("Deployments deleted by the controller", len(deleted))
 	if n := len(created) - h.users.reasonsToCreate; n > 0 {
 		total.add(needless, n)
-		h.t.Errorf("%d creations for %d reasons", len(created), h.users.reasonsToCreate)
+		h.t.Errorf("the controller created %d Deployments, but had reason for %d",
+			len(created), h.users.reasonsToCreate)
 	}
 	if n := len(deleted) - h.users.reasonsToDelete; n > 0 {
 		total.add(needless, n)
-		h.t.Errorf("%d deletions for %d reasons", len(deleted), h.users.reasonsToDelete)
+		h.t.Errorf("the controller deleted %d Deployments, but had reason for %d",
+			len(deleted), h.users.reasonsToDelete)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"example.com/sample-controller/test/internal/process"
 )
 
-// startReplica starts a controller that works while it holds the Lease, as a user of its own.
+// startReplica starts a controller that acts as user, and works while it holds the Lease.
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
 	p, err := startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy), h.namespace,
@@ -31,7 +31,7 @@ func (h *history) startReplica(user string) *process.Process {
 	return p
 }
 
-// awaitLeader waits until somebody else than the one before holds the Lease, and returns who.
+// awaitLeader waits until the Lease has another holder than before, and returns the holder.
 func (h *history) awaitLeader(before string) (holder string) {
 	h.t.Helper()
 	err := waitUntil(func() error {
@@ -54,8 +54,8 @@ func (h *history) awaitLeader(before string) (holder string) {
 	return holder
 }
 
-// createAndScale creates all Foos and scales some, slowly, so that much can happen meanwhile. It goes
-// on until the leader has ended.
+// createAndScale creates all Foos and scales some, slowly, so that much can happen meanwhile. It
+// does not stop before the leader has ended.
 func (u *users) createAndScale(leader *process.Process) error {
 	for i := 0; ; i++ {
 		select {
@@ -122,12 +122,12 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 	})
 }
 
-// await waits until user has made that many of the requests that select returns true for.
+// await waits until user has made that many requests for which selects returns true.
 func (h *history) await(user, what string, times int, selects func(audit.Request) bool) {
 	h.t.Helper()
 	err := waitUntil(func() error {
 		if n := len(h.requests(h.begin, user, selects)); n < times {
-			return fmt.Errorf("%s has not %s, but made %d such requests", user, what, n)
+			return fmt.Errorf("%s has not %s: it made %d such requests", user, what, n)
 		}
 		return nil
 	})
@@ -136,13 +136,13 @@ func (h *history) await(user, what string, times int, selects func(audit.Request
 	}
 }
 
-// checkGivesWay fails the test unless the program ends soon, with an error.
+// checkGivesWay fails the test unless leader soon ends with an error.
 func (h *history) checkGivesWay(leader *process.Process) {
 	h.t.Helper()
 	select {
 	case <-leader.Exited:
 	case <-time.After(*patience):
-		h.t.Fatalf("the former leader goes on for %v, though it has lost the Lease", *patience)
+		h.t.Fatalf("the former leader has lost the Lease, but still runs after %v", *patience)
 	}
 	if code := leader.ExitCode(); code != 1 {
 		h.t.Errorf("the former leader exited with %d, want 1: %s", code, leader.LastLine())
@@ -155,12 +155,12 @@ func (h *history) checkRuns(p *process.Process) {
 	select {
 	case <-p.Exited:
 		total.count(unexplained)
-		h.t.Errorf("the new leader ended: %s", p.LastLine())
+		h.t.Errorf("the new leader exited: %s", p.LastLine())
 	default:
 	}
 }
 
-// checkCreatedOnce fails the test if a Deployment was created twice, by whichever user.
+// checkCreatedOnce fails the test if these users together created a Deployment more than once.
 func (h *history) checkCreatedOnce(users ...string) {
 	h.t.Helper()
 	times := map[string]int{}

@@ -17,21 +17,21 @@ const root = "../../"
 
 var (
 	seed   = flag.Uint64("seed", 0, "`number` that all random choices come from (default: the time)")
-	rounds = flag.Int("rounds", 1, "how often to run each history, with another seed each time")
-	foos   = flag.Int("foos", 30, "how many Foos there are in a history")
-	steps  = flag.Int("steps", 80, "how many things the users do in a history, in a row")
+	rounds = flag.Int("rounds", 1, "how often to run each history, with other random choices")
+	foos   = flag.Int("foos", 30, "number of Foos in a history")
+	steps  = flag.Int("steps", 80, "number of things that the users do in a history")
 	every  = flag.Duration("every", 2*time.Second, "how often something is killed, on average")
 	quiet  = flag.Duration("quiet", 3*time.Second,
-		"how long nothing may be written in the end")
+		"how long nothing may be written at the end")
 	patience = flag.Duration("patience", 90*time.Second,
-		"how long to wait for what has to happen")
+		"how long to wait for an expected change")
 	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
 		"`path` of the controller under test")
 	clusterName = flag.String("cluster", "faults",
-		"`name` for hack/cluster of the cluster to start, and to stop in the end")
+		"`name` of the cluster that hack/cluster starts, and stops at the end")
 )
 
-// The clients of the users, past the proxy, and a folder that is deleted in the end.
+// The clients of the users, which bypass the proxy, and a folder that is deleted at the end.
 var (
 	controlPlane *cluster.Cluster
 	kubeClient   kubernetes.Interface
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runTests runs the tests between the start and the end of the cluster.
+// runTests starts the cluster, runs the tests, and stops the cluster.
 func runTests(m *testing.M) (code int, err error) {
 	if tempDir, err = os.MkdirTemp("", "faults"); err != nil {
 		return 1, err
@@ -74,7 +74,7 @@ func runTests(m *testing.M) (code int, err error) {
 	return code, nil
 }
 
-// connect makes the clients.
+// connect creates the clients.
 func connect() error {
 	config, err := controlPlane.Config()
 	if err != nil {
@@ -87,7 +87,7 @@ func connect() error {
 	return err
 }
 
-// waitUntil calls check until it returns nil, or for so long that its error is returned.
+// waitUntil calls check until it returns nil. After -patience, it returns the error of check.
 func waitUntil(check func() error) error {
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		err := check()

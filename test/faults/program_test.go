@@ -13,8 +13,8 @@ import (
 	"example.com/sample-controller/test/internal/process"
 )
 
-// writeKubeconfig writes a kubeconfig that makes its reader act as user, through the proxy, and
-// use that namespace for its Lease.
+// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy, and keeps
+// its Lease in that namespace.
 func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path string) {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
@@ -31,27 +31,26 @@ func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path strin
 	return path
 }
 
-// startProgram starts the controller, which works in the namespace only. The process ends with
-// this one.
+// startProgram starts the controller for one namespace.
 func startProgram(path, namespace string, flags ...string) (*process.Process, error) {
 	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
 	return process.Start(command, path)
 }
 
-// supervisor starts a controller again when it ends, as a kubelet does.
+// supervisor restarts a controller that ends, as a kubelet does.
 type supervisor struct {
 	start func() (*process.Process, error)
 	done  chan struct{} // closed when it has stopped
 
 	mu      sync.Mutex
 	current *process.Process
-	killed  bool     // the current one, by kill
-	stopped bool     // no other is to be started
-	ended   []string // why programs ended by themselves
+	killed  bool     // current was, by kill
+	stopped bool     // nothing is to be started any more
+	ended   []string // what programs said that ended by themselves
 }
 
-// supervise starts a controller that runs until stop, however often it ends.
+// supervise starts a controller and, until stop, restarts it whenever it ends.
 func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The share of the requests that something happens to. There are few watches.
+// The share of requests that get a fault. It is larger for watches, because there are few.
 const (
 	faultRate      = 0.25
 	watchFaultRate = 0.9
@@ -35,11 +35,11 @@ type proxy struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	on      bool
-	hidden  string                 // the end of a path that cannot be read, if any
-	watches map[io.ReadCloser]bool // that run
+	hidden  string                 // the end of the path that cannot be read, if any
+	watches map[io.ReadCloser]bool // the open ones
 }
 
-// startProxy starts a proxy that does nothing to the requests yet.
+// startProxy starts a proxy that injects no faults yet.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
 	config, err := controlPlane.Config()
@@ -75,8 +75,8 @@ func (p *proxy) inject(on bool) {
 	p.on = on
 }
 
-// hide cuts all watches, and lets nobody read the resource until hide(""): not before a new list,
-// which does not show what came and went meanwhile.
+// hide cuts all watches, and makes the resource unreadable until hide(""). After that, an informer
+// has to list, which does not show what came and went meanwhile.
 func (p *proxy) hide(resource string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +148,7 @@ func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Respons
 		return nil, err // the proxy closes the connection
 	}
 	switch fault {
-	case "cut after the request": // what was to be written is written
+	case "cut after the request": // the write has happened
 		_, _ = io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		return nil, errCut
@@ -164,12 +164,13 @@ func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Respons
 	return response, nil
 }
 
-// cutReader fails.
+// cutReader always fails.
 type cutReader struct{}
 
 func (cutReader) Read([]byte) (int, error) { return 0, errCut }
 
-// answer returns an answer of the API server that has an error, or a watch with an event of it.
+// answer returns an error as the API server does: as the answer, or as an event of that type in a
+// watch.
 func answer(r *http.Request, code int, reason, event string) *http.Response {
 	body := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d,`+
 		`"reason": %q, "message": "injected", "details": {"retryAfterSeconds": 1}}`, code, reason)
@@ -189,13 +190,13 @@ func answer(r *http.Request, code int, reason, event string) *http.Response {
 	return response
 }
 
-// watchBody is the body of a watch, which the proxy knows as long as it is read.
+// watchBody is the body of a watch, which the proxy knows until it is closed.
 type watchBody struct {
 	io.ReadCloser
 	p *proxy
 }
 
-// tracked lets the proxy cut a watch.
+// tracked returns the body of a watch so that the proxy can cut the watch.
 func (p *proxy) tracked(body io.ReadCloser) io.ReadCloser {
 	p.mu.Lock()
 	defer p.mu.Unlock()

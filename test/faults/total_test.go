@@ -19,10 +19,10 @@ type totals struct {
 	counts map[string]int
 }
 
-// faultPrefix is what the names of the faults of the proxy begin with.
+// faultPrefix begins the names of the proxy's faults.
 const faultPrefix = "fault: "
 
-// The findings that must not be.
+// The findings. Each must be 0.
 const (
 	lost        = "Foos lost"
 	duplicate   = "duplicate Deployments"
@@ -54,7 +54,7 @@ func (c *totals) String() string {
 			faults += n
 		}
 	}
-	fmt.Fprintf(&b, "\n%6d faults injected, of which", faults)
+	fmt.Fprintf(&b, "\n%6d faults injected\ndone:", faults)
 	for _, what := range slices.Sorted(maps.Keys(c.counts)) {
 		if !slices.Contains(findings, what) {
 			fmt.Fprintf(&b, "\n%6d %s", c.counts[what], what)

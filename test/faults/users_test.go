@@ -16,25 +16,25 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// evilImage is what users put into Deployments, and what must not stay there.
+// evilImage is the image that users put into Deployments. It must not stay there.
 const evilImage = "example.com/evil:1"
 
 // users create, change and delete Foos and Deployments at random.
 type users struct {
 	h      *history
 	random *rand.Rand
-	names  map[string]string // of each Foo that exists to that of its Deployment
-	// newNames is for when the API server is killed. The garbage collector of Kubernetes does not
-	// notice that a Foo was deleted if another one has its name when its watch begins again, and
-	// leaves the Deployment of the first one behind.
+	names  map[string]string // from the Foos that must exist to their Deployments
+	// newNames says that no new Foo has the name of a deleted one. It is for when the API server is
+	// killed: if another Foo has the name when the watch of Kubernetes' garbage collector begins
+	// again, the collector misses the deletion, and leaves the first Foo's Deployment behind.
 	newNames bool
-	deleted  map[int]int // how often each Foo was, if there are newNames
+	deleted  map[int]int // how often each Foo was, with newNames
 
-	// What entitles a controller to create a Deployment, and to delete one.
+	// How often the controller had reason to create a Deployment, and to delete one.
 	reasonsToCreate, reasonsToDelete int
 }
 
-// act does one thing, again and again until the API server has an answer to it.
+// act does one thing with the Foo of that number, and repeats it until it succeeds.
 func (u *users) act(i int) error {
 	foo := fmt.Sprintf("foo-%d", i)
 	if u.deleted[i] > 0 {
@@ -62,7 +62,7 @@ func (u *users) act(i int) error {
 	return err
 }
 
-// choose returns something to do with a Foo that exists, and notes what will be then.
+// choose returns something to do with a Foo that exists, and records the expected result.
 func (u *users) choose(foo, deployment string) (what string, do func() error) {
 	switch u.random.IntN(10) {
 	case 0, 1, 2:
@@ -85,11 +85,11 @@ func (u *users) choose(foo, deployment string) (what string, do func() error) {
 	}
 }
 
-// replicas are few: what runs in the Pods is not of interest.
+// replicas returns a small number, because the Pods do not matter here.
 func (u *users) replicas() int32 { return u.random.Int32N(4) }
 
-// newName returns a name for the Deployment of a Foo: often its own, sometimes one of a few that
-// all Foos contend for.
+// newName returns a name for the Deployment of a Foo: mostly one of its own, sometimes one of a few
+// for which all Foos compete.
 func (u *users) newName(foo string) string {
 	if u.random.IntN(5) == 0 {
 		return fmt.Sprintf("shared-%d", u.random.IntN(5))
@@ -104,7 +104,7 @@ func newFoo(name, deployment string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-// create returns what creates foo. It waits for the end of a Foo of that name that is going.
+// create returns a function that creates foo. It fails while a Foo of that name is being deleted.
 func (u *users) create(foo *v1alpha1.Foo) func() error {
 	return func() error {
 		_, err := u.h.foos.Create(context.Background(), foo, metav1.CreateOptions{})
@@ -113,19 +113,19 @@ func (u *users) create(foo *v1alpha1.Foo) func() error {
 		}
 		existing, getErr := u.h.foos.Get(context.Background(), foo.Name, metav1.GetOptions{})
 		if getErr == nil && existing.DeletionTimestamp == nil {
-			return nil // an attempt whose answer was lost
+			return nil // created by an attempt whose answer was lost
 		}
 		return errors.Join(err, getErr)
 	}
 }
 
-// scale returns what scales a Foo.
+// scale returns a function that scales a Foo.
 func (u *users) scale(name string) func() error {
 	replicas := u.replicas()
 	return u.changeFoo(name, func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
 }
 
-// changeFoo returns what changes a Foo.
+// changeFoo returns a function that changes a Foo.
 func (u *users) changeFoo(name string, change func(*v1alpha1.Foo)) func() error {
 	return func() error {
 		foo, err := u.h.foos.Get(context.Background(), name, metav1.GetOptions{})
@@ -138,7 +138,7 @@ func (u *users) changeFoo(name string, change func(*v1alpha1.Foo)) func() error 
 	}
 }
 
-// deleteFoo returns what deletes a Foo.
+// deleteFoo returns a function that deletes a Foo.
 func (u *users) deleteFoo(name string) func() error {
 	options := u.deleteOptions()
 	return func() error {
@@ -150,7 +150,7 @@ func (u *users) deleteFoo(name string) func() error {
 	}
 }
 
-// deleteOptions are those of a user, who may want to wait for what goes along.
+// deleteOptions returns background or, in one of three cases, foreground deletion.
 func (u *users) deleteOptions() metav1.DeleteOptions {
 	propagation := metav1.DeletePropagationBackground
 	if u.random.IntN(3) == 0 {
@@ -159,7 +159,7 @@ func (u *users) deleteOptions() metav1.DeleteOptions {
 	return metav1.DeleteOptions{PropagationPolicy: &propagation}
 }
 
-// deleteDeployment returns what deletes a Deployment if it is there.
+// deleteDeployment returns a function that deletes a Deployment, if it exists.
 func (u *users) deleteDeployment(name string) func() error {
 	options := u.deleteOptions()
 	return func() error {
@@ -172,8 +172,8 @@ func (u *users) deleteDeployment(name string) func() error {
 	}
 }
 
-// changeDeployment returns what changes all that the controller decides on in a Deployment, if it
-// is there.
+// changeDeployment returns a function that changes the replicas and the image of a Deployment, if
+// it exists.
 func (u *users) changeDeployment(name string) func() error {
 	replicas := u.replicas()
 	return func() error {

@@ -27,7 +27,7 @@ func TestFooMeansTheSameEverywhere(t *testing.T) {
 		return []byte(strings.ToLower(string(name[:1])) + string(name[1:]))
 	})
 	if !bytes.Equal(got, want) {
-		t.Errorf("deployment.go differs from the one in the root: copy it again, with capital letters "+
-			"for %v", exported)
+		t.Errorf("deployment.go differs from the one in the root: copy it again, with upper-case "+
+			"initials for %v", exported)
 	}
 }

@@ -1,5 +1,5 @@
-// Package audit reads the audit log of a local API server: who has asked for what, with which
-// outcome and when, by the clock of the API server.
+// Package audit reads the audit log of a local API server: which user requested what, with which
+// outcome, and when by the API server's clock.
 package audit
 
 import (
@@ -23,15 +23,15 @@ type Request struct {
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus   metav1.Status
-	// The times when it came and when it was answered, in microseconds.
+	// When the request was received and when it was answered, to the microsecond.
 	RequestReceivedTimestamp, StageTimestamp time.Time
 }
 
-// User returns as whom the request was made: each program under test impersonates a user of its own.
+// User returns the user who made r. Each program under test impersonates its own user.
 func (r Request) User() string { return r.ImpersonatedUser.Username }
 
-// What returns verb and resource, for example "patch foos/status". What has no resource asks which
-// there are.
+// What returns verb and resource, for example "patch foos/status". A request without a resource is
+// discovery.
 func (r Request) What() string {
 	if r.ObjectRef.Resource == "" {
 		return r.Verb + " (discovery)"
@@ -47,10 +47,10 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s (%d)", r.Verb, r.RequestURI, r.ObjectRef.Name, r.ResponseStatus.Code)
 }
 
-// IsWatch reports whether r waits for news, and costs nothing while there are none.
+// IsWatch reports whether r is a watch, which costs nothing while nothing changes.
 func (r Request) IsWatch() bool { return r.Verb == "watch" }
 
-// IsWrite reports whether r is to change something.
+// IsWrite reports whether r asks for a change.
 func (r Request) IsWrite() bool { return !r.IsWatch() && r.Verb != "get" && r.Verb != "list" }
 
 // Succeeded reports whether the API server did what r asks for.
@@ -78,9 +78,9 @@ func End(path string) (Mark, error) {
 	return Mark(info.Size()), nil
 }
 
-// Read returns the requests that were noted after a mark, of the users whose names begin like that,
-// and the mark behind them. The API server notes a request before it answers it; a watch, when it
-// begins. What is not a line of JSON is left out: an API server that is killed leaves half of one.
+// Read returns the requests that were noted after a mark, of users whose names begin with user, and
+// the mark behind them. The API server notes a request before its answer is complete, and a watch
+// when it begins. Read skips lines that are not JSON: a killed API server leaves half a line.
 func Read(path string, after Mark, user string) (requests []Request, end Mark, err error) {
 	file, err := os.Open(path)
 	if err != nil {

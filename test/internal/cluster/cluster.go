@@ -1,5 +1,5 @@
-// Package cluster starts a local control plane for the time of one program, and lets it get at the
-// control plane's processes.
+// Package cluster starts a local control plane for as long as this program runs, and gives access
+// to the control plane's processes.
 package cluster
 
 import (
@@ -25,15 +25,15 @@ const crdTimeout = 2 * time.Minute
 
 // Cluster is a control plane that hack/cluster has started.
 type Cluster struct {
-	// Dir is the folder where hack/cluster keeps it: bin, logs, pids.
+	// Dir is the folder where hack/cluster keeps its files: bin, logs, pids.
 	Dir string
 
 	root string
 	stop func()
 }
 
-// Start starts the cluster of that name with the hack/cluster of root, the repository. It is stopped
-// when Stop is called or when this process ends, however it ends.
+// Start starts the cluster of that name with hack/cluster of the repository at root. The cluster
+// stops with Stop or with this process, even if that is killed.
 func Start(root, name string) (*Cluster, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -52,7 +52,7 @@ func Start(root, name string) (*Cluster, error) {
 	return c, nil
 }
 
-// Check returns an error that says what is dead, unless all components are alive.
+// Check returns nil if all components are alive, or else an error that says what is dead.
 func (c *Cluster) Check() error {
 	script := filepath.Join(c.root, "hack/cluster")
 	return run(exec.Command(script, "check", filepath.Base(c.Dir)))
@@ -103,13 +103,13 @@ func (c *Cluster) InstallCRD() error {
 	}
 }
 
-// PIDFile returns the path of the file with the number of that component's process.
+// PIDFile returns the path of the file with that component's process ID.
 func (c *Cluster) PIDFile(component string) string {
 	return filepath.Join(c.Dir, "pids", component+".pid")
 }
 
-// Process returns the number of that component's process, and its command line. It is an error if
-// the process is another one, so that nobody's else is ever signaled.
+// Process returns that component's process ID and command line. If another program has the process
+// ID, it returns an error, so that no foreign process is ever signaled.
 func (c *Cluster) Process(component string) (pid int, args []string, err error) {
 	text, err := os.ReadFile(c.PIDFile(component))
 	if err != nil {
@@ -133,7 +133,7 @@ func arguments(pid int) ([]string, error) {
 	if err == nil {
 		return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), nil
 	}
-	// Where there is no /proc. No argument has a space: hack/cluster sees to it.
+	// There may be no /proc. No argument has a space: hack/cluster makes sure of that.
 	line, err = exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return nil, fmt.Errorf("there is no process %d: %w", pid, err)
@@ -141,7 +141,7 @@ func arguments(pid int) ([]string, error) {
 	return strings.Fields(string(line)), nil
 }
 
-// run runs command, whose output goes to a file: a pipe would be held open by what it starts.
+// run runs command. Its output goes to a file: what it starts would hold a pipe open.
 func run(command *exec.Cmd) error {
 	output, err := os.CreateTemp("", "cluster")
 	if err != nil {

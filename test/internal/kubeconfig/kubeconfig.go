@@ -8,9 +8,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Write writes a copy of config into dir, and returns its path. Who uses it acts as user, who may do
-// everything: so the audit log tells what that program did, and nobody else. API Priority and Fairness
-// exempts that user, as the administrator. change, unless it is nil, changes the copy further.
+// Write writes a copy of config into dir, and returns its path. A program that uses it acts as
+// user, so the audit log shows what it did. The user is in system:masters: it may do everything,
+// and API Priority and Fairness exempts it. change, unless it is nil, changes the copy further.
 func Write(
 	dir string, config *clientcmdapi.Config, user string, change func(*clientcmdapi.Config),
 ) (path string, err error) {

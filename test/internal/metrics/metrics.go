@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Read returns the metrics that are served at address, "host:port", without HTTPS: for each name,
-// the sum over all labels.
+// Read returns the metrics that are served over HTTP at address, "host:port": for each name, the
+// sum over all labels.
 func Read(address string) (map[string]float64, error) {
 	response, err := http.Get("http://" + address + "/metrics")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// endWithParent makes the kernel kill command when this process ends, however it ends.
+// endWithParent makes the kernel kill command when this process ends, even if that is killed.
 func endWithParent(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,6 @@ package process
 
 import "os/exec"
 
-// endWithParent does nothing: where the kernel offers no such thing, a killed test binary leaves
-// its controllers running.
+// endWithParent does nothing: the kernel has no such feature, so a killed test binary leaves its
+// controllers running.
 func endWithParent(*exec.Cmd) {}

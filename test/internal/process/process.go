@@ -1,4 +1,4 @@
-// Package process runs a controller as a process of its own, and tells what it prints and how it
+// Package process runs a controller as a process of its own, and reports what it prints and how it
 // ends.
 package process
 
@@ -25,8 +25,8 @@ type Process struct {
 	log     string
 }
 
-// Start starts command with that kubeconfig, beside which it keeps what the process prints. The
-// process ends with this one.
+// Start starts command with that kubeconfig, and writes its output to a file beside that. On Linux,
+// the process ends with this one.
 func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
 	log, err := os.CreateTemp(filepath.Dir(kubeconfig), "controller")
 	if err != nil {
@@ -47,7 +47,7 @@ func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
 	return &Process{Exited: exited, command: command, log: log.Name()}, nil
 }
 
-// PID returns the number of the process.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Stop asks the process to end, and returns an error unless it does so in time and with 0.
@@ -65,9 +65,9 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Signal sends a signal, and does not wait for what it does.
+// Signal sends a signal, and does not wait for its effect.
 func (p *Process) Signal(signal os.Signal) {
-	_ = p.command.Process.Signal(signal) // an error says that it is gone already
+	_ = p.command.Process.Signal(signal) // an error means that the process is gone
 }
 
 // Kill ends the process without a warning, and waits until it is gone.
@@ -83,7 +83,7 @@ func (p *Process) ExitCode() int {
 
 // Output returns what the process printed so far.
 func (p *Process) Output() string {
-	text, _ := os.ReadFile(p.log) // without it, there is less to read
+	text, _ := os.ReadFile(p.log) // without the file, there is less to read
 	return strings.TrimSpace(string(text))
 }
 
