@@ -68,6 +68,22 @@ func TestUnknownTableIsAnError(t *testing.T) {
 	}
 }
 
+func TestTargetsAreComparedWithinRepetitions(t *testing.T) {
+	run := func(contender string, value float64) Result {
+		return Result{Contender: contender, Mode: modePaused, Foos: 10,
+			Figures: map[string]float64{"burst/Foos per second": value}}
+	}
+	results := &Results{Runs: []Result{ // the machine slows down
+		run(this, 100), run("lasso", 100), run("controller-runtime", 10),
+		run("controller-runtime", 10), run("lasso", 50), run(this, 60),
+		run(this, 9), run("lasso", 10), run("controller-runtime", 5),
+	}}
+	want := "burst: ≥ both frameworks' | 1.00 × (0.90 to 1.20) | met |"
+	if got := targets(results, results); !strings.Contains(got, want) {
+		t.Errorf("there is no %q in\n%s", want, got)
+	}
+}
+
 func TestTargetsAreComparedWithTheBetterFramework(t *testing.T) {
 	run := func(contender string, foos int, value float64) Result {
 		return Result{Contender: contender, Mode: modePaused, Foos: foos,
