@@ -4,7 +4,7 @@
 CONTROLLER := .local/bin/sample-controller
 CLUSTER ?= dev
 KUBECONFIG_DEV := .local/clusters/$(CLUSTER)/kubeconfig.yaml
-KUBECTL_DEV := .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
+KUBECTL_DEV := KUBECACHEDIR=.local/cache .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
 # component-base accepts only versions that begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -81,7 +81,7 @@ verify: ## fail if generated files are stale
 .PHONY: docs
 docs: ## update the listings and the transcripts in all pages
 	go test ./docs/tutorial -update
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 1m
+	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
 mutants: ## break the controller in every listed way; each time, a test must fail
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
@@ -124,8 +124,8 @@ cluster: ## start the local control plane, building it if needed
 
 cluster-empty: ## start the local control plane with nothing in it, whatever it held before
 	@hack/cluster empty $(CLUSTER)
-	@changed=$$(git status --short --untracked-files=no); [ ! "$$changed" ] || printf '%s\n' \
-	  "These files differ from the last commit ('git checkout FILE' brings one back):" "$$changed"
+	@changed=$$(git status --short --untracked-files=no 2>/dev/null); [ ! "$$changed" ] || printf '%s\n' \
+	  "These files differ from the last commit ('git checkout HEAD -- FILE' discards a change):" "$$changed"
 
 cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Foos
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
@@ -139,5 +139,6 @@ kubeconfig: ## print the commands that make kubectl use the local control plane
 
 clean: ## stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
-	@[ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down dev
+	@for dir in .local/docs/.local/clusters/*/; do \
+	  [ ! -d "$$dir" ] || .local/docs/hack/cluster down "$$(basename "$$dir")"; done
 	@rm -rf .local

@@ -86,7 +86,8 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		})
 	fs.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "`Directory` of the certificate for "+
 		"--metrics-secure, as tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
-	fs.BoolVar(&o.profiling, "profiling", false, "Serve profiles beside the metrics, on /debug/pprof/.")
+	fs.BoolVar(&o.profiling, "profiling", false, "Serve profiles of the Go runtime on /debug/pprof/, "+
+		"on the address of the metrics and with the same protection.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"`Address` to serve /healthz and /readyz on; 0 is none.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")

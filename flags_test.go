@@ -58,6 +58,9 @@ func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
 		{[]string{"--metrics-bind-address=10.0.0.1:1"}, true},
 		{[]string{"--metrics-bind-address=:1", "--metrics-secure=false"}, false},
 		{[]string{"--metrics-secure"}, true},
+		{[]string{"--profiling"}, false},
+		{[]string{"--profiling", "--metrics-secure=false"}, false},
+		{[]string{"--profiling", "--metrics-bind-address=:1"}, true},
 	} {
 		o, err := parseFlags(test.args, io.Discard)
 		if err != nil {

@@ -71,6 +71,57 @@ func checkBlocks(p *page) (problems []string) {
 	return problems
 }
 
+// checkClusters returns an error if a page with commands for a control plane does not begin with one
+// that starts an empty control plane, or does not end with one that stops it: then the result would
+// depend on what the reader did before.
+func checkClusters(p *page) (problems []string) {
+	var commands []string
+	for _, b := range p.blocks {
+		if b.language != "console" || b.terminal() != readersTerminal {
+			continue
+		}
+		for _, step := range steps(b.body) {
+			if strings.Contains(step.command, "kubectl ") || strings.Contains(step.command, "make cluster") {
+				commands = append(commands, step.command)
+			}
+		}
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	if first := commands[0]; first != "make cluster-empty" && first != "make cluster-foos" {
+		problems = append(problems, fmt.Sprintf("%s: it begins with %q, want make cluster-empty or "+
+			"make cluster-foos", p.path, first))
+	}
+	if last := commands[len(commands)-1]; last != "make cluster-down" {
+		problems = append(problems, fmt.Sprintf("%s: it ends with %q, want make cluster-down", p.path, last))
+	}
+	return problems
+}
+
+func TestPagesBeginAndEndWithoutAControlPlane(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkClusters(p))
+	}
+}
+
+func TestPagesThatNeedAControlPlaneAreNoticed(t *testing.T) {
+	for text, want := range map[string]string{
+		"$ kubectl get foos\n$ make cluster-down":                      "it begins with",
+		"$ make cluster-foos\n$ kubectl get foos":                      "it ends with",
+		"$ make cluster-foos\n$ kubectl get foos\n$ make cluster-down": "",
+		"$ go test .": "",
+	} {
+		problems := checkClusters(brokenPage(t, "```console\n"+text+"\n```"))
+		if want == "" && len(problems) > 0 {
+			t.Errorf("%s: got %q", text, problems)
+		}
+		if want != "" {
+			expectProblem(t, problems, want)
+		}
+	}
+}
+
 // deletesAll matches a command that deletes all objects of a kind. If the shell is connected to
 // another cluster, the objects are somebody else's.
 var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)

@@ -17,8 +17,8 @@ var (
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
 		"this regular `expression`")
-	again      = flag.Bool("again", false, "with -console, execute the chapters a second time, "+
-		"backwards and without their last command: each must work whatever was done before it")
+	again      = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
+		"second time, backwards and without their last command: each must work whatever was done before")
 )
 
 // execute makes the edits and executes the consoles of a page. It stops at the first problem, but
@@ -141,7 +141,7 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
 		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path)
 	})
-	if *again {
+	if *again && !*update {
 		for _, p := range slices.Backward(pages) {
 			if p.chapter() != 0 {
 				pages = append(pages, p.leftEarly())

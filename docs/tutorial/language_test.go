@@ -2,7 +2,11 @@ package tutorial
 
 import (
 	"fmt"
+	"go/parser"
+	"go/token"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +22,9 @@ var (
 	sentences  = regexp.MustCompile(`[.!?:;]\)?\s+`)
 	whoClause  = regexp.MustCompile(`^\W*(Who|Whoever) .*[^?]$`)
 	htmlNote   = regexp.MustCompile(`<!--.*?-->`)
-	passive    = regexp.MustCompile(`\b(is|are|was|were|be|been|being) ((\w+ly|not|also|still|then|` +
+	// codeInComment is indented, as gofmt has it.
+	codeInComment = regexp.MustCompile(`(?m)^\t.*$`)
+	passive       = regexp.MustCompile(`\b(is|are|was|were|be|been|being) ((\w+ly|not|also|still|then|` +
 		`never|always|only) )*(\w+ed|made|done|seen|sent|read|written|kept|set|found|known|given|taken|` +
 		`told|said|held|built|run|lost|gone|shown|left|put|cut|met)\b`)
 )
@@ -51,6 +57,35 @@ func TestSentencesAreEasyToRead(t *testing.T) {
 	for _, p := range allPages(t) {
 		report(t, checkLanguage(p))
 	}
+}
+
+func TestCommentsAreEasyToRead(t *testing.T) {
+	sources := trackedFiles(t, "*.go", ":!pkg/generated")
+	for _, path := range slices.Sorted(maps.Keys(sources)) {
+		report(t, checkComments(path, sources[path]))
+	}
+}
+
+// checkComments is checkLanguage for the comments of a Go file.
+func checkComments(path, source string) (problems []string) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, source, parser.ParseComments)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, comment := range file.Comments {
+		at := fmt.Sprintf("%s:%d", path, files.Position(comment.Pos()).Line)
+		text := codeInComment.ReplaceAllString(comment.Text(), "\n")
+		problems = append(problems, checkLanguage(&page{path: at, lines: strings.Split(text, "\n")})...)
+	}
+	return problems
+}
+
+func TestCommentsThatAreHardToReadAreNoticed(t *testing.T) {
+	long := strings.Repeat("and on ", 14) + "and on"
+	code := "package a\n\n// a is short.\n//\n//\t" + long + "\n//\t" + long + "\n//\n// It goes " + long +
+		".\nvar a int\n"
+	expectProblem(t, checkComments("a.go", code), "a.go:3: a sentence of 32 words")
 }
 
 func TestSentencesThatAreHardToReadAreNoticed(t *testing.T) {

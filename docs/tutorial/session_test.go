@@ -32,7 +32,8 @@ func newSession(t *testing.T) *session {
 	s := &session{folder: filepath.Join(original, ".local", "docs")}
 	local := filepath.Join(s.folder, ".local")
 	s.env = sessionEnv(os.Environ(), local)
-	s.do(t, original, `hack/cluster build && rm -rf .local/docs && mkdir -p .local/docs &&
+	s.do(t, original, `hack/cluster build &&
+		{ [ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down dev; } && rm -rf .local/docs && mkdir -p .local/docs &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
 	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&

@@ -26,27 +26,32 @@ const (
 	decisionsPerSecond, decisionBurst = 2, 5
 )
 
-// guard lets those through to a handler who may get its path, as the API server says. However
-// many strangers come, the API server is not asked more often than limit allows.
+// guard passes a request on to handler only if the API server says that the user may get that path.
+// However many strangers come, the API server is not asked more often than limit allows.
 type guard struct {
-	path      string
 	handler   http.Handler
 	reviews   kubernetes.Interface
 	limit     flowcontrol.RateLimiter
-	decisions *utilcache.Expiring // HTTP status codes, by hash of the token
+	decisions *utilcache.Expiring // HTTP status codes, by question
 }
 
-func newGuard(reviews kubernetes.Interface, path string, handler http.Handler) *guard {
+// question is what a decision is about. A token is a secret, so only its hash is kept.
+type question struct {
+	token [sha256.Size]byte
+	path  string
+}
+
+func newGuard(reviews kubernetes.Interface, handler http.Handler) *guard {
 	return &guard{
-		path: path, handler: handler, reviews: reviews, decisions: utilcache.NewExpiring(),
+		handler: handler, reviews: reviews, decisions: utilcache.NewExpiring(),
 		limit: flowcontrol.NewTokenBucketRateLimiter(decisionsPerSecond, decisionBurst),
 	}
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	code, err := g.authorize(r.Context(), bearerToken(r))
+	code, err := g.authorize(r)
 	if err != nil {
-		klog.FromContext(r.Context()).Error(err, "Cannot tell who may read this", "path", g.path)
+		klog.FromContext(r.Context()).Error(err, "Cannot authorize a request", "path", r.URL.Path)
 	}
 	if code == http.StatusOK {
 		g.handler.ServeHTTP(w, r)
@@ -67,21 +72,25 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// authorize returns the HTTP status code for who has that token: StatusOK if they may read.
-func (g *guard) authorize(ctx context.Context, token string) (code int, err error) {
+// authorize returns the HTTP status code for a request: StatusOK if it may be answered.
+func (g *guard) authorize(r *http.Request) (code int, err error) {
+	if r.Method != http.MethodGet {
+		return http.StatusMethodNotAllowed, nil
+	}
+	token := bearerToken(r)
 	if token == "" {
 		return http.StatusUnauthorized, nil
 	}
-	key := sha256.Sum256([]byte(token)) // a token is a secret, so it is not kept
+	key := question{token: sha256.Sum256([]byte(token)), path: r.URL.Path}
 	if code, ok := g.decisions.Get(key); ok {
 		return code.(int), nil
 	}
 	if !g.limit.TryAccept() {
 		return http.StatusTooManyRequests, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), decisionTimeout)
 	defer cancel()
-	code, err = g.review(ctx, token)
+	code, err = g.review(ctx, token, r.URL.Path)
 	if err != nil {
 		return http.StatusServiceUnavailable, err
 	}
@@ -90,7 +99,7 @@ func (g *guard) authorize(ctx context.Context, token string) (code int, err erro
 }
 
 // review is authorize for a token that the API server has to be asked about.
-func (g *guard) review(ctx context.Context, token string) (code int, err error) {
+func (g *guard) review(ctx context.Context, token, path string) (code int, err error) {
 	who, err := g.reviews.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
@@ -109,7 +118,7 @@ func (g *guard) review(ctx context.Context, token string) (code int, err error) 
 		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
 			NonResourceAttributes: &authorizationv1.NonResourceAttributes{
-				Path: g.path, Verb: "get",
+				Path: path, Verb: "get",
 			},
 		}}, metav1.CreateOptions{})
 	if err != nil {

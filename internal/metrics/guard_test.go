@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +32,7 @@ func reviewers() *kubefake.Clientset {
 	) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
 		token := review.Spec.Token
-		review.Status.Authenticated = token == "prometheus" || token == "visitor"
+		review.Status.Authenticated = slices.Contains([]string{"prometheus", "profiler", "visitor"}, token)
 		review.Status.User = authenticationv1.UserInfo{
 			Username: token, UID: "1", Groups: []string{"people"},
 			Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
@@ -41,9 +43,15 @@ func reviewers() *kubefake.Clientset {
 		bool, runtime.Object, error,
 	) {
 		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+		user := "prometheus"
+		if strings.HasPrefix(review.Spec.NonResourceAttributes.Path, "/debug/pprof/") {
+			user = "profiler"
+		}
 		review.Status.Allowed = reflect.DeepEqual(review.Spec, authorizationv1.SubjectAccessReviewSpec{
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
-			User:                  "prometheus", UID: "1", Groups: []string{"people"},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{
+				Path: review.Spec.NonResourceAttributes.Path, Verb: "get",
+			},
+			User: user, UID: "1", Groups: []string{"people"},
 			Extra: map[string]authorizationv1.ExtraValue{"pod": {"p"}},
 		})
 		return true, review, nil
@@ -74,7 +82,7 @@ func TestMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 		"Bearer prometheus": http.StatusOK,
 		"bearer prometheus": http.StatusOK,
 	} {
-		answer := scrape(newGuard(reviewers(), metricsPath, secret), authorization)
+		answer := scrape(newGuard(reviewers(), secret), authorization)
 		if answer.Code != want {
 			t.Errorf("Authorization %q: got code %d, want %d", authorization, answer.Code, want)
 		}
@@ -99,7 +107,7 @@ func TestNobodyReadsMetricsWhileTheAPIServerIsDown(t *testing.T) {
 		) {
 			return down, nil, errors.New("injected")
 		})
-		guard := newGuard(kube, metricsPath, secret)
+		guard := newGuard(kube, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
 			t.Errorf("without %s: got code %d, want 503", resource, got)
 		}
@@ -133,7 +141,7 @@ func (h hangingReviews) Create(
 func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		guard := newGuard(hangingReviews{}, metricsPath, secret)
+		guard := newGuard(hangingReviews{}, secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
 			t.Errorf("got code %d, want 503", got)
 		}
@@ -146,7 +154,7 @@ func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 func TestDecisionsHoldForTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
-		guard := newGuard(kube, metricsPath, secret)
+		guard := newGuard(kube, secret)
 		for range 2 {
 			for range 100 {
 				if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusOK {
@@ -164,7 +172,7 @@ func TestDecisionsHoldForTenSeconds(t *testing.T) {
 func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := reviewers()
-		guard := newGuard(kube, metricsPath, secret)
+		guard := newGuard(kube, secret)
 		for range 1000 {
 			scrape(guard, "")
 		}

@@ -21,18 +21,12 @@ import (
 	"example.com/sample-controller/internal/serving"
 )
 
-// What can be read, and what a reader must be allowed to get.
-const (
-	metricsPath  = "/metrics"
-	profilesPath = "/debug/pprof/"
-)
-
 // Config says where the metrics are served, and to whom.
 type Config struct {
 	Address string // to serve on, "host:port"; "0" is none
 	// Profiling serves the profiles of the Go runtime, too, on /debug/pprof/.
 	Profiling bool
-	// Secure serves HTTPS, and only to those who may get that path.
+	// Secure serves HTTPS, and only to those who may get the path that they request.
 	Secure bool
 	// CertDir has the certificate for Secure, as tls.crt and tls.key, which may be renewed. "" is
 	// for a certificate that nobody can verify.
@@ -44,20 +38,10 @@ type Config struct {
 // Serve serves the metrics until ctx is done. Its errors name the flags --metrics-bind-address and
 // --metrics-cert-path.
 func Serve(ctx context.Context, config Config) error {
-	handlers := map[string]http.Handler{metricsPath: legacyregistry.Handler()}
-	if config.Profiling {
-		handlers[profilesPath] = profiles()
-	}
-	mux := http.NewServeMux()
-	for path, handler := range handlers {
-		if config.Secure {
-			handler = newGuard(config.Reviews, path, handler)
-		}
-		mux.Handle(path, handler)
-	}
+	handler := newHandler(config)
 	const flagName = "metrics-bind-address"
 	if !config.Secure {
-		return serving.Start(ctx, flagName, config.Address, mux, nil)
+		return serving.Start(ctx, flagName, config.Address, handler, nil)
 	}
 	certificate, err := loadCertificate(config.CertDir)
 	if err != nil {
@@ -65,18 +49,23 @@ func Serve(ctx context.Context, config Config) error {
 	}
 	// HTTP/2 would have to be in NextProtos. A scrape has no use for it, an attacker has.
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
-	return serving.Start(ctx, flagName, config.Address, mux, tlsConfig)
+	return serving.Start(ctx, flagName, config.Address, handler, tlsConfig)
 }
 
-// profiles returns what serves the profiles, as net/http/pprof does by itself for a mux that any
-// package may add to.
-func profiles() http.Handler {
+// newHandler returns the handler for config, behind a guard if it is to be secure.
+func newHandler(config Config) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc(profilesPath, pprof.Index)
-	mux.HandleFunc(profilesPath+"cmdline", pprof.Cmdline)
-	mux.HandleFunc(profilesPath+"profile", pprof.Profile)
-	mux.HandleFunc(profilesPath+"symbol", pprof.Symbol)
-	mux.HandleFunc(profilesPath+"trace", pprof.Trace)
+	mux.Handle("/metrics", legacyregistry.Handler())
+	if config.Profiling {
+		// Importing net/http/pprof also registers these on http.DefaultServeMux, which is not served.
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
+	if config.Secure {
+		return newGuard(config.Reviews, mux)
+	}
 	return mux
 }
 

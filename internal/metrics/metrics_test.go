@@ -5,9 +5,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/util/cert"
@@ -36,48 +36,60 @@ func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 }
 
 func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
+	open, secure := Config{Profiling: true}, Config{Profiling: true, Secure: true}
 	for _, test := range []struct {
 		name   string
 		config Config
 		token  string
+		path   string
 		want   int
 	}{
-		{"not asked for", Config{}, "", http.StatusNotFound},
-		{"on a loopback address", Config{Profiling: true}, "", http.StatusOK},
-		{"secure, a stranger", Config{Profiling: true, Secure: true}, "stranger",
-			http.StatusUnauthorized},
-		// The reviewers allow the metrics, and nothing else.
-		{"secure, somebody who may get the metrics", Config{Profiling: true, Secure: true},
-			"prometheus", http.StatusForbidden},
+		{"not asked for", Config{}, "", "/debug/pprof/goroutine", http.StatusNotFound},
+		{"the list", open, "", "/debug/pprof/", http.StatusOK},
+		{"goroutines", open, "", "/debug/pprof/goroutine", http.StatusOK},
+		{"a CPU profile", open, "", "/debug/pprof/profile?seconds=1", http.StatusOK},
+		{"a trace", open, "", "/debug/pprof/trace?seconds=0.1", http.StatusOK},
+		{"symbols", open, "", "/debug/pprof/symbol", http.StatusOK},
+		{"the command line", open, "", "/debug/pprof/cmdline", http.StatusNotFound},
+		{"a stranger", secure, "stranger", "/debug/pprof/heap", http.StatusUnauthorized},
+		{"a stranger who looks around", secure, "", "/debug/pprof", http.StatusUnauthorized},
+		{"a stranger who guesses", secure, "", "/nothing", http.StatusUnauthorized},
+		{"somebody who may get the metrics", secure, "prometheus", "/debug/pprof/heap",
+			http.StatusForbidden},
+		{"somebody who may get profiles", secure, "profiler", "/debug/pprof/heap", http.StatusOK},
+		{"the same, and the metrics", secure, "profiler", "/metrics", http.StatusForbidden},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			config := test.config
-			config.Address, config.Reviews = freeport.Address(t), reviewers()
-			if err := Serve(t.Context(), config); err != nil {
-				t.Fatal(err)
-			}
-			url := "http://" + config.Address + "/debug/pprof/goroutine"
-			if config.Secure {
-				url = "https" + strings.TrimPrefix(url, "http")
-			}
-			request, err := http.NewRequest(http.MethodGet, url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			config.Reviews = reviewers()
+			request := httptest.NewRequest(http.MethodGet, test.path, nil)
 			request.Header.Set("Authorization", "Bearer "+test.token)
-			client := &http.Client{Transport: &http.Transport{
-				TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-			}}
-			defer client.CloseIdleConnections()
-			response, err := client.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			if response.StatusCode != test.want {
-				t.Errorf("got %d, want %d", response.StatusCode, test.want)
+			recorder := httptest.NewRecorder()
+			newHandler(config).ServeHTTP(recorder, request)
+			if recorder.Code != test.want {
+				t.Errorf("got code %d, want %d", recorder.Code, test.want)
 			}
 		})
+	}
+}
+
+func TestADecisionIsAboutOnePath(t *testing.T) {
+	handler := newHandler(Config{Profiling: true, Secure: true, Reviews: reviewers()})
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": http.StatusForbidden} {
+		for range 2 { // the second time, it is remembered
+			request := httptest.NewRequest(http.MethodGet, path, nil)
+			request.Header.Set("Authorization", "Bearer prometheus")
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, request)
+			if recorder.Code != want {
+				t.Errorf("%s: got code %d, want %d", path, recorder.Code, want)
+			}
+		}
+	}
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, "/metrics", nil))
+	if recorder.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: got code %d, want 405", recorder.Code)
 	}
 }
 

@@ -69,18 +69,26 @@ func TestUnknownTableIsAnError(t *testing.T) {
 }
 
 func TestTargetsAreComparedWithinRepetitions(t *testing.T) {
-	run := func(contender string, value float64) Result {
-		return Result{Contender: contender, Mode: modePaused, Foos: 10,
+	run := func(contender string, repetition int, value float64) Result {
+		return Result{Contender: contender, Mode: modePaused, Foos: 10, Repetition: repetition,
 			Figures: map[string]float64{"burst/Foos per second": value}}
 	}
 	results := &Results{Runs: []Result{ // the machine slows down
-		run(this, 100), run("lasso", 100), run("controller-runtime", 10),
-		run("controller-runtime", 10), run("lasso", 50), run(this, 60),
-		run(this, 9), run("lasso", 10), run("controller-runtime", 5),
+		run(this, 1, 100), run("lasso", 1, 100), run("controller-runtime", 1, 50),
+		run("controller-runtime", 2, 30), run("lasso", 2, 50), run(this, 2, 60),
+		run("lasso", 3, 10), run(this, 3, 9), run("controller-runtime", 3, 12),
 	}}
-	want := "burst: ≥ both frameworks' | 1.00 × (0.90 to 1.20) | met |"
+	want := "burst: ≥ both frameworks' | 1.00 × Lasso (0.90 to 1.20) | met |"
 	if got := targets(results, results); !strings.Contains(got, want) {
 		t.Errorf("there is no %q in\n%s", want, got)
+	}
+	for _, test := range []struct {
+		ratios []float64
+		want   float64
+	}{{[]float64{1}, 1}, {[]float64{1, 2}, 1.5}, {[]float64{1, 2, 9}, 2}} {
+		if got := (comparison{ratios: test.ratios}).median(); got != test.want {
+			t.Errorf("median of %v: got %v, want %v", test.ratios, got, test.want)
+		}
 	}
 }
 
@@ -95,8 +103,8 @@ func TestTargetsAreComparedWithTheBetterFramework(t *testing.T) {
 	}}
 	got := targets(results, results)
 	for _, want := range []string{
-		"burst: ≥ both frameworks' | 0.90 × | **missed** |",
-		"memory for each of 20 Foos: ≤ 0.6 × both frameworks' | 0.50 × | met |",
+		"burst: ≥ both frameworks' | 0.90 × controller-runtime | **missed** |",
+		"memory for each of 20 Foos: ≤ 0.6 × both frameworks' | 0.50 × Lasso | met |",
 		"memory for each of 20 Foos: ≤ 1.1 × that with 10 | 0.75 × | met |",
 		"backlog: ≥ both frameworks' |  | not measured |",
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,42 +13,42 @@ func targets(short, long *Results) string {
 	t := &targetTable{Builder: newTable([]string{"target", "measured", ""})}
 	for _, mode := range []string{modePaused, modeWorking} {
 		t.atMost("the controller's CPU per Foo, "+titleOf[mode]+": ≤ 0.8 × the better framework's",
-			short.versus(mode, "burst/cpu ms per Foo/controller", slices.Min, frameworks...), 0.8)
+			short.compare(mode, "burst/cpu ms per Foo/controller", frameworks...), 0.8)
 	}
 	const servers = "burst/cpu ms per Foo/servers"
 	t.atMost("CPU per Foo of API server and etcd, paused: ≤ 1.05 × the same writes, watched",
-		short.versus(modePaused, servers, slices.Min, sameWrites), 1.05)
+		short.compare(modePaused, servers, sameWrites), 1.05)
 	t.atMost("the same: ≤ both frameworks'",
-		short.versus(modePaused, servers, slices.Min, frameworks...), 1)
+		short.compare(modePaused, servers, frameworks...), 1)
 	for _, phase := range []string{"backlog", "burst"} {
 		t.atLeast("Foos per second, all written, "+phase+": ≥ both frameworks'",
-			short.versus(modePaused, phase+"/Foos per second", slices.Max, frameworks...), 1)
+			short.compare(modePaused, phase+"/Foos per second", frameworks...), 1)
 	}
 	t.atLeast("Deployments per second of a backlog, apart: ≥ 0.9 × plain Creates, watched",
-		short.versus(modeApart, "backlog/Deployments per second", slices.Max, watchedCreates), 0.9)
+		short.compare(modeApart, "backlog/Deployments per second", watchedCreates), 0.9)
 	t.atMost("apart, the controller's CPU per Foo: ≤ 0.8 × the better framework's",
-		short.versus(modeApart, "backlog/cpu ms per Foo/controller", slices.Min, frameworks...), 0.8)
+		short.compare(modeApart, "backlog/cpu ms per Foo/controller", frameworks...), 0.8)
 	t.atMost("apart, CPU per Foo of API server and etcd: ≤ both frameworks'",
-		short.versus(modeApart, "backlog/cpu ms per Foo/servers", slices.Min, frameworks...), 1)
+		short.compare(modeApart, "backlog/cpu ms per Foo/servers", frameworks...), 1)
 	t.atLeast("apart, Foos per second, all written: ≥ both frameworks'",
-		short.versus(modeApart, "backlog/Foos per second", slices.Max, frameworks...), 1)
+		short.compare(modeApart, "backlog/Foos per second", frameworks...), 1)
 	const latency = "steady/to Deployment ms "
 	t.atMost("p50 from Foo to Deployment: ≤ 1.15 × that of a plain Create",
-		short.versus(modePaused, latency+"p50", slices.Min, plainCreates), 1.15)
+		short.compare(modePaused, latency+"p50", plainCreates), 1.15)
 	for _, part := range []string{"p50", "p99"} {
 		t.atMost(part+" from Foo to Deployment: ≤ both frameworks'",
-			short.versus(modePaused, latency+part, slices.Min, frameworks...), 1)
+			short.compare(modePaused, latency+part, frameworks...), 1)
 	}
 	const memory = "memory/KiB per Foo"
 	few, many := long.sizes()[0], long.largest()
 	t.atMost(fmt.Sprintf("memory for each of %d Foos: ≤ 0.6 × both frameworks'", many),
-		long.of(many).versus(modePaused, memory, slices.Min, frameworks...), 0.6)
+		long.of(many).compare(modePaused, memory, frameworks...), 0.6)
 	for _, flat := range []struct{ name, figure string }{
 		{"CPU", "burst/cpu ms per Foo/controller"}, {"memory", memory},
 	} {
 		t.atMost(fmt.Sprintf("%s for each of %d Foos: ≤ 1.1 × that with %d", flat.name, many, few),
-			[]float64{long.of(many).value(this, modePaused, flat.figure) /
-				long.of(few).value(this, modePaused, flat.figure)}, 1.1)
+			[]comparison{{ratios: []float64{long.of(many).value(this, modePaused, flat.figure) /
+				long.of(few).value(this, modePaused, flat.figure)}}}, 1.1)
 	}
 	t.row("requests while nothing happens: none", "%.0f",
 		short.value(this, modeWorking, "idle/requests"), func(v float64) bool { return v == 0 })
@@ -71,47 +72,65 @@ func (t *targetTable) row(goal, format string, value float64, met func(float64) 
 	fmt.Fprintf(t, "| %s | %s | %s |\n", goal, measured, verdict)
 }
 
-func (t *targetTable) atMost(goal string, ratios []float64, bound float64) {
-	t.ratios(goal, ratios, func(v float64) bool { return v <= bound })
+func (t *targetTable) atMost(goal string, comparisons []comparison, bound float64) {
+	t.compared(goal, comparisons, slices.MaxFunc, func(v float64) bool { return v <= bound })
 }
 
-func (t *targetTable) atLeast(goal string, ratios []float64, bound float64) {
-	t.ratios(goal, ratios, func(v float64) bool { return v >= bound })
+func (t *targetTable) atLeast(goal string, comparisons []comparison, bound float64) {
+	t.compared(goal, comparisons, slices.MinFunc, func(v float64) bool { return v >= bound })
 }
 
-// ratios adds a row with the median of sorted ratios, which decides, and what they range over.
-func (t *targetTable) ratios(goal string, ratios []float64, met func(float64) bool) {
-	median, format := math.NaN(), "%.2f ×"
-	if len(ratios) > 0 {
-		median = quantile(ratios, 0.5)
+// compared adds a row with the comparison that is the worst for this controller: its median, which
+// decides, and its range.
+func (t *targetTable) compared(
+	goal string, comparisons []comparison,
+	worst func([]comparison, func(a, b comparison) int) comparison, met func(float64) bool,
+) {
+	if slices.ContainsFunc(comparisons, func(c comparison) bool { return len(c.ratios) == 0 }) {
+		t.row(goal, "", math.NaN(), met)
+		return
 	}
-	if last := len(ratios) - 1; last > 0 {
-		format += fmt.Sprintf(" (%.2f to %.2f)", ratios[0], ratios[last])
+	c := worst(comparisons, func(a, b comparison) int { return cmp.Compare(a.median(), b.median()) })
+	format := "%.2f ×"
+	if len(comparisons) > 1 {
+		format += " " + find(c.other).title
 	}
-	t.row(goal, format, median, met)
+	if last := len(c.ratios) - 1; last > 0 {
+		format += fmt.Sprintf(" (%.2f to %.2f)", c.ratios[0], c.ratios[last])
+	}
+	t.row(goal, format, c.median(), met)
 }
 
-// versus returns a figure of this controller as a multiple of that of the other contenders, of which
-// best finds the one that counts: a ratio for each repetition, sorted. What is compared was measured
-// within minutes, so a machine that becomes faster or slower changes little.
-func (r *Results) versus(
-	mode, figure string, best func([]float64) float64, others ...string,
-) (ratios []float64) {
-	for i, mine := range r.repetitions(this, mode, 0) {
-		var values []float64
-		for _, other := range others {
-			if runs := r.repetitions(other, mode, 0); i < len(runs) {
-				if value, ok := runs[i].Figures[figure]; ok {
-					values = append(values, value)
+// comparison is a figure of this controller as a multiple of another contender's.
+type comparison struct {
+	other  string
+	ratios []float64 // one for each repetition, sorted
+}
+
+// median returns the middle ratio, or the mean of the two in the middle.
+func (c comparison) median() float64 {
+	n := len(c.ratios)
+	return (c.ratios[(n-1)/2] + c.ratios[n/2]) / 2
+}
+
+// compare compares a figure with that of others. A ratio is of two figures of one repetition: these
+// were measured within minutes, so a machine that becomes faster or slower changes little.
+func (r *Results) compare(mode, figure string, others ...string) (comparisons []comparison) {
+	for _, other := range others {
+		c := comparison{other: other}
+		for _, theirs := range r.repetitions(other, mode, 0) {
+			for _, ours := range r.repetitions(this, mode, 0) {
+				value, measured := ours.Figures[figure]
+				base, baseMeasured := theirs.Figures[figure]
+				if ours.Repetition == theirs.Repetition && measured && baseMeasured {
+					c.ratios = append(c.ratios, value/base)
 				}
 			}
 		}
-		if value, ok := mine.Figures[figure]; ok && len(values) == len(others) {
-			ratios = append(ratios, value/best(values))
-		}
+		slices.Sort(c.ratios)
+		comparisons = append(comparisons, c)
 	}
-	slices.Sort(ratios)
-	return ratios
+	return comparisons
 }
 
 // value returns a figure with the smallest number of Foos, or NaN if it was not measured.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
@@ -123,7 +126,8 @@ func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 
 func TestTheStatusDoesNotSayWhatWasRefused(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		l.Fail("create", "deployments", 1000)
+		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
+			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
 		start(l)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)

@@ -1,4 +1,4 @@
-// Command 07-status tells users in the Foo's status how it goes.
+// Command 07-status reports in the Foo's status how far the work is.
 package main
 
 import (

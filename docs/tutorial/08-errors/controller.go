@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, in events, as field
-	// manager, as value of the managed-by label and as name of the Lease.
+	// controllerName is the controller's one identity: in the queue's metrics, in Events, as field
+	// manager and as value of the managed-by label.
 	controllerName = "sample-controller"
 
 	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,

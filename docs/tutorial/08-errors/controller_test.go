@@ -60,7 +60,7 @@ func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		if got := ready(l); got != "False DeploymentRejected" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False DeploymentRejected"`, got)
 		}
 		// One at once, one after the event of the status, one each 15 seconds.
 		if got := l.Requests("create", "deployments"); got < 4 || got > 7 {
@@ -93,7 +93,7 @@ func TestATakenNameIsReportedOnce(t *testing.T) {
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
 		if got := ready(l); got != "False DeploymentNameTaken" {
-			t.Errorf("Ready: got %q", got)
+			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 		if got := l.Requests("create", "events"); got != 1 {
 			t.Errorf("Events: got %d, want 1", got)
