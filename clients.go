@@ -18,24 +18,24 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// preflightTimeout bounds the requests that find out whether there is a cluster to work on.
+// preflightTimeout limits the time that preflight may take.
 const preflightTimeout = 10 * time.Second
 
 const installHint = "install the CustomResourceDefinition: " +
 	"kubectl apply -f artifacts/examples/crd.yaml"
 
-// clients talk to the API server.
+// clients holds the clients for the API server.
 type clients struct {
 	host string
 	kube kubernetes.Interface
 	foo  clientset.Interface
 	// leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
 	leader leader.Config
-	// reviews is for what others cause, and must not wait for the controller either.
+	// reviews asks who may get the metrics. It has no --kube-api-qps either: a scrape must not wait.
 	reviews kubernetes.Interface
 }
 
-// newClients returns clients for the cluster that kubectl would talk to, without a request.
+// newClients returns clients for the cluster that kubectl would talk to. It makes no request.
 func newClients(o *options) (*clients, error) {
 	config, err := clientconfig.Load(o.kubeconfig)
 	if err != nil {
@@ -58,7 +58,7 @@ func newClients(o *options) (*clients, error) {
 	if c.foo, err = clientset.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Foos: %w", err)
 	}
-	// Cheaper than JSON on both sides, but not to be had for custom resources.
+	// Protobuf is cheaper than JSON on both sides, but custom resources do not support it.
 	config.ContentType = runtime.ContentTypeProtobuf
 	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
@@ -66,8 +66,8 @@ func newClients(o *options) (*clients, error) {
 	return c, nil
 }
 
-// preflight finds out whether the API server answers and serves Foos, and whether it lets this
-// controller see the Lease, if it needs one: what would otherwise be retried without an end.
+// preflight finds out whether the API server answers and serves Foos and, if needLease, whether it
+// lets this controller read the Lease. Without preflight, that would be noticed late or never.
 func (c *clients) preflight(ctx context.Context, needLease bool) error {
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
 	defer cancel()

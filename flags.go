@@ -15,7 +15,7 @@ import (
 	"example.com/sample-controller/internal/leader"
 )
 
-// options is what the command line decides.
+// options holds what the command line sets.
 type options struct {
 	kubeconfig       string
 	namespace        string
@@ -30,13 +30,13 @@ type options struct {
 	profiling        bool
 	healthAddress    string
 	leaderElect      bool
-	leader           leader.Config // but for the client
+	leader           leader.Config // without its client
 	logging          *logsapi.LoggingConfiguration
 	version          bool
 }
 
-// parseFlags returns the options that args ask for. With --help it prints the flags to usage and
-// returns flag.ErrHelp.
+// parseFlags returns the options in args. With --help, it prints the flags to usage and returns
+// flag.ErrHelp.
 func parseFlags(args []string, usage io.Writer) (*options, error) {
 	o := &options{
 		leader:  leader.Config{Name: controllerName},
@@ -69,23 +69,23 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.namespace, "namespace", "", "The only `namespace` to work in. (default: all)")
 	fs.IntVar(&o.workers, "workers", 16, "Foos to sync at a time.")
 	fs.Float64Var(&o.qps, "kube-api-qps", -1, "Requests per second to the API server, on average; "+
-		"-1 is no limit on this side: API Priority and Fairness limits on the server's.")
+		"-1 means no limit here: the API server has its own, API Priority and Fairness.")
 	fs.IntVar(&o.burst, "kube-api-burst", 100, "Requests that may exceed --kube-api-qps at once.")
-	fs.DurationVar(&o.resync, "resync", 0, "How often to sync every Foo although nothing changed; "+
-		"0 is never. It re-reads the cache, not the API server.")
+	fs.DurationVar(&o.resync, "resync", 0, "How often to sync every Foo even if nothing changed; "+
+		"0 means never. A resync reads the cache, not the API server.")
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute,
 		"How long to wait for the first lists of Foos and Deployments.")
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
 		"`Address` to serve /metrics on; 0 is none.")
-	fs.BoolFunc("metrics-secure", "Serve /metrics over HTTPS, and only to those who may get them, "+
-		"as the API server says. (default: unless the address is a loopback one)",
+	fs.BoolFunc("metrics-secure", "Serve /metrics over HTTPS, and only to clients that the API "+
+		"server allows to get it. (default: true, unless the address is a loopback address)",
 		func(value string) error {
 			secure, err := strconv.ParseBool(value)
 			o.metricsSecure = &secure
 			return err
 		})
 	fs.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "`Directory` of the certificate for "+
-		"--metrics-secure, as tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
+		"--metrics-secure: tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
 	fs.BoolVar(&o.profiling, "profiling", false, "Serve profiles of the Go runtime on /debug/pprof/, "+
 		"on the address of the metrics and with the same protection.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
@@ -104,7 +104,7 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
 }
 
-// secureMetrics reports whether the metrics are for those only who may get them.
+// secureMetrics reports whether /metrics is served over HTTPS, and only to clients that may get it.
 func (o *options) secureMetrics() bool {
 	if o.metricsSecure != nil {
 		return *o.metricsSecure
@@ -118,7 +118,7 @@ func (o *options) loopbackMetrics() bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// validate refuses what no flag's type refuses. args are the arguments that are no flags.
+// validate refuses wrong values that can be parsed. args are the arguments that are not flags.
 func (o *options) validate(args []string) error {
 	switch {
 	case len(args) > 0:

@@ -1,8 +1,8 @@
 // Command sample-controller keeps a Deployment running for every Foo.
 //
-// Read it in this order: main.go, the process; controller.go, an event's way from the informers to
-// a sync; writes.go, what a sync writes; deployment.go, what a Foo means. The packages below
-// internal/ are what any controller needs.
+// Read it in this order: main.go, the process; controller.go, how an event leads to a sync;
+// writes.go, what a sync writes; deployment.go, what a Foo means. The packages below internal/ have
+// what any controller needs.
 package main
 
 import (
@@ -35,7 +35,7 @@ import (
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// flushTimeout bounds how long a shutdown waits for events to be written; a standby waits as long.
+// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
 const flushTimeout = time.Second
 
 func main() {
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// run runs the process until a signal asks it to stop, for which it returns nil, or until it
-// cannot go on.
+// run runs the process until a signal asks it to stop, or until it cannot go on, which is an
+// error.
 func run(args []string) error {
 	o, err := parseFlags(args, os.Stdout)
 	if err != nil {
@@ -73,7 +73,7 @@ func run(args []string) error {
 	return p.run(ctx)
 }
 
-// process is the parts of a process.
+// process holds the parts of this program, connected.
 type process struct {
 	options    *options
 	clients    *clients
@@ -83,7 +83,7 @@ type process struct {
 	controller *Controller
 }
 
-// newProcess makes the parts and connects them. It makes no request.
+// newProcess creates the parts and connects them. It makes no request.
 func newProcess(ctx context.Context, o *options) (*process, error) {
 	clients, err := newClients(o)
 	if err != nil {
@@ -119,14 +119,14 @@ func newProcess(ctx context.Context, o *options) (*process, error) {
 	}, nil
 }
 
-// run starts the parts and works until ctx is done, for which it returns nil, or until it cannot go
-// on. What started last stops first: no new sync begins, those under way finish, their events are
-// written, the Lease is released, the informers and servers end.
+// run starts the parts and works until ctx is done, or until it cannot go on, which is an error.
+// What started last stops first: no new sync begins, the running syncs finish, their Events are
+// written, the Lease is released, the informers and servers stop.
 func (p *process) run(ctx context.Context) error {
-	// fail stops the work as ctx does, what has begun is finished, but with an error.
+	// fail stops the work as ctx does: syncs that have begun are finished. But run returns an error.
 	workCtx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	// What the work needs must outlive it.
+	// background is for the servers and informers, which must outlive the work.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
@@ -158,7 +158,7 @@ func (p *process) run(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() == nil {
-		return context.Cause(workCtx) // nobody asked it to stop, so that it failed
+		return context.Cause(workCtx) // nobody asked it to stop: it has failed
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Re
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the
-// Foos, not with the cluster: only Deployments that this controller made are listed and watched.
+// Foos, not with the cluster: they list and watch only Deployments with managedByLabel.
 func newInformerFactories(c *clients, o *options) (
 	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
 ) {

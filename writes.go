@@ -17,18 +17,18 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal events.
+// Reasons of the Normal Events.
 const (
 	reasonCreated = "DeploymentCreated"
 	reasonUpdated = "DeploymentUpdated"
 	reasonDeleted = "DeploymentDeleted"
 )
 
-// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
-// cannot take over an object that somebody else made.
+// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
+// cannot take over an object that somebody else has created.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
 	if gone, err := c.isDeleted(ctx, foo); gone || err != nil {
-		return err // the event of the Foo's deletion is on the way
+		return err // nil if the Foo is deleted: the event of that is on the way
 	}
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
@@ -45,13 +45,13 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// isDeleted asks the API server, for a Foo that had a Deployment before, whether the Foo is still
-// there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
-// Deployments may tell so before that of Foos: to make it again would go on until that catches up.
+// isDeleted asks the API server whether a Foo that had a Deployment before is deleted. The garbage
+// collector deletes the Deployment of such a Foo, and the watch of Deployments may show that first.
+// Without isDeleted, the controller would create it again until the watch of Foos catches up.
 func (c *Controller) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	key := cache.MetaObjectToName(foo)
 	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
-		return false, nil // its first one; the request is spared
+		return false, nil // its first Deployment: no request needed
 	}
 	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
 		ctx, foo.Name, metav1.GetOptions{})
@@ -64,8 +64,8 @@ func (c *Controller) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, er
 	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists is for a Deployment that the API server has and the informer does not show:
-// one without the label that the informer selects by.
+// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
+// lacks the label that the informer selects by.
 func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
 		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
@@ -76,14 +76,14 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
 		return c.reportNameTaken(ctx, foo, observed)
 	}
-	// Ours, with the label taken off: put it on again.
+	// It is ours, but somebody has removed the label: put it back.
 	desired := observed.DeepCopy()
 	setOwnedFields(desired, foo)
 	return c.updateDeployment(ctx, foo, desired)
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
 ) error {
@@ -111,7 +111,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		}
 		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
 			metav1.DeleteOptions{
-				// Just the object that the cache shows, unchanged: still owned by this Foo.
+				// Only this object, and only if it is unchanged: then the Foo still owns it.
 				Preconditions: &metav1.Preconditions{
 					UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
 				},
@@ -130,8 +130,8 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// recordWrite makes the next sync of foo wait until the informer shows that write, and makes sure
-// that there is a next sync, also if no event ever tells of the write.
+// recordWrite makes the next sync of foo wait until the informer shows the write. It also makes
+// sure that there is a next sync, even if the event of the write never comes.
 func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
 	key := cache.MetaObjectToName(foo)
 	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
@@ -142,19 +142,19 @@ func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) 
 	})
 }
 
-// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
-// A refusal that the same write would meet again is reported in the status and retried slowly; an
-// object that is gone or going is nothing to do; everything else is returned, for a retry.
+// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// the API server would refuse the same write again, it reports that in the status and retries
+// slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) error {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
-		// Deleted in between. Should the informer not have shown it, no event tells of that.
+		// Deleted in between. If the informer did not show it, no event tells of the deletion.
 		c.queue.AddAfter(cache.MetaObjectToName(foo), staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the event of the deletion brings the key back if the Foo stays
+		return nil // the namespace goes, and the Foo with it
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
 		ready := notReady(reasonRejected, err.Error())
@@ -164,40 +164,40 @@ func (c *Controller) handleWriteError(
 	}
 }
 
-// reportNameTaken reports that the Deployment that foo names is not its own.
+// reportNameTaken reports that foo names a Deployment that is not its own.
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
 	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
 }
 
-// syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
-// with --cascade=orphan, so nothing is made and nothing repaired. But somebody's finalizer may hold
-// the Foo for long: what its status says stays true.
+// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
+// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
+// long time, so its status must stay true.
 func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	// If there is none, observed is nil.
+	// If there is no Deployment, observed is nil.
 	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
-// updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
-// that was not there before. The API server takes nothing but the status, and refuses one that was
-// computed from an older Foo (resourceVersion) or from another one of that name (UID).
+// updateStatus writes the status of foo if it differs from desired, and an Event about a new
+// failure. The API server changes only the status, and refuses one that was computed from an older
+// Foo (resourceVersion) or from another Foo of the same name (UID).
 func (c *Controller) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
 ) error {
 	if equality.Semantic.DeepEqual(foo.Status, desired) {
 		return nil
 	}
-	updated := foo.DeepCopy() // foo is the cache's
+	updated := foo.DeepCopy() // foo belongs to the cache
 	updated.Status = desired
 	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
 		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) {
-		return nil // deleted; its event is on the way
+		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)
@@ -207,8 +207,8 @@ func (c *Controller) updateStatus(
 	return nil
 }
 
-// recordFailure records a Warning event if desired tells of a failure that the status of foo does
-// not tell of yet.
+// recordFailure records a Warning Event if desired reports a failure that the status of foo does
+// not report yet.
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)

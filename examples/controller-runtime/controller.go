@@ -26,34 +26,34 @@ import (
 const (
 	controllerName = meaning.ControllerName
 
-	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, ... 30s, 30s.
+	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, ... 30s, 30s.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// blockedRetryDelay is for what cannot be mended here and may not be seen either: a Deployment
-	// that has the name but not the label that the Cache selects by.
+	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
+	// the Deployment, or the name belongs to a Deployment that the Cache does not select.
 	blockedRetryDelay = 15 * time.Second
-	// writeRetryDelay is when a Foo is looked at again after a write, should no event bring it back.
-	// One that does takes the place of this in the queue, which has a key once.
+	// writeRetryDelay is the time from a write to the next sync of a Foo if no event brings it back
+	// before. An event that does replaces this retry: the queue holds each key once.
 	writeRetryDelay = time.Second
-	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
-	// maxStaleness is how long a read waits for the Cache to show a write. A worker is blocked
-	// meanwhile.
+	// maxStaleness is how long a read waits for the Cache to show a write. Meanwhile it blocks a
+	// worker.
 	maxStaleness = 3 * time.Second
 
 	controllerUIDIndex  = "controllerUID"
 	deploymentNameIndex = "deploymentName"
 )
 
-// Reconciler makes the Deployments of all Foos match their specs, and reports in their statuses.
+// Reconciler makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Reconciler struct {
 	client.Client               // reads from the Cache, and writes to the API server
 	live          client.Reader // reads from the API server
 	recorder      events.EventRecorder
 }
 
-// SetupWithManager adds a Controller to mgr: it watches Foos and their Deployments, and has r
-// called with the key of each Foo that something happened to.
+// SetupWithManager adds a Controller to mgr. It watches Foos and their Deployments, and calls r
+// with the keys of the Foos that an event is about.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, workers int) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &appsv1.Deployment{}, controllerUIDIndex,
 		func(deployment client.Object) []string {
@@ -77,8 +77,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wor
 		For(&v1alpha1.Foo{}).
 		Owns(&appsv1.Deployment{}).
 		Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.foosThatName)).
-		// A resync brings what is known already. GenerationChangedPredicate, which is common for
-		// the primary resource, would go too far: who changes the status is not to go unnoticed.
+		// A resync brings nothing new. GenerationChangedPredicate, which is common for the primary
+		// resource, would go too far: it also drops changes of the status that others make.
 		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
@@ -88,13 +88,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, wor
 		Complete(r)
 }
 
-// foosThatName maps a Deployment to the Foos that name it: one of them may wait for the name to
-// become free, or may have lost the Deployment. The owner alone is found by Owns.
+// foosThatName maps a Deployment to the Foos that name it: they may wait for the name to become
+// free, or may have lost the Deployment. Owns finds only the owner.
 func (r *Reconciler) foosThatName(
 	ctx context.Context, deployment client.Object,
 ) (requests []ctrl.Request) {
 	var foos v1alpha1.FooList
-	// Without waiting for writes: a Foo that is not in the Cache yet brings an event of its own.
+	// Without waiting for writes: a Foo that is not in the Cache yet causes an event of its own.
 	err := r.List(ctx, &foos, client.InNamespace(deployment.GetNamespace()),
 		client.MatchingFields{deploymentNameIndex: deployment.GetName()},
 		client.DisableReadYourWritesConsistency)
@@ -107,28 +107,28 @@ func (r *Reconciler) foosThatName(
 	return requests
 }
 
-// Reconcile syncs the Foo of that key. An error is logged by the Controller, which then retries.
+// Reconcile syncs the Foo of that key. The Controller logs its error, and retries.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	// Not canceled with ctx: what has begun is finished, also when the Manager is asked to stop.
+	// Not canceled with ctx: a sync that has begun is finished, even if the Manager is to stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	result, err := r.sync(ctx, request.NamespacedName)
 	if apierrors.IsConflict(err) {
 		// Somebody else wrote in between. That is normal, and the event of their write brings the
 		// Foo back. The Controller would log and count the error. (Result{Requeue: true} would retry
-		// with backoff and without a word, but is deprecated.)
+		// with backoff and log nothing, but is deprecated.)
 		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}
 	return result, err
 }
 
-// get reads an object as it was after this program's last write to it, or later. Should the Cache
-// not show that soon, what it has must do: the API server's own checks (AlreadyExists, Conflict)
-// guard every write. The client alone would wait for the next event of any object of that kind,
-// which may never come, where that of the write is lost: the object was deleted while the watch was
-// down, or an etcd was restored. It knows from events only how new the Cache is, and cannot ask it:
-// the interface of the Cache's informers does not have the store's resourceVersion.
+// get reads an object as it was after this program's last write to it, or later. If the Cache does
+// not show that within maxStaleness, get reads what it shows: the API server's own checks
+// (AlreadyExists, Conflict) guard every write. The client alone would wait for the event of the
+// write, or for a later event of that kind. There may be none, if the object was deleted while the
+// watch was down, or if etcd was restored. And the client cannot ask the Cache how new it is: the
+// interface of the informers does not have the store's resourceVersion.
 func (r *Reconciler) get(ctx context.Context, key client.ObjectKey, object client.Object) error {
 	waitCtx, cancel := context.WithTimeout(ctx, maxStaleness)
 	defer cancel()
@@ -139,14 +139,14 @@ func (r *Reconciler) get(ctx context.Context, key client.ObjectKey, object clien
 	return err
 }
 
-// sync takes one step from what the Cache shows towards what the Foo of that key asks for. After a
-// write to a Deployment it returns: the event of the write brings the key back. The zero Result
-// means that there is nothing to do until the next change.
+// sync takes one step from the state in the Cache towards what the Foo of key asks for. After a
+// Create or an Update of a Deployment it returns: the event of the write brings the key back. The
+// zero Result means that there is nothing to do until the key comes back.
 func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	foo := &v1alpha1.Foo{}
 	err := r.get(ctx, key, foo)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil // its Deployments go with it
+		return ctrl.Result{}, nil // the garbage collector deletes its Deployments
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Foo: %w", err)

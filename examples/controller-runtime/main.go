@@ -1,9 +1,9 @@
 // Command controller-runtime keeps a Deployment running for every Foo, as the controller in the
 // repository's root does, with the machinery of sigs.k8s.io/controller-runtime.
 //
-// Read it in this order: main.go, the Manager; controller.go, an event's way to a sync, and the
+// Read it in this order: main.go, the Manager; controller.go, how an event leads to a sync, and the
 // sync; writes.go, what a sync writes; webhook.go, the admission webhooks. What a Foo means is in
-// examples/internal/meaning, the same in all implementations.
+// examples/internal/meaning, which all implementations share.
 package main
 
 import (
@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	// shutdownTimeout is how long the Manager waits for what has begun: the last syncs, mostly.
+	// shutdownTimeout is how long the Manager waits for what has begun, mostly the last syncs.
 	shutdownTimeout = syncTimeout + 2*time.Second
 
 	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// options is what the command line decides.
+// options holds what the command line sets.
 type options struct {
 	kubeconfig, namespace string
 	workers               int
@@ -60,7 +60,7 @@ type options struct {
 	manager               ctrl.Options
 }
 
-// parseFlags returns the options that args ask for.
+// parseFlags returns the options in args.
 func parseFlags(args []string) (*options, error) {
 	o := &options{}
 	m := &o.manager
@@ -92,7 +92,7 @@ func parseFlags(args []string) (*options, error) {
 	return o, err
 }
 
-// run runs the program until ctx is done, for which it returns nil, or until it cannot go on.
+// run runs the program until ctx is done, or until it cannot go on, which is an error.
 func run(ctx context.Context, args []string) error {
 	o, err := parseFlags(args)
 	if err != nil {
@@ -121,7 +121,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 // loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
-// the Lease's namespace in a Pod only, so it is taken from the kubeconfig's context here.
+// a namespace for the Lease only in a Pod, so loadConfig takes it from the kubeconfig's context.
 func (o *options) loadConfig() (*rest.Config, error) {
 	config, err := clientconfig.Load(o.kubeconfig)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *options) loadConfig() (*rest.Config, error) {
 }
 
 // completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its
-// Cache, its Client and its servers. It returns what the webhooks' certificate is verified with.
+// Cache, its Client and its servers. It returns the CA bundle for the webhooks' certificate.
 func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	m := &o.manager
 	m.Scheme = runtime.NewScheme()
@@ -149,14 +149,14 @@ func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	if o.namespace != "" {
 		m.Cache.DefaultNamespaces = map[string]cache.Config{o.namespace: {}}
 	}
-	// A read of an object that was written here waits until the Cache shows that write: see
+	// A read of an object that this program has written waits until the Cache shows the write: see
 	// Reconciler.get.
 	m.Client = client.Options{
 		FieldOwner: controllerName,
 		Cache:      &client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
 	}
 	m.LeaderElectionID = controllerName
-	m.LeaderElectionReleaseOnCancel = true // after the last sync; main returns right behind it
+	m.LeaderElectionReleaseOnCancel = true // after the last sync; then main returns at once
 	m.GracefulShutdownTimeout = new(shutdownTimeout)
 	if o.webhooks {
 		m.WebhookServer, caBundle, err = newWebhookServer(o.webhookPort)
@@ -164,14 +164,14 @@ func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	return caBundle, err
 }
 
-// managed selects the Deployments that this controller made.
+// managed selects the Deployments that this controller created.
 func managed() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{meaning.ManagedByLabel: controllerName})
 }
 
 // preflight finds out whether the API server serves Foos and lets this program list what it needs.
-// The Manager would wait for its Cache instead, for ever, and not end on a signal: when its context
-// is done, runnableGroup.Start does not return, but spins.
+// Without it, the Manager would wait for its Cache for ever, and not even end on a signal: if its
+// context is done then, runnableGroup.Start does not return, but spins.
 func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -193,7 +193,7 @@ func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	}
 }
 
-// setUp adds to mgr what is to run: the Controller, the health checks and the webhooks.
+// setUp adds to mgr what it runs: the Controller, the health checks and the webhooks.
 func setUp(ctx context.Context, mgr ctrl.Manager, o *options, caBundle []byte) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),

@@ -29,18 +29,18 @@ import (
 
 const (
 	webhookHost = "127.0.0.1"
-	// The paths are those under which the webhook builder serves.
+	// The webhook builder serves under these paths.
 	mutatePath   = "/mutate-samplecontroller-k8s-io-v1alpha1-foo"
 	validatePath = "/validate-samplecontroller-k8s-io-v1alpha1-foo"
 )
 
-// fooWebhook says about a Foo what its schema and CEL cannot: they see neither its name nor the
-// other Foos.
+// fooWebhook does what the schema of Foos and its CEL rules cannot: it fills in a default that
+// depends on the Foo's name, and compares a Foo with the other Foos.
 type fooWebhook struct {
 	foos client.Reader
 }
 
-// Default names the Deployment of foo after foo, where the user did not name it.
+// Default names the Deployment of foo after foo if the user did not name it.
 func (w *fooWebhook) Default(_ context.Context, foo *v1alpha1.Foo) error {
 	if foo.Spec.DeploymentName == "" {
 		foo.Spec.DeploymentName = foo.Name
@@ -48,8 +48,8 @@ func (w *fooWebhook) Default(_ context.Context, foo *v1alpha1.Foo) error {
 	return nil
 }
 
-// ValidateCreate refuses a Foo that names the Deployment of another. Two that are created at the
-// same time may both pass: the Reconciler is prepared for it, and reports it to the second.
+// ValidateCreate refuses a Foo that names the Deployment of another Foo. Two Foos that are created
+// at the same time may both pass. Then the Reconciler reports it in the status of the second one.
 func (w *fooWebhook) ValidateCreate(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (admission.Warnings, error) {
@@ -70,8 +70,8 @@ func (w *fooWebhook) ValidateCreate(
 	return nil, nil
 }
 
-// ValidateUpdate does the same for a name that changes. A Foo that was let in is not locked: it can
-// be scaled, labelled and deleted.
+// ValidateUpdate does the same if the name of the Deployment changes. A Foo that passed before is
+// not locked: you can scale, label and delete it.
 func (w *fooWebhook) ValidateUpdate(
 	ctx context.Context, old, foo *v1alpha1.Foo,
 ) (admission.Warnings, error) {
@@ -81,14 +81,14 @@ func (w *fooWebhook) ValidateUpdate(
 	return w.ValidateCreate(ctx, foo)
 }
 
-// ValidateDelete is part of the interface; the API server is not told to ask.
+// ValidateDelete is part of the interface. The webhook is not registered for deletions.
 func (w *fooWebhook) ValidateDelete(context.Context, *v1alpha1.Foo) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// newWebhookServer returns a server with a certificate that is made now and verified with caBundle.
-// That does for one process beside a local API server. In a cluster, the webhooks are behind a
-// Service, and all replicas share a certificate, cert-manager's for example, in CertDir.
+// newWebhookServer returns a server with a new certificate, which caBundle verifies. That is enough
+// for one process beside a local API server. In a cluster, the webhooks are behind a Service, and
+// all replicas share a certificate in CertDir, for example one from cert-manager.
 func newWebhookServer(port int) (server webhook.Server, caBundle []byte, err error) {
 	caBundle, key, err := cert.GenerateSelfSignedCertKey(
 		webhookHost, []net.IP{net.ParseIP(webhookHost)}, nil)
@@ -110,14 +110,14 @@ func newWebhookServer(port int) (server webhook.Server, caBundle []byte, err err
 	}), caBundle, nil
 }
 
-// addWebhooks adds the two webhooks to mgr, and what registers them with the API server.
+// addWebhooks adds to mgr the two webhooks, and the registration of them with the API server.
 func addWebhooks(mgr ctrl.Manager, o *options, caBundle []byte) error {
 	w := &fooWebhook{foos: mgr.GetCache()}
 	err := ctrl.NewWebhookManagedBy(mgr, &v1alpha1.Foo{}).WithDefaulter(w).WithValidator(w).Complete()
 	if err != nil {
 		return err
 	}
-	// Not the Manager's client, which would watch what it wrote.
+	// Not the Manager's client, which would watch what it has written.
 	direct, err := client.New(mgr.GetConfig(), client.Options{
 		Scheme: mgr.GetScheme(), FieldOwner: controllerName,
 	})
@@ -142,13 +142,13 @@ type registration struct {
 // NeedLeaderElection tells the Manager that a standby serves the webhooks, too.
 func (*registration) NeedLeaderElection() bool { return false }
 
-// Start registers the webhooks when they are served, and takes them off when ctx is done. The
-// Manager goes on to serve them until Start has returned.
+// Start registers the webhooks as soon as they are served, and removes the registration when ctx is
+// done. The Manager serves them until Start has returned.
 func (r *registration) Start(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true,
 		func(context.Context) (bool, error) { return r.started(nil) == nil, nil })
 	if err != nil {
-		return nil // stopped before
+		return nil // ctx is done before that
 	}
 	if err := r.register(ctx); err != nil {
 		return fmt.Errorf("registering the webhooks: %w", err)
@@ -164,7 +164,7 @@ func (r *registration) Start(ctx context.Context) error {
 
 // register applies the two configurations.
 func (r *registration) register(ctx context.Context) error {
-	const policy = admissionv1.Ignore // the Reconciler copes with what a server that is down let in
+	const policy = admissionv1.Ignore // the Reconciler copes with Foos that pass while this is down
 	const equivalent, none = admissionv1.Equivalent, admissionv1.SideEffectClassNone
 	name := "foo." + v1alpha1.GroupName
 	rules := apply.RuleWithOperations().
@@ -173,7 +173,7 @@ func (r *registration) register(ctx context.Context) error {
 		WithAPIVersions(v1alpha1.GroupVersion.Version).
 		WithResources("foos") // not foos/status, which the controller writes
 	selector := metav1apply.LabelSelector()
-	if r.namespace != "" { // the Cache knows of no others
+	if r.namespace != "" { // the Cache has no other Foos
 		selector.WithMatchLabels(map[string]string{corev1.LabelMetadataName: r.namespace})
 	}
 	at := func(path string) *apply.WebhookClientConfigApplyConfiguration {

@@ -17,23 +17,23 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal events.
+// Reasons of the Normal Events.
 const (
 	reasonCreated = "DeploymentCreated"
 	reasonUpdated = "DeploymentUpdated"
 	reasonDeleted = "DeploymentDeleted"
 )
 
-// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
-// cannot take over an object that somebody else made.
+// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
+// cannot take over an object that somebody else has created.
 func (r *Reconciler) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (ctrl.Result, error) {
 	if gone, err := r.isDeleted(ctx, foo); gone || err != nil {
-		return ctrl.Result{}, err // the event of the Foo's deletion is on the way
+		return ctrl.Result{}, err // nil if the Foo is deleted: the event of that is on the way
 	}
 	deployment := meaning.NewDeployment(foo)
-	err := r.Create(ctx, deployment) // which fills in what the API server made of it
+	err := r.Create(ctx, deployment) // fills deployment in with what the API server stored
 	if apierrors.IsAlreadyExists(err) {
 		return r.resolveAlreadyExists(ctx, foo)
 	}
@@ -45,12 +45,11 @@ func (r *Reconciler) createDeployment(
 	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
-// isDeleted asks the API server, for a Foo that had a Deployment before, whether the Foo is still
-// there. The garbage collector deletes a Deployment because the Foo is gone, and the watch of
-// Deployments may tell so before that of Foos.
+// isDeleted asks the API server whether a Foo that had a Deployment before is deleted. The garbage
+// collector deletes the Deployment of such a Foo, and the watch of Deployments may show that first.
 func (r *Reconciler) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	if foo.Status.ObservedGeneration == 0 {
-		return false, nil // its first one; the request is spared
+		return false, nil // its first Deployment: no request needed
 	}
 	live := &v1alpha1.Foo{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(foo), live)
@@ -63,8 +62,8 @@ func (r *Reconciler) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, er
 	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists is for a Deployment that the API server has and the Cache does not show: one
-// without the label that the Cache selects by, or one that it does not show yet.
+// resolveAlreadyExists handles a Deployment that exists although the Cache does not show it: it
+// lacks the label that the Cache selects by, or the Cache does not show it yet.
 func (r *Reconciler) resolveAlreadyExists(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (ctrl.Result, error) {
@@ -84,8 +83,8 @@ func (r *Reconciler) resolveAlreadyExists(
 	return r.updateDeployment(ctx, foo, desired)
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
@@ -100,7 +99,7 @@ func (r *Reconciler) updateDeployment(
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
 func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
 	var owned appsv1.DeploymentList
-	// A consistent List would wait for the writes to all Deployments, those of other Foos too.
+	// A consistent List would wait for the writes to all Deployments, even those of other Foos.
 	err := r.List(ctx, &owned, client.InNamespace(foo.Namespace),
 		client.MatchingFields{controllerUIDIndex: string(foo.UID)},
 		client.DisableReadYourWritesConsistency)
@@ -112,7 +111,7 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			continue
 		}
 		err := r.Delete(ctx, &deployment,
-			// Just the object that the Cache shows, unchanged: still owned by this Foo.
+			// Only this object, and only if it is unchanged: then the Foo still owns it.
 			client.Preconditions{UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if apierrors.IsNotFound(err) {
@@ -127,9 +126,9 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
-// A refusal that the same write would meet again is reported in the status and retried slowly; an
-// object that is gone or going is nothing to do; everything else is returned, for a retry.
+// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// the API server would refuse the same write again, it reports that in the status and retries
+// slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
 func (r *Reconciler) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) (ctrl.Result, error) {
@@ -137,7 +136,7 @@ func (r *Reconciler) handleWriteError(
 	case deployment != nil && apierrors.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil // deleted in between
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return ctrl.Result{}, nil // the event of the deletion brings the key back if the Foo stays
+		return ctrl.Result{}, nil // the namespace goes, and the Foo with it
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
 		status := meaning.DesiredStatus(foo, deployment, ready)
@@ -147,16 +146,16 @@ func (r *Reconciler) handleWriteError(
 	}
 }
 
-// reportNameTaken reports that the Deployment that foo names is not its own.
+// reportNameTaken reports that foo names a Deployment that is not its own.
 func (r *Reconciler) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
 	return r.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
-// syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
-// with --cascade=orphan, so nothing is made and nothing repaired. But somebody's finalizer may hold
-// the Foo for long: what its status says stays true.
+// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
+// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
+// long time, so its status must stay true.
 func (r *Reconciler) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
@@ -164,13 +163,13 @@ func (r *Reconciler) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) erro
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading Deployment: %w", err)
 	}
-	// If there is none, observed is empty: not that of foo.
+	// If there is no Deployment, observed is empty, and foo does not control it.
 	return r.updateStatus(ctx, foo, meaning.TerminatingStatus(foo, observed))
 }
 
-// updateStatus writes the status of foo if it is to change, and an event if it tells of a failure
-// that was not there before. The resourceVersion that foo has makes the API server refuse a status
-// that was computed from an older Foo.
+// updateStatus writes the status of foo if it differs from desired, and an Event about a new
+// failure. Because of the resourceVersion of foo, the API server refuses a status that was computed
+// from an older Foo.
 func (r *Reconciler) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
 ) error {
@@ -181,7 +180,7 @@ func (r *Reconciler) updateStatus(
 	updated.Status = desired
 	err := r.Status().Update(ctx, updated)
 	if apierrors.IsNotFound(err) {
-		return nil // deleted; its event is on the way
+		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)

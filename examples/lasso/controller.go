@@ -25,12 +25,12 @@ import (
 
 const (
 	controllerName = meaning.ControllerName
-	// blockedRetryDelay is for what cannot be mended here and may not be seen either.
+	// blockedRetryDelay is for obstacles that may go away without an event.
 	blockedRetryDelay = 15 * time.Second
-	// staleRetryDelay is for a cache that does not show the last write yet. Should the event of that
-	// never come, the key is looked at again.
+	// staleRetryDelay is how long a key waits if the cache may not show the last write yet. The
+	// event of a write may never come.
 	staleRetryDelay = time.Second
-	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 
 	controllerUIDIndex  = "controllerUID"
@@ -40,14 +40,14 @@ const (
 var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
-	// errGone ends a sync that has met what is gone or going. Lasso neither logs nor retries an
-	// error that wraps ErrIgnore: the event of the deletion is on its way.
+	// errGone ends a sync whose Foo or namespace is gone or terminating. Lasso neither logs nor
+	// retries an error that wraps ErrIgnore. No retry is needed: the deletion causes an event.
 	errGone = fmt.Errorf("gone, or about to go: %w", controller.ErrIgnore)
-	// errStopped ends a sync that began after stop: the next process will do it.
+	// errStopped ends a sync that begins after stop: the next process will do it.
 	errStopped = fmt.Errorf("stopped: %w", controller.ErrIgnore)
 )
 
-// Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
+// Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
 	factory          controller.SharedControllerFactory
 	foos             controller.SharedController
@@ -59,13 +59,13 @@ type Controller struct {
 
 	fooWrites, deploymentWrites *consistency.Writes
 
-	running sync.RWMutex // held by syncs for reading, and by stop
+	running sync.RWMutex // held by syncs for reading, and by stop for writing
 	stopped bool
 }
 
 // NewController returns a Controller whose caches exist and can be started. Its queues, and the
-// event handlers that fill them, do not exist before Run. What keeps the caches from being filled
-// goes to fail.
+// event handlers that fill them, do not exist before Run. An error that keeps the caches from being
+// filled is passed to fail.
 func NewController(
 	factory controller.SharedControllerFactory, recorder events.EventRecorder, fail func(error),
 ) (*Controller, error) {
@@ -94,9 +94,9 @@ func NewController(
 	return c, err
 }
 
-// newCache returns the cache that the controller of kind will use, with what Lasso has no options
-// for. It does not come from SharedController.Informer: that makes the deferred controller, too,
-// which remembers the key of every event until it is started. A standby would do so for weeks.
+// newCache returns the cache that the controller of kind will use, with settings for which Lasso
+// has no options. It does not use SharedController.Informer, which also creates the deferred
+// controller: that remembers the key of every event until it is started, on a standby for weeks.
 func newCache(
 	factory controller.SharedControllerFactory, kind schema.GroupVersionKind, fail func(error),
 	indexers cache.Indexers,
@@ -127,7 +127,7 @@ func deploymentName(object any) ([]string, error) {
 	return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
 }
 
-// controllerUID indexes a Deployment by its owner.
+// controllerUID indexes a Deployment by the UID of its controller.
 func controllerUID(object any) ([]string, error) {
 	if owner := metav1.GetControllerOfNoCopy(object.(*appsv1.Deployment)); owner != nil {
 		return []string{string(owner.UID)}, nil
@@ -135,7 +135,7 @@ func controllerUID(object any) ([]string, error) {
 	return nil, nil
 }
 
-// Run syncs with that many workers until ctx is done. It returns when the last sync that had
+// Run syncs with the given number of workers until ctx is done. It returns when every sync that has
 // begun is finished.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	c.foos.RegisterHandler(ctx, "sync-foo", controller.SharedControllerHandlerFunc(c.onFoo))
@@ -149,16 +149,16 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	return nil
 }
 
-// stop waits until no sync is under way, and lets no more begin. Lasso does neither: its workers go
-// on until the queue is empty, and nobody can wait for them.
+// stop waits until no sync is running, and lets no new one begin. Lasso does neither: its workers
+// go on until the queue is empty, and it has no way to wait for them.
 func (c *Controller) stop() {
 	c.running.Lock()
 	defer c.running.Unlock()
 	c.stopped = true
 }
 
-// onDeployment enqueues the Foo that controls the Deployment, and the Foos that name it. Of a
-// Deployment that is gone, Lasso knows but the key; those that name it are all that need to know.
+// onDeployment enqueues the Foo that controls the Deployment, and the Foos that name it. If the
+// Deployment is gone, Lasso has only its key. Then only the Foos that name it need a sync.
 func (c *Controller) onDeployment(key string, object runtime.Object) (runtime.Object, error) {
 	foos, err := c.foosByDeployment.IndexKeys(deploymentNameIndex, key)
 	if err != nil {
@@ -176,14 +176,14 @@ func (c *Controller) onDeployment(key string, object runtime.Object) (runtime.Ob
 	return object, nil
 }
 
-// isFoo reports whether owner refers to a Foo, of whatever version.
+// isFoo reports whether owner refers to a Foo, of any version.
 func isFoo(owner *metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && gv.Group == meaning.FooKind.Group && owner.Kind == meaning.FooKind.Kind
 }
 
-// onFoo syncs a Foo unless Run is over. A handler gets no context, so that of the sync begins here;
-// ctx of Run is not for it: what has begun is finished.
+// onFoo syncs a Foo unless stop was called. Lasso passes no context to a handler, so the context of
+// the sync begins here. Run's ctx must not cancel it: a sync that has begun is finished.
 func (c *Controller) onFoo(key string, object runtime.Object) (runtime.Object, error) {
 	c.running.RLock()
 	defer c.running.RUnlock()
@@ -199,15 +199,15 @@ func (c *Controller) onFoo(key string, object runtime.Object) (runtime.Object, e
 	return object, c.syncHandler(ctx, name)
 }
 
-// syncHandler takes one step from what the caches show towards what the Foo of that key asks for,
-// as the repository's does. An error is logged and retried by Lasso; for a retry at another time,
-// and none in the log, the key is enqueued here.
+// syncHandler takes one step from the state in the caches towards what the Foo of key asks for, as
+// the repository's own does. Lasso logs an error and retries. For a retry at another time, without
+// a log message, the code enqueues the key itself.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
 		c.foos.EnqueueAfter(key.Namespace, key.Name, staleRetryDelay)
 		return nil
 	}
-	// The object that Lasso gives to a handler was read before that check, and may be older.
+	// Lasso read the object that it passes to a handler before that check. It may be older.
 	object, exists, err := c.foosByDeployment.GetByKey(key.String())
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if !exists {
 		c.fooWrites.Clear(key)
 		c.deploymentWrites.Clear(key)
-		return nil // its Deployments go with it: the garbage collector deletes them
+		return nil // the garbage collector deletes its Deployments
 	}
 	foo := object.(*v1alpha1.Foo)
 	if foo.DeletionTimestamp != nil {

@@ -1,6 +1,6 @@
 // Command lasso keeps a Deployment running for every Foo, on Rancher's Lasso. What a Foo means is
-// in examples/internal/meaning, the same in all implementations; the machinery is Lasso's, and what
-// Lasso does not have, the repository's.
+// in examples/internal/meaning, which all implementations share. The machinery is Lasso's. What
+// Lasso does not have is the repository's own.
 //
 // Read it in this order: main.go, the process; controller.go, the handlers; writes.go, what a sync
 // writes.
@@ -39,7 +39,7 @@ import (
 )
 
 const (
-	// flushTimeout bounds how long a shutdown waits for Events to be written.
+	// flushTimeout limits how long a shutdown waits for Events to be written.
 	flushTimeout = time.Second
 
 	installHint = "install the CustomResourceDefinition: kubectl apply -f artifacts/examples/crd.yaml"
@@ -61,7 +61,7 @@ var (
 func main() {
 	klog.InitFlags(nil)
 	flag.Parse()
-	log.Infof, log.Errorf = klog.Infof, klog.Errorf // Lasso's are of the package log
+	log.Infof, log.Errorf = klog.Infof, klog.Errorf // by default, Lasso uses the package log
 
 	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -74,8 +74,8 @@ func main() {
 	}
 }
 
-// run builds the parts, connects them, and works until signaled is done. The order at the end: no
-// new sync begins, those under way finish, their Events are written, the Lease is released.
+// run creates the parts, connects them, and works until signaled is done. At the end, no new sync
+// begins, the running syncs finish, their Events are written, and the Lease is released.
 func run(signaled context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -109,8 +109,8 @@ func run(signaled context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Filled before this process leads, so that a standby has them when it takes over; and not
-	// stopped by ctx, because the last syncs need them.
+	// The caches are filled before this process leads, so that a standby has them when it takes
+	// over. ctx does not stop them, because the last syncs need them.
 	caches := c.factory.SharedCacheFactory()
 	if err := caches.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("starting Lasso's caches: %w", err)
@@ -133,8 +133,8 @@ func run(signaled context.Context) error {
 	return nil
 }
 
-// connect returns a Controller on a Lasso factory. ForKind, in it, is the first to ask the API
-// server something: which resource the kind is.
+// connect returns a Controller on a Lasso factory. The first request is made in NewController:
+// ForKind asks the API server which resource the kind is.
 func connect(
 	config *rest.Config, recorder events.EventRecorder, fail context.CancelCauseFunc,
 ) (*Controller, error) {
@@ -160,13 +160,13 @@ func connect(
 	return c, nil
 }
 
-// newScheme returns the types that are read and written.
+// newScheme returns a scheme with the types that this program reads and writes.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme))
 }
 
-// newFactory returns a factory of controllers, caches and clients that share all they can.
+// newFactory returns a factory of controllers, caches and clients that share what they can.
 func newFactory(
 	config *rest.Config, scheme *runtime.Scheme,
 ) (controller.SharedControllerFactory, error) {
@@ -180,11 +180,11 @@ func newFactory(
 					},
 				},
 			},
-			// Only the environment turns Lasso's resync off (CATTLE_RESYNC_DEFAULT=0; a Resync of 0
-			// means 10 h). But its events can be left out.
+			// Only the environment can turn off Lasso's resync (CATTLE_RESYNC_DEFAULT=0; a Resync of 0
+			// means 10 h). But SyncOnlyChangedObjects drops its events.
 			SyncOnlyChangedObjects: true,
-			// 5ms, 10ms, 20ms, ... 20.48s, 30s, 30s, ... A DefaultRateLimiter would be one for all
-			// kinds, and take a Deployment and a Foo of one name for the same key.
+			// 5ms, 10ms, 20ms, ... 20.48s, 30s, 30s, ... All kinds would share a DefaultRateLimiter,
+			// which would take a Deployment and a Foo of the same name for the same key.
 			//nolint:staticcheck // Lasso's queues are untyped
 			KindRateLimiter: map[schema.GroupVersionKind]workqueue.RateLimiter{
 				meaning.FooKind: workqueue.NewTypedItemExponentialFailureRateLimiter[any](

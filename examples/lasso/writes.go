@@ -17,7 +17,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates the Deployment of foo. Create cannot take over what somebody else made.
+// createDeployment creates the Deployment of foo. A Create cannot take over somebody else's object.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
 	if err := c.checkNotGone(ctx, foo); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// checkNotGone asks the API server, for a Foo that had a Deployment before, whether the Foo is
-// still there: the Deployment may be gone because the Foo is, and its watch may tell so first.
+// checkNotGone returns errGone if a Foo that had a Deployment before is deleted in the API server.
+// The Deployment may be gone because its Foo is, and the watch of Deployments may show that first.
 func (c *Controller) checkNotGone(ctx context.Context, foo *v1alpha1.Foo) error {
 	key := cache.MetaObjectToName(foo)
 	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
@@ -53,8 +53,8 @@ func (c *Controller) checkNotGone(ctx context.Context, foo *v1alpha1.Foo) error 
 	return err
 }
 
-// resolveAlreadyExists is for a Deployment that the API server has and the cache does not show:
-// one without the label that the cache selects by.
+// resolveAlreadyExists handles a Deployment that exists although the cache does not show it: it
+// lacks the label that the cache selects by.
 func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed := &appsv1.Deployment{}
 	err := c.deployments.Client().Get(
@@ -70,8 +70,8 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 	return c.updateDeployment(ctx, foo, observed)
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
 ) error {
@@ -87,8 +87,8 @@ func (c *Controller) updateDeployment(
 	return nil
 }
 
-// recordWrite makes the next sync of foo wait until the cache shows that write, and makes sure that
-// there is a next sync, also if no event ever tells of the write.
+// recordWrite makes the next sync of foo wait until the cache shows the write. It also makes sure
+// that there is a next sync, even if the event of the write never comes.
 func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
 	key := cache.MetaObjectToName(foo)
 	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
@@ -111,7 +111,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			continue
 		}
 		err := c.deployments.Client().Delete(ctx, foo.Namespace, deployment.Name, metav1.DeleteOptions{
-			// Just the object that the cache shows, unchanged: still owned by this Foo.
+			// Only this object, and only if it is unchanged: then the Foo still owns it.
 			Preconditions: &metav1.Preconditions{
 				UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
 			},
@@ -130,14 +130,14 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created. A
-// refusal is reported and retried slowly; what is gone is ignored; the rest Lasso retries.
+// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. It
+// reports a refusal and retries slowly. It ignores what is gone. Lasso retries the rest.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) error {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
-		// Deleted in between. Should the cache not have shown it, no event tells of that.
+		// Deleted in between. If the cache did not show it, no event tells of the deletion.
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -151,27 +151,27 @@ func (c *Controller) handleWriteError(
 	}
 }
 
-// reportNameTaken reports that the Deployment that foo names is not its own.
+// reportNameTaken reports that foo names a Deployment that is not its own.
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
 	return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
-// syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
-// with --cascade=orphan, so nothing is made and nothing repaired. But somebody's finalizer may hold
-// the Foo for long: what its status says stays true.
+// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
+// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
+// long time, so its status must stay true.
 func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed, err := c.deploymentLister.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	// If there is none, observed is nil.
+	// If there is no Deployment, observed is nil.
 	return c.updateStatus(ctx, foo, meaning.TerminatingStatus(foo, observed))
 }
 
-// updateStatus writes the status of foo if it is to change. The resourceVersion of foo makes the
-// API server refuse what was computed from an older Foo, or from another one of that name.
+// updateStatus writes status to foo if it differs. Because of the resourceVersion of foo, the API
+// server refuses a status that was computed from an older Foo, or from another one of that name.
 func (c *Controller) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, status v1alpha1.FooStatus,
 ) error {
@@ -193,8 +193,8 @@ func (c *Controller) updateStatus(
 	return nil
 }
 
-// recordFailure records a Warning event if status tells of a failure that the status of foo does
-// not tell of yet.
+// recordFailure records a Warning Event if status reports a failure that the status of foo does not
+// report yet.
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)

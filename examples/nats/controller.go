@@ -33,24 +33,24 @@ import (
 const (
 	controllerName = "nats-sample-controller"
 
-	// fooBucket holds the Foos, under NAMESPACE.NAME; a namespace has no dot in it. The statuses
-	// are in a bucket of their own under the same keys: a status write is no new revision of a
-	// Foo, makes no event of one, and may be forbidden to those who put Foos.
+	// fooBucket holds the Foos, under NAMESPACE.NAME; a namespace contains no dot. The statuses
+	// are in a bucket of their own, under the same keys. So a status write makes no new revision
+	// and no event of a Foo, and can be forbidden to users who may put Foos.
 	fooBucket    = "foos"
 	statusBucket = "foo-status"
-	// defaultsName is the ConfigMap that says how many replicas a Foo of its namespace has that
-	// does not say so itself.
+	// defaultsName is the ConfigMap with the default number of replicas for the Foos in its
+	// namespace.
 	defaultsName = "foo-defaults"
 	defaultsKey  = "replicas"
-	// ownerAnnotation names the Foo of a Deployment, as STORE/KEY. The label fooUIDLabel, by which
-	// it is found and owned, has to be short, and cannot be read back.
+	// ownerAnnotation names the Foo of a Deployment, as STORE/KEY. FooUIDLabel, the label by which
+	// a Foo finds and owns its Deployments, has to be short: the key cannot be read from it.
 	ownerAnnotation = v1alpha1.GroupName + "/owner"
 
 	reasonInvalid = "FooInvalid"
 
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// blockedRetryDelay is for what cannot be mended here and may not be seen either.
+	// blockedRetryDelay is for obstacles that may go away without an event.
 	blockedRetryDelay = 15 * time.Second
 	syncTimeout       = 10 * time.Second
 
@@ -58,8 +58,8 @@ const (
 	recordIndex = "record" // of Foos
 )
 
-// Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
-// The Foos are the primary resource, in NATS; Deployments are secondary, written in Kubernetes;
+// Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
+// Foos are the primary resource, in NATS. Deployments are secondary, written in Kubernetes.
 // ConfigMaps are tertiary, only read.
 type Controller struct {
 	kubeClient kubernetes.Interface
@@ -71,12 +71,12 @@ type Controller struct {
 	configMaps         corelisters.ConfigMapLister
 	synced             []cache.DoneChecker
 
-	// queue holds keys of the bucket, and never hands one to two workers.
+	// queue holds keys of the bucket, and never hands one to two workers at a time.
 	queue workqueue.TypedRateLimitingInterface[string]
 }
 
-// NewController returns a Controller that reads from the two buckets and from the two informers,
-// which must not be started yet.
+// NewController returns a Controller that reads from the two buckets and from the two informers.
+// The informers must not be started yet.
 func NewController(
 	kubeClient kubernetes.Interface, foos, statuses *mirror,
 	deployments appsinformers.DeploymentInformer, configMaps coreinformers.ConfigMapInformer,
@@ -145,7 +145,7 @@ func (c *Controller) handleTertiary(configMap metav1.Object) {
 	}
 }
 
-// enqueueAll enqueues all Foos, and what is left of those that are gone.
+// enqueueAll enqueues all Foos, and the Foos that are gone but have left something behind.
 func (c *Controller) enqueueAll() {
 	for _, key := range slices.Concat(c.foos.records.ListKeys(), c.statuses.records.ListKeys()) {
 		c.queue.Add(key)
@@ -153,9 +153,9 @@ func (c *Controller) enqueueAll() {
 	c.garbageSecondaries()
 }
 
-// garbageSecondaries enqueues the owners of Deployments that are not in the bucket: one may have
-// been deleted while this program did not run, and no garbage collector knows of Foos. Events bring
-// most of them, too; this needs none. The sync of a Foo that is gone deletes its Deployments.
+// garbageSecondaries enqueues the Foos that own a Deployment but are not in the bucket. They may
+// have been deleted while this program did not run, and no garbage collector knows of Foos. Events
+// enqueue most of them, too, but this needs no event. Their syncs delete the Deployments.
 func (c *Controller) garbageSecondaries() {
 	for _, object := range c.deploymentsByOwner.List() {
 		key, ours := c.ownerKey(object.(metav1.Object))
@@ -165,16 +165,16 @@ func (c *Controller) garbageSecondaries() {
 	}
 }
 
-// Relist makes both buckets be listed anew, and with that every Foo be synced and the garbage be
-// collected. It is called when the connection was interrupted, and from time to time: a resync
-// of informers re-reads a cache, this one the store.
+// Relist has both buckets listed again, so that every Foo is synced and the garbage is collected.
+// It is called after the connection was interrupted, and from time to time. The resync of an
+// informer reads its cache, but Relist reads the store.
 func (c *Controller) Relist() {
 	c.foos.listAnew()
 	c.statuses.listAnew()
 }
 
-// Run syncs the keys of the queue with that many workers until ctx is done, and calls fail if it
-// cannot go on. It returns when the last sync that had begun is finished.
+// Run syncs the keys of the queue with the given number of workers until ctx is done. If it cannot
+// go on, it calls fail. It returns when every sync that has begun is finished.
 func (c *Controller) Run(
 	ctx context.Context, fail context.CancelCauseFunc, workers int, resync time.Duration,
 ) {
@@ -183,7 +183,7 @@ func (c *Controller) Run(
 	defer c.queue.ShutDown()
 	wg.Go(func() { c.foos.run(ctx, fail) })
 	wg.Go(func() { c.statuses.run(ctx, fail) })
-	// Without a Foo in the copy, its Deployment would look like garbage.
+	// If a Foo were missing in the copy, its Deployment would look like garbage.
 	if !cache.WaitFor(ctx, "", c.synced...) {
 		return
 	}
@@ -205,8 +205,8 @@ func (c *Controller) Run(
 	}
 }
 
-// processNextWorkItem waits for a key and syncs it: get; valid? sync; forget, or add with a delay;
-// done. It returns false when ctx is done.
+// processNextWorkItem gets a key, syncs it if it is valid, and is done with it: it forgets the key,
+// or adds it with a delay after an error. It returns false when ctx is done.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -222,7 +222,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		return true
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
-	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
@@ -240,7 +240,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// validKey reports whether key is NAMESPACE.NAME. A bucket has keys of any kind.
+// validKey reports whether key is NAMESPACE.NAME. A bucket may contain any other keys.
 func validKey(key string) bool {
 	namespace, name, _ := strings.Cut(key, ".")
 	return len(validation.IsDNS1123Label(namespace)) == 0 &&
@@ -248,20 +248,20 @@ func validKey(key string) bool {
 }
 
 // isConflict reports whether the API server or the NATS server refused a write because somebody
-// else wrote since what it was based on was read.
+// else wrote in between.
 func isConflict(err error) bool {
 	return apierrors.IsConflict(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) ||
 		errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// syncHandler takes one step from what the caches show towards what the Foo of that key asks for.
-// It returns nil when there is nothing to do until the next change.
+// syncHandler takes one step from the state in the caches towards what the Foo of key asks for. A
+// nil error means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key string) error {
 	foo, err := c.foo(key)
 	if foo == nil {
 		return c.finalize(ctx, key)
 	}
-	if err != nil { // nothing but a change mends that
+	if err != nil { // only a change of the Foo or the defaults can help
 		ready := meaning.NotReady(reasonInvalid, err.Error())
 		return c.writeStatus(ctx, foo, meaning.DesiredStatus(foo, nil, ready))
 	}

@@ -4,9 +4,9 @@
 //	nats kv put foos default.web '{"spec":{"deploymentName":"web","replicas":2}}'
 //
 // Read it in this order: main.go, the process; mirror.go, the copy of a bucket in memory, which
-// takes the place of an informer; controller.go, an event's way to a sync; owner.go, what the API
-// server does for its own objects; writes.go, what a sync writes. What a Foo means is in
-// examples/internal/meaning, the same in all implementations.
+// replaces an informer; controller.go, how an event leads to a sync; owner.go, what the API server
+// does for its own objects; writes.go, what a sync writes. What a Foo means is in
+// examples/internal/meaning, which all implementations share.
 package main
 
 import (
@@ -35,13 +35,13 @@ import (
 )
 
 const (
-	// startTimeout bounds the requests that find out whether there is something to work on.
+	// startTimeout limits how long the program waits for each of the two servers when it starts.
 	startTimeout = 10 * time.Second
-	// reconnectWait is the time between two tries when the NATS server is away.
+	// reconnectWait is the time between two tries if the NATS server cannot be reached.
 	reconnectWait = 200 * time.Millisecond
 )
 
-// options is what the command line decides.
+// options holds what the command line sets.
 type options struct {
 	natsURL, store string
 	port, workers  int
@@ -68,7 +68,7 @@ func main() {
 	}
 }
 
-// run works until a signal asks it to stop, for which it returns nil, or until it cannot go on.
+// run works until a signal asks it to stop, or until it cannot go on, which is an error.
 func run(o options) error {
 	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -86,7 +86,7 @@ func run(o options) error {
 		defer embedded.Shutdown()
 		url = embedded.ClientURL()
 	}
-	// The watches and the Events outlive the last sync; fail ends the work with an error.
+	// background is for the informers and the Events, which outlive the last sync.
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
 	conn, err := connect(url)
@@ -113,8 +113,8 @@ func run(o options) error {
 	return nil
 }
 
-// newKubeClient returns a client for the cluster that kubectl would talk to, if that answers and
-// lets this program see what it has to. (An informer would try again for ever.)
+// newKubeClient returns a client for the cluster that kubectl would talk to. It returns an error if
+// this program cannot list Deployments there. (An informer would retry for ever.)
 func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -134,7 +134,7 @@ func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// startServer starts a NATS server in this process, to which others may connect as well.
+// startServer starts a NATS server in this process. Other programs can connect to it, too.
 func startServer(port int, store string) (*server.Server, error) {
 	embedded, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: store, NoSigs: true,
@@ -145,13 +145,13 @@ func startServer(port int, store string) (*server.Server, error) {
 	embedded.Start()
 	if !embedded.ReadyForConnections(startTimeout) {
 		embedded.Shutdown()
-		return nil, fmt.Errorf("no NATS server can listen at port %d; choose another --nats-port, "+
-			"or if one does already, give its --nats-url", port)
+		return nil, fmt.Errorf("the NATS server does not listen at port %d; choose another --nats-port, "+
+			"or give the --nats-url of a server that is running", port)
 	}
 	return embedded, nil
 }
 
-// connect connects to a NATS server. The connection heals itself, however long that takes.
+// connect connects to a NATS server. A broken connection is restored, however long that takes.
 func connect(url string) (*nats.Conn, error) {
 	conn, err := nats.Connect(url, nats.Name(controllerName), nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait))
@@ -161,8 +161,8 @@ func connect(url string) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// startInformers returns a Controller with what it reads from: the two buckets, which are made
-// unless they are there, and two informers, which run until ctx is done.
+// startInformers returns a Controller with what it reads from: the two buckets, which it creates if
+// there are none, and two informers, which it starts and which run until ctx is done.
 func startInformers(
 	ctx context.Context, client kubernetes.Interface, conn *nats.Conn, recorder events.EventRecorder,
 ) (*Controller, error) {
@@ -178,7 +178,8 @@ func startInformers(
 	if err != nil {
 		return nil, err
 	}
-	// What this controller made, and in each namespace, the one ConfigMap that it reads.
+	// The Deployments that this controller created, and the one ConfigMap that it reads in each
+	// namespace.
 	managed := kubeinformers.NewSharedInformerFactoryWithOptions(client, 0,
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
 			list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
@@ -192,7 +193,7 @@ func startInformers(
 	if err != nil {
 		return nil, err
 	}
-	// What happened while the connection was interrupted may have been missed.
+	// The watches may have missed what happened while the connection was interrupted.
 	conn.SetReconnectHandler(func(*nats.Conn) { c.Relist() })
 	managed.StartWithContext(ctx)
 	defaults.StartWithContext(ctx)

@@ -22,10 +22,10 @@ import (
 // rewatchDelay is how long to wait after a watch that failed.
 const rewatchDelay = 200 * time.Millisecond
 
-// errReplaced ends the process: revisions of another bucket cannot be compared with those known.
+// errReplaced ends the process: the known revisions cannot be compared with those of a new bucket.
 var errReplaced = errors.New("the bucket was deleted and made again; start the controller anew")
 
-// record is what a bucket holds under one key: a Foo, or as much of one as its status.
+// record is what a bucket holds under one key: a Foo, or only the status of one.
 type record struct {
 	key      string
 	revision uint64
@@ -33,26 +33,26 @@ type record struct {
 	err      error // why the value is no Foo; there is no CustomResourceDefinition to refuse it
 }
 
-// mirror is a copy of a bucket in memory, what an informer is for a resource of the API server:
-// it lists and watches, keeps an indexed store, and calls a function with the key of each change.
+// mirror is a copy of a bucket in memory, as an informer is one of a resource of the API server: it
+// lists and watches, keeps an indexed store, and calls a function with the key of each change.
 type mirror struct {
 	bucket  jetstream.KeyValue
 	store   string // the bucket's identity; see identity
 	changed func(key string)
-	listed  func() // called whenever all that is in the bucket was seen
+	listed  func() // called each time after a list of the whole bucket
 	relist  chan struct{}
 
-	synced   chan struct{} // closed when that was so for the first time
+	synced   chan struct{} // closed after the first list
 	syncOnce sync.Once
 
-	mu      sync.Mutex // held to compare a revision with the one that is known, and replace it
+	mu      sync.Mutex // held while a revision is compared with the known one and replaces it
 	records cache.Indexer
 }
 
-// newMirror returns a mirror of the bucket of that name, which it makes unless it is there.
+// newMirror returns a mirror of the bucket of that name. It creates the bucket if there is none.
 func newMirror(ctx context.Context, js jetstream.JetStream, name string) (*mirror, error) {
 	bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
-	if errors.Is(err, jetstream.ErrBucketExists) { // made by others, with settings of theirs
+	if errors.Is(err, jetstream.ErrBucketExists) { // created by others, with other settings
 		bucket, err = js.KeyValue(ctx, name)
 	}
 	if err != nil {
@@ -69,15 +69,15 @@ func newMirror(ctx context.Context, js jetstream.JetStream, name string) (*mirro
 	}, err
 }
 
-// indexRecord makes a record be found by its namespace, and by the Deployment that it names.
+// indexRecord indexes a record by its namespace, and by the Deployment that it names.
 func indexRecord(object any) ([]string, error) {
 	r := object.(*record)
 	namespace, _, _ := strings.Cut(r.key, ".")
 	return []string{namespace, keyOf(namespace, r.foo.Spec.DeploymentName)}, nil
 }
 
-// identity returns a name for bucket that no other has had, also if it was deleted and made again
-// or if this is another server: an empty bucket must not look like one whose Foos were deleted.
+// identity returns a name for bucket that changes if the bucket is deleted and created again, or is
+// on another server: an empty bucket must not look like one whose Foos were deleted.
 func identity(ctx context.Context, bucket jetstream.KeyValue) (string, error) {
 	status, err := bucket.Status(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func identity(ctx context.Context, bucket jetstream.KeyValue) (string, error) {
 	return fmt.Sprintf("%s@%d", bucket.Bucket(), created.UnixMilli()), nil
 }
 
-// get returns the record of key, nil if there is none.
+// get returns the record of key, or nil if there is none.
 func (m *mirror) get(key string) *record {
 	if object, exists, _ := m.records.GetByKey(key); exists {
 		return object.(*record)
@@ -95,14 +95,14 @@ func (m *mirror) get(key string) *record {
 	return nil
 }
 
-// find returns the keys of the records in a namespace, or those that name a Deployment, which is
-// given as by keyOf.
+// find returns the keys of the records in a namespace. Given the keyOf of a Deployment, it returns
+// the keys of the records that name this Deployment.
 func (m *mirror) find(namespaceOrDeployment string) []string {
-	keys, _ := m.records.IndexKeys(recordIndex, namespaceOrDeployment) // there is that index
+	keys, _ := m.records.IndexKeys(recordIndex, namespaceOrDeployment) // no error: the index exists
 	return keys
 }
 
-// run keeps the copy up to date until ctx is done. It calls fail if that has no sense any more.
+// run keeps the copy up to date until ctx is done. It calls fail if the bucket was replaced.
 func (m *mirror) run(ctx context.Context, fail context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		err := m.watch(ctx)
@@ -121,8 +121,8 @@ func (m *mirror) run(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-// watch sees everything that is in the bucket and then every change, until it is to begin anew. A
-// key that it does not see, and that was known, was deleted while nobody watched.
+// watch reads everything in the bucket, and then every change, until ctx is done or listAnew is
+// called. A known key that is no longer in the bucket was deleted while nobody watched.
 func (m *mirror) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,7 +141,7 @@ func (m *mirror) watch(ctx context.Context) error {
 	defer func() {
 		_ = watcher.Stop()
 		go func() {
-			for range watcher.Updates() { // or its sender may wait for ever
+			for range watcher.Updates() { // otherwise the sender may wait for ever
 			}
 		}()
 	}()
@@ -151,7 +151,7 @@ func (m *mirror) watch(ctx context.Context) error {
 			switch {
 			case !open:
 				return errors.New("the watch has ended")
-			case entry == nil: // all that was in the bucket when the watch began was seen
+			case entry == nil: // everything that was in the bucket at the beginning was read
 				for key := range unseen {
 					m.replace(key, math.MaxUint64, nil)
 				}
@@ -170,8 +170,8 @@ func (m *mirror) watch(ctx context.Context) error {
 	}
 }
 
-// apply takes over one entry. A purge differs from a deletion in what the bucket keeps of the
-// past, and not in what it means: the Foo is gone.
+// apply stores one entry. After a purge, the bucket keeps less of the past than after a deletion,
+// but both mean the same: the Foo is gone.
 func (m *mirror) apply(entry jetstream.KeyValueEntry) {
 	if entry.Operation() == jetstream.KeyValuePut {
 		m.put(entry.Key(), entry.Revision(), entry.Value())
@@ -180,15 +180,15 @@ func (m *mirror) apply(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// put takes over a value.
+// put stores a value.
 func (m *mirror) put(key string, revision uint64, value []byte) {
 	r := &record{key: key, revision: revision}
 	r.err = json.Unmarshal(value, &r.foo)
 	m.replace(key, revision, r)
 }
 
-// replace replaces what is known of key by r, nil if there is nothing any more, unless something
-// newer is known: what this process wrote itself, it knows before the watch shows it.
+// replace replaces the record of key by r, or deletes it if r is nil, unless a newer revision is
+// known: the process knows its own writes before the watch shows them.
 func (m *mirror) replace(key string, revision uint64, r *record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,11 +204,11 @@ func (m *mirror) replace(key string, revision uint64, r *record) {
 	m.changed(key)
 }
 
-// listAnew makes the watch begin anew.
+// listAnew makes the watch begin again.
 func (m *mirror) listAnew() {
 	select {
 	case m.relist <- struct{}{}:
-	default: // it is about to
+	default: // it is about to begin again
 	}
 }
 

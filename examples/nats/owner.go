@@ -14,8 +14,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// foo returns the Foo of key, nil if there is none, put together from both buckets and the
-// defaults, with what the API server would have set. An error says why the Foo makes no sense.
+// foo returns the Foo of key, or nil if there is none. It combines both buckets and the defaults,
+// and sets what the API server would have set. An error says why the Foo is not valid.
 func (c *Controller) foo(key string) (*v1alpha1.Foo, error) {
 	r := c.foos.get(key)
 	if r == nil {
@@ -24,7 +24,7 @@ func (c *Controller) foo(key string) (*v1alpha1.Foo, error) {
 	foo := &v1alpha1.Foo{Spec: *r.foo.Spec.DeepCopy()}
 	foo.Namespace, foo.Name, _ = strings.Cut(key, ".")
 	foo.UID = c.uid(key)
-	foo.Generation = int64(r.revision) // each put is one, also if it changes nothing
+	foo.Generation = int64(r.revision) // each put counts, even if it changes nothing
 	if status := c.statuses.get(key); status != nil {
 		foo.Status = *status.foo.Status.DeepCopy()
 		foo.ResourceVersion = strconv.FormatUint(status.revision, 10) // for writeStatus
@@ -44,24 +44,24 @@ func (c *Controller) foo(key string) (*v1alpha1.Foo, error) {
 	return foo, nil
 }
 
-// uid returns the UID of a Foo: a valid label value, whatever its name. It is made of the bucket's
-// identity and the key, so that nothing has to be remembered. Unlike one that the API server
-// gives, it comes back with a Foo that is deleted and put again.
+// uid returns the UID of a Foo: a valid label value, whatever its name. It is computed from the
+// bucket's identity and the key, so nothing has to be stored. Unlike a UID from the API server, it
+// is the same again if a Foo is deleted and put again.
 func (c *Controller) uid(key string) types.UID {
 	sum := sha256.Sum256([]byte(c.foos.store + "/" + key))
 	return types.UID(hex.EncodeToString(sum[:16]))
 }
 
-// keyOf returns the key in the buckets of the Foo of that namespace and name.
+// keyOf returns the key that a Foo of that namespace and name has in the buckets.
 func keyOf(namespace, name string) string { return namespace + "." + name }
 
-// isOwnedBy reports whether deployment is that of foo. The label does what a controller owner
-// reference would do, were there an object that it could refer to.
+// isOwnedBy reports whether foo owns deployment. The label takes the place of a controller
+// reference, which would need an object in the API server to refer to.
 func isOwnedBy(deployment metav1.Object, foo *v1alpha1.Foo) bool {
 	return deployment.GetLabels()[meaning.FooUIDLabel] == string(foo.UID)
 }
 
-// ownerKey returns the key of the Foo that owns deployment, if that is or was in this bucket.
+// ownerKey returns the key of the Foo that owns deployment, if that Foo is or was in this bucket.
 func (c *Controller) ownerKey(deployment metav1.Object) (key string, ours bool) {
 	key, ours = strings.CutPrefix(deployment.GetAnnotations()[ownerAnnotation], c.foos.store+"/")
 	return key, ours && deployment.GetLabels()[meaning.FooUIDLabel] == string(c.uid(key))

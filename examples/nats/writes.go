@@ -22,22 +22,22 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal events.
+// Reasons of the Normal Events.
 const (
 	reasonCreated = "DeploymentCreated"
 	reasonUpdated = "DeploymentUpdated"
 	reasonDeleted = "DeploymentDeleted"
 )
 
-// createDeployment creates the Deployment of foo. If the API server has one of that name which the
-// informer does not show, it returns that: one without the label that the informer selects by, or
-// one that was made just now.
+// createDeployment creates the Deployment of foo. If a Deployment of that name exists, it returns
+// that one. The informer does not show it, because it lacks the label that the informer selects by,
+// or because it is new.
 func (c *Controller) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (existing *appsv1.Deployment, err error) {
 	desired := meaning.NewDeployment(foo)
-	// It refers to an object that the API server does not have: the garbage collector would take
-	// that for a deleted one, and delete the Deployment.
+	// The owner is an object that the API server does not have. The garbage collector would take it
+	// for deleted, and delete the Deployment.
 	desired.OwnerReferences = nil
 	metav1.SetMetaDataLabel(&desired.ObjectMeta, meaning.FooUIDLabel, string(foo.UID))
 	deployments := c.kubeClient.AppsV1().Deployments(foo.Namespace)
@@ -54,8 +54,8 @@ func (c *Controller) createDeployment(
 	return nil, nil
 }
 
-// desiredDeployment returns a copy of observed in which everything is as foo asks for. The label
-// that makes foo its owner is not set: to take it off is to release the Deployment.
+// desiredDeployment returns a copy of observed in which everything is as foo asks for. It does not
+// set the label that makes foo the owner: if you remove that, you release the Deployment.
 func (c *Controller) desiredDeployment(
 	observed *appsv1.Deployment, foo *v1alpha1.Foo,
 ) *appsv1.Deployment {
@@ -67,8 +67,8 @@ func (c *Controller) desiredDeployment(
 	return desired
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
 ) error {
@@ -100,10 +100,10 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// finalize deletes what the Foo of key, which is not in the copy of the bucket, has left behind:
-// first its Deployments, then its status. The status is what a finalizer is elsewhere: if this
-// is interrupted, it brings the key back. Both servers are asked, and not the caches: nobody looks
-// again after this, and a Deployment that is deleted by mistake takes its Pods along.
+// finalize deletes what the Foo of key has left behind: first its Deployments, then its status. The
+// Foo is no longer in the copy of the bucket. The status acts as a finalizer: if finalize is
+// interrupted, the status brings the key back. finalize asks the servers, and not the caches: no
+// later sync looks again, and a Deployment that is deleted by mistake takes its Pods along.
 func (c *Controller) finalize(ctx context.Context, key string) error {
 	_, err := c.foos.bucket.Get(ctx, key)
 	if err == nil {
@@ -134,7 +134,7 @@ func (c *Controller) finalize(ctx context.Context, key string) error {
 	return nil
 }
 
-// deleteDeployment deletes deployment, unless it has changed.
+// deleteDeployment deletes deployment unless it has changed since it was read.
 func (c *Controller) deleteDeployment(
 	ctx context.Context, deployment *appsv1.Deployment, why string,
 ) error {
@@ -159,15 +159,15 @@ func (c *Controller) deleteDeployment(
 	return nil
 }
 
-// handleWriteError tells apart the errors of a write to deployment, nil if it was to be created.
-// What the same write would meet again is reported in the status and retried slowly, a namespace
-// that is not there included: it may go, and the Foo stays.
+// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// the same write would fail again, it reports that in the status and retries slowly. This includes
+// a missing namespace: if a namespace is deleted, its Foos stay.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) error {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
-		return nil // deleted in between; the event of that brings the key back
+		return nil // deleted in between; the event of the deletion brings the key back
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
 		apierrors.IsNotFound(err):
 		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), blockedRetryDelay)
@@ -178,11 +178,11 @@ func (c *Controller) handleWriteError(
 	}
 }
 
-// reportNameTaken reports that the Deployment that foo names is not its own.
+// reportNameTaken reports that foo names a Deployment that is not its own.
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
-	if taken.Labels[meaning.ManagedByLabel] != controllerName { // its events are not seen
+	if taken.Labels[meaning.ManagedByLabel] != controllerName { // the informer does not show it
 		c.queue.AddAfter(keyOf(foo.Namespace, foo.Name), blockedRetryDelay)
 	}
 	ready := meaning.NotReady(meaning.ReasonNameTaken,
@@ -197,23 +197,23 @@ func (c *Controller) reportNameTaken(
 	return err
 }
 
-// event records an Event about deployment. There is none about a Foo: what an Event is about is an
-// object of the API server, in whose namespace and with whose UID kubectl looks for it.
+// event records an Event about deployment. There are none about Foos: an Event is about an object
+// of the API server, and kubectl finds it by the namespace and the UID of that object.
 func (c *Controller) event(
 	deployment runtime.Object, eventType, reason, action, note string, args ...any,
 ) {
 	c.recorder.Eventf(deployment, nil, eventType, reason, action, note, args...)
 }
 
-// writeStatus writes the status of foo if it is to change. The revision makes the NATS server
-// refuse it if somebody else wrote since, another controller for example.
+// writeStatus writes the status of foo if it differs from desired. Because of the revision, the
+// NATS server refuses the write if somebody else, such as another controller, wrote in between.
 func (c *Controller) writeStatus(
 	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
 ) error {
 	if equality.Semantic.DeepEqual(foo.Status, desired) {
 		return nil
 	}
-	value, err := json.Marshal(map[string]any{"status": desired}) // a part of a Foo
+	value, err := json.Marshal(map[string]any{"status": desired}) // only this part of a Foo
 	if err != nil {
 		return fmt.Errorf("encoding status: %w", err)
 	}

@@ -9,16 +9,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Hint says how to get a cluster, for errors about one that is not configured or does not answer.
+// Hint says how to get a cluster, for errors if none is configured or it does not answer.
 const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
 	"or set KUBECONFIG"
 
 // Load returns how clients reach the cluster. It reads the file kubeconfig. If that is "", it reads
 // $KUBECONFIG, ~/.kube/config or, in a Pod, the ServiceAccount. It makes no request. It logs the
-// address of the server, so that a wrong one is seen at once.
+// address of the server, so that you notice a wrong one at once.
 //
 // The clients have no rate limit (QPS is -1). The default of client-go, 5 requests a second, is
-// older than API Priority and Fairness, with which API servers limit requests themselves.
+// older than API Priority and Fairness, by which API servers limit requests themselves.
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := loader(kubeconfig).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -32,8 +32,8 @@ func Load(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Namespace returns the namespace of the kubeconfig's context, or "default" if it has none, or in a
-// Pod, that of the Pod.
+// Namespace returns the namespace of the kubeconfig's context. If that has none, it returns the
+// Pod's namespace in a Pod, and "default" elsewhere.
 func Namespace(kubeconfig string) (string, error) {
 	namespace, _, err := loader(kubeconfig).Namespace()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package consistency keeps a controller from deciding on a past that it changed itself. An
+// Package consistency keeps a controller from acting on a state that it has already changed. An
 // informer shows a write some time after the API server has accepted it. A sync that reads the
 // cache in between would repeat the write.
 //
 // Kubernetes' own controllers use k8s.io/kubernetes/pkg/controller/util/consistency, which other
-// modules cannot import; the names here are from there.
+// modules cannot import. The names WroteAt and Clear are from there.
 package consistency
 
 import (
@@ -15,19 +15,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// maxStaleness is how long a sync waits for an informer to show a write. It is for the case that
-// never comes, an etcd restored to an older revision; after it, the API server's own checks
-// (AlreadyExists, Conflict) are all that guards a write.
+// maxStaleness is how long a sync waits for an informer to show a write. If etcd was restored to an
+// older revision, the informer may never show it. After this time, only the API server's own checks
+// (AlreadyExists, Conflict) guard a write.
 const maxStaleness = time.Minute
 
-// Writes remembers what a controller wrote to one resource on behalf of each key. Several
-// goroutines may use it.
+// Writes remembers the writes of a controller to one resource, on behalf of each key. Several
+// goroutines may use it at the same time.
 type Writes struct {
 	store cache.Store
 
 	mu      sync.Mutex
 	pending map[cache.ObjectName]write // the last write of each key, until the store shows it
-	written sets.Set[cache.ObjectName] // the keys with a write since this process began
+	written sets.Set[cache.ObjectName] // the keys with a write
 }
 
 type write struct {
@@ -52,8 +52,8 @@ func (w *Writes) WroteAt(key cache.ObjectName, resourceVersion string) {
 	w.written.Insert(key)
 }
 
-// Seen reports whether the store shows the last write on behalf of key. It is true if there was
-// none, and a minute after the write in any case.
+// Seen reports whether the store shows the last write on behalf of key. It also returns true if
+// there was none, or if it is older than maxStaleness.
 func (w *Writes) Seen(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *Writes) Seen(key cache.ObjectName) bool {
 	}
 	order, err := resourceversion.CompareResourceVersion(
 		w.store.LastStoreSyncResourceVersion(), last.resourceVersion)
-	// An error means versions that cannot be compared: waiting would not help.
+	// An error means that the versions cannot be compared: waiting would not help.
 	if err == nil && order < 0 && time.Since(last.at) < maxStaleness {
 		return false
 	}
@@ -71,7 +71,7 @@ func (w *Writes) Seen(key cache.ObjectName) bool {
 	return true
 }
 
-// Pending reports whether there was a write on behalf of key that Seen has not found in the store yet.
+// Pending reports whether Seen has yet to find a write on behalf of key in the store.
 func (w *Writes) Pending(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,14 +79,14 @@ func (w *Writes) Pending(key cache.ObjectName) bool {
 	return ok
 }
 
-// HasWritten reports whether there was a write on behalf of key since this process began.
+// HasWritten reports whether there was a write on behalf of key, unless Clear has forgotten it.
 func (w *Writes) HasWritten(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written.Has(key)
 }
 
-// Clear forgets key, whose object is gone.
+// Clear forgets the writes on behalf of key, when its object is gone.
 func (w *Writes) Clear(key cache.ObjectName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// failures are what requests get in place of an answer.
+// failures are the errors that requests get instead of an answer.
 type failures struct {
 	mu  sync.Mutex
 	all []*failure
@@ -30,8 +30,8 @@ func (c Clients) Fail(verb, resource string, times int, err error) {
 	c.failures.all = append(c.failures.all, &failure{verb, resource, times, err})
 }
 
-// react is a reactor of both clients. It is there from the beginning: a client to which a reactor
-// is added while others use it is a data race.
+// react is a reactor of both clients. New adds it, because to add a reactor while other goroutines
+// use the client would be a data race.
 func (f *failures) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,8 +44,8 @@ func (f *failures) react(action clienttesting.Action) (bool, runtime.Object, err
 	return false, nil, nil
 }
 
-// CountErrors counts what is reported as an error until the test ends. It takes the place of the
-// default handlers, one of which sleeps for the difference between a bubble's time and the real one.
+// CountErrors counts the errors that are reported until the test ends. It replaces the default
+// handlers: one of them sleeps for the time between a bubble's clock and the real one.
 func CountErrors(t *testing.T) *atomic.Int32 {
 	handlers := utilruntime.ErrorHandlers
 	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })

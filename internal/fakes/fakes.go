@@ -1,5 +1,5 @@
-// Package fakes provides clients for tests in which the controller meets no API server. A fake does
-// not validate, default or collect garbage: claims about those belong into test/.
+// Package fakes provides clients for tests without an API server. A fake does not validate, fill in
+// defaults or collect garbage: tests of these belong in test/.
 package fakes
 
 import (
@@ -26,9 +26,9 @@ import (
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
-// Clients are a fake of each client that the controller has, and the objects behind them.
+// Clients holds a fake of each client that the controller has, and the trackers of their objects.
 //
-// Who writes to the trackers is somebody else: such writes are not among the clients' Actions, and
+// A test writes to a tracker as somebody else: such writes are not among the clients' Actions, and
 // no reactor changes them.
 type Clients struct {
 	Kube                    *kubefake.Clientset
@@ -38,9 +38,9 @@ type Clients struct {
 	failures *failures
 }
 
-// New returns clients like those of NewClientset of the two fake packages, but for server-side
-// apply, which they do not know. Their objects have resourceVersions, and their watches select by
-// label.
+// New returns clients like those of NewClientset in the two fake packages, but without server-side
+// apply. Unlike those, they give their objects resourceVersions, and select by label in their
+// watches.
 func New() Clients {
 	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}, failures: &failures{}}
 	c.Kube.AddReactor("*", "*", c.failures.react)
@@ -54,8 +54,8 @@ func New() Clients {
 	return c
 }
 
-// useTracker makes client keep its objects in a new Tracker. Resources that the guesses name are
-// kept as what they are guessed to be.
+// useTracker makes client keep its objects in a new Tracker. The Tracker keeps each resource in
+// guesses under the name that is guessed for it: see plurals.
 func useTracker(
 	client *clienttesting.Fake, scheme *runtime.Scheme,
 	guesses map[schema.GroupVersionResource]schema.GroupVersionResource,
@@ -77,8 +77,8 @@ func useTracker(
 	return tracker
 }
 
-// Lag makes the watches of a resource that begin from now on deliver each event that much later,
-// until the test ends.
+// Lag delays each event of the watches of a resource that begin from now on. It stops these watches
+// when the test ends.
 func Lag(t *testing.T, client *clienttesting.Fake, resource string, delay time.Duration) {
 	source := client.WatchReactionChain[0]
 	slow := func(action clienttesting.Action) (bool, watch.Interface, error) {
@@ -98,8 +98,8 @@ func Lag(t *testing.T, client *clienttesting.Fake, resource string, delay time.D
 	client.PrependWatchReactor(resource, slow)
 }
 
-// matching does what the tracker leaves out: an object that the selector does not match is not
-// shown, and one that ceases to match looks deleted.
+// matching selects by label, which the tracker does not: a watch shows no object that the selector
+// does not match, and an object that ceases to match looks deleted.
 func matching(labelSelector string) watch.FilterFunc {
 	selector, err := labels.Parse(labelSelector)
 	if err != nil {
@@ -116,22 +116,22 @@ func matching(labelSelector string) watch.FilterFunc {
 	}
 }
 
-// Tracker gives each written object the next resourceVersion of its resource, and refuses
-// an update of an older version. The tracker that it wraps counts alike, but only for lists.
+// Tracker gives each written object the next resourceVersion of its resource, and refuses an update
+// of an older version. The tracker that it wraps counts in the same way, but only for lists.
 type Tracker struct {
 	clienttesting.ObjectTracker
 	mu       sync.Mutex
 	versions map[schema.GroupVersionResource]int
 }
 
-// Version returns the resourceVersion of the last write of that resource; each adds one.
+// Version returns the resourceVersion of the last write to that resource. Each write adds one.
 func (t *Tracker) Version(gvr schema.GroupVersionResource) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.versions[gvr]
 }
 
-// write makes one write of object with the version after the present one. t.mu must be held.
+// write writes object with the next resourceVersion. t.mu must be held.
 func (t *Tracker) write(
 	gvr schema.GroupVersionResource, object runtime.Object, write func(runtime.Object) error,
 ) error {
@@ -149,8 +149,8 @@ func (t *Tracker) write(
 	return nil
 }
 
-// checkVersion refuses a write that is meant for another version than the object has; an empty one
-// is any. The object must exist.
+// checkVersion refuses a write if the object has another version. An empty version allows any. The
+// object must exist.
 func (t *Tracker) checkVersion(
 	gvr schema.GroupVersionResource, ns, name, version string,
 ) error {
@@ -196,7 +196,7 @@ func (t *Tracker) Update(
 	})
 }
 
-// Delete honours the preconditions, which the wrapped tracker does not.
+// Delete honours the precondition of a resourceVersion, which the wrapped tracker does not.
 func (t *Tracker) Delete(
 	gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions,
 ) error {

@@ -9,20 +9,20 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// plurals translates resources for a tracker that guesses what kind they have: it takes the plural
-// of Gateway for gatewaies, and that of Box for boxs. Where the guess is right, nothing changes.
+// plurals translates resources for a tracker that guesses the resource of a kind: gatewaies for
+// Gateway, and boxs for Box. If the guess is right, nothing changes.
 type plurals struct {
 	clienttesting.ObjectTracker
 	guess map[schema.GroupVersionResource]schema.GroupVersionResource
 }
 
-// guess returns the resource that the tracker takes for that of a kind.
+// guess returns the resource that the tracker guesses for a kind.
 func guess(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural
 }
 
-// guessed returns what the tracker takes the resource for.
+// guessed returns the resource under which the tracker keeps gvr.
 func (p plurals) guessed(gvr schema.GroupVersionResource) schema.GroupVersionResource {
 	if guess, ok := p.guess[gvr]; ok {
 		return guess

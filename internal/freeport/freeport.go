@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Address is Find for a test, which fails if there is none.
+// Address is Find for a test. It fails the test if there is no free address.
 func Address(t *testing.T) string {
 	t.Helper()
 	address, err := Find()
@@ -19,9 +19,9 @@ func Address(t *testing.T) string {
 	return address
 }
 
-// Find returns an address on this machine that nobody listens on. Its port is none of those that the
-// kernel hands out to whoever asks for any port: one of those could be taken again by anybody before
-// the program under test has it.
+// Find returns an address on this machine on which no program listens. It avoids the ports that the
+// kernel hands out to programs that ask for any port: another program could get such a port before
+// the program under test does.
 func Find() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))

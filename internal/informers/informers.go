@@ -1,5 +1,5 @@
 // Package informers starts the informers of a controller, says whether their caches are filled, and
-// gives up when they cannot be. An informer alone would try again for ever.
+// gives up if they cannot be filled. An informer alone would retry for ever.
 package informers
 
 import (
@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchErrorGrace is how long a permission or a resource may be missing once the caches were
+// watchErrorGrace is how long a permission or a resource may be missing after the caches have been
 // filled.
 const watchErrorGrace = 30 * time.Second
 
-// Factory is what a generated SharedInformerFactory of any API group can do.
+// Factory is the part of a generated SharedInformerFactory, of any API group, that a Group needs.
 type Factory interface {
 	StartWithContext(context.Context)
 	WaitForCacheSyncWithContext(context.Context) cache.SyncResult
 }
 
-// Group is the informers of a controller, which are started together.
+// Group holds the informers of a controller, to start them together.
 type Group struct {
 	Factories []Factory
 	Informers []cache.SharedIndexInformer // of these factories
@@ -37,9 +37,9 @@ type Group struct {
 	synced atomic.Bool
 }
 
-// Start starts the informers, which run until background is done, and waits until their caches are
-// filled; if ctx is done before that, it returns nil. When an informer meets an error later that
-// waiting does not mend, it calls fail.
+// Start starts the informers and waits until their caches are filled. If ctx is done before that,
+// it returns nil. The informers run until background is done. They call fail after an error that
+// does not go away by waiting.
 func (g *Group) Start(ctx, background context.Context, fail context.CancelCauseFunc) error {
 	for _, informer := range g.Informers {
 		err := informer.SetWatchErrorHandlerWithContext(g.watchErrorHandler(fail))
@@ -63,7 +63,7 @@ func (g *Group) Start(ctx, background context.Context, fail context.CancelCauseF
 	return nil
 }
 
-// Check is a check of readiness. It fails until the caches are filled.
+// Check is a readiness check. It fails until the caches are filled.
 func (g *Group) Check(*http.Request) error {
 	if !g.synced.Load() {
 		return errors.New("the informers' caches are not synced")
@@ -71,12 +71,12 @@ func (g *Group) Check(*http.Request) error {
 	return nil
 }
 
-// watchErrorHandler fails on errors that waiting does not mend: a resource that the API server does
-// not serve, and a missing permission. A reflector alone would log them for ever. Once the caches
-// were filled, they must go on for watchErrorGrace: an API server that is starting forbids for a
-// moment what it will allow.
+// watchErrorHandler calls fail after errors that do not go away by waiting: a resource that the API
+// server does not serve, and a missing permission. A reflector alone would log them for ever. Once
+// the caches have been filled, it calls fail only if the errors last for watchErrorGrace: an API
+// server that is starting may forbid what it will soon allow.
 func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
-	var since, last time.Time // of the errors in a row
+	var since, last time.Time // the first and the last error in a row
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {
 		hint := ""
 		switch {
@@ -89,7 +89,7 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 			return
 		}
 		if time.Since(last) > 3*watchErrorGrace {
-			since = time.Now() // the first in a row: a reflector tries again within 60s
+			since = time.Now() // the first in a row: a reflector retries within 60s
 		}
 		last = time.Now()
 		if g.synced.Load() && time.Since(since) < watchErrorGrace {
@@ -100,8 +100,8 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 	}
 }
 
-// StripManagedFields is a transform of what is cached. managedFields are often the larger part of
-// an object, and controllers do not read them.
+// StripManagedFields is a transform for informers. It drops managedFields, which are often the
+// larger part of an object, and which controllers do not read.
 func StripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

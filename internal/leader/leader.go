@@ -1,7 +1,7 @@
-// Package leader lets one of several processes work: the one that holds a Lease. It differs from
-// client-go's leader election, on which it is built, in how it ends. A leader that is asked to stop
-// holds the Lease until its work is done, and releases it then, so that the next one need not wait.
-// A leader that loses the Lease ends without releasing it.
+// Package leader lets one of several processes work: the one that holds a Lease. It is built on
+// client-go's leader election, and differs from it at the end. A leader that is asked to stop holds
+// the Lease until its work is done. Then it releases the Lease, so that the next leader need not
+// wait. A leader that loses the Lease ends without releasing it.
 package leader
 
 import (
@@ -22,19 +22,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// healthTolerance is how long past its Lease's end a leader may go on before Check fails.
+// healthTolerance is how long a leader may go on after the end of its Lease before Check fails.
 const healthTolerance = 20 * time.Second
 
-// Config says which Lease it is about, and for how long everybody waits. The durations have no
-// defaults; those of Kubernetes' components are 15s, 10s and 2s.
+// Config names the Lease, and says how long the processes wait. The durations have no defaults;
+// Kubernetes' own components use 15s, 10s and 2s.
 type Config struct {
-	// Client should have a rate limit of its own, or none: who is busy must not lose the Lease.
+	// Client should have a rate limit of its own, or none: a busy leader must not lose the Lease.
 	Client          coordinationclient.LeasesGetter
 	Namespace, Name string // of the Lease
 
-	LeaseDuration time.Duration // how long the others wait for a leader that is silent
+	LeaseDuration time.Duration // how long a standby waits for a silent leader
 	RenewDeadline time.Duration // how long a leader tries to renew before it gives up
-	RetryPeriod   time.Duration // how long everybody waits between two tries
+	RetryPeriod   time.Duration // how long a process waits between two tries
 }
 
 // Elector contends for a Lease.
@@ -50,8 +50,8 @@ func NewElector(config Config) (*Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("naming this process in the Lease: %w", err)
 	}
-	// The host's name is for the people who read it; the UUID makes two processes on one host
-	// differ.
+	// The host name is for people who read the Lease. The UUID is different for two processes on
+	// one host.
 	identity := hostname + "_" + string(uuid.NewUUID())
 	return &Elector{
 		config: config,
@@ -64,15 +64,15 @@ func NewElector(config Config) (*Elector, error) {
 	}, nil
 }
 
-// Check is a health check. It fails if this process still works long after its Lease was over, so
+// Check is a health check. It fails if this process still works long after the end of its Lease, so
 // that a kubelet restarts it.
 func (e *Elector) Check(request *http.Request) error { return e.health.Check(request) }
 
 // Run waits for the Lease, runs work while this process holds it, and returns nil when ctx is done
-// and work has returned. Losing the Lease is an error, for which the process must end at once:
-// another leader may be at work. Run may be called once.
+// and work has returned. If it loses the Lease, it returns an error, and the process must end at
+// once: another leader may be at work. Run may be called only once.
 func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
-	// The Lease must be held until the work that ctx stops is finished, so the election goes on.
+	// When ctx stops the work, the election goes on: it holds the Lease until the work is finished.
 	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopElection()
 	var working atomic.Bool
@@ -114,14 +114,14 @@ func (e *Elector) electionConfig(
 		LeaseDuration: e.config.LeaseDuration,
 		RenewDeadline: e.config.RenewDeadline,
 		RetryPeriod:   e.config.RetryPeriod,
-		// Not ReleaseOnCancel, but release: the former would release after a failed renewal, too,
-		// before it stops the work. With an API server that hangs, that outlasts the Lease.
+		// Not ReleaseOnCancel: after a failed renewal, it would release the Lease before it stops
+		// the work. If the API server hangs, that takes longer than the Lease lasts. See release.
 		Callbacks: callbacks,
 	}
 }
 
-// release gives the Lease up if this process holds it, so that a standby need not wait until it is
-// over. That it fails is no error: the Lease ends by itself.
+// release gives up the Lease if this process holds it, so that a standby need not wait for its end.
+// A failure is only logged, because the Lease ends by itself.
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
 	defer cancel()

@@ -20,14 +20,14 @@ import (
 const (
 	// decisionTTL is how long a decision holds: as long as in the components of Kubernetes.
 	decisionTTL = 10 * time.Second
-	// decisionTimeout is less than the 10s that Prometheus waits.
+	// decisionTimeout is less than the 10s that Prometheus waits by default.
 	decisionTimeout = 5 * time.Second
-	// A decision is two requests, and each scraper needs one per decisionTTL at most.
+	// A decision takes two requests, and each scraper needs at most one decision per decisionTTL.
 	decisionsPerSecond, decisionBurst = 2, 5
 )
 
-// guard passes a request on to handler only if the API server says that the user may get that path.
-// However many strangers come, the API server is not asked more often than limit allows.
+// guard passes a request to handler if the API server says that its sender may get that path. It
+// asks the API server no more often than limit allows, however many strangers send requests.
 type guard struct {
 	handler   http.Handler
 	reviews   kubernetes.Interface
@@ -98,7 +98,7 @@ func (g *guard) authorize(r *http.Request) (code int, err error) {
 	return code, nil
 }
 
-// review is authorize for a token that the API server has to be asked about.
+// review asks the API server whether a token may get path, and returns the HTTP status code.
 func (g *guard) review(ctx context.Context, token, path string) (code int, err error) {
 	who, err := g.reviews.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},

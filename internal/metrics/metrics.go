@@ -1,6 +1,6 @@
 // Package metrics serves what the client libraries and the Go runtime measure, in the format of
-// Prometheus. Since metrics may reveal more than is good, it can serve them over HTTPS, and only to
-// those whom the API server allows to get them.
+// Prometheus. Metrics may reveal more than strangers should know. So the package can serve them
+// over HTTPS, and only to clients that the API server allows to get them.
 package metrics
 
 import (
@@ -28,14 +28,14 @@ type Config struct {
 	Profiling bool
 	// Secure serves HTTPS, and only to those who may get the path that they request.
 	Secure bool
-	// CertDir has the certificate for Secure, as tls.crt and tls.key, which may be renewed. "" is
-	// for a certificate that nobody can verify.
+	// CertDir has the certificate for Secure: tls.crt and tls.key, which may be renewed. If it is
+	// "", the certificate is self-signed, and nobody can verify it.
 	CertDir string
-	// Reviews is whom Secure asks who may get them. Since it asks seldom, Reviews needs no limit.
+	// Reviews asks the API server who may get them. It needs no rate limit, because it asks seldom.
 	Reviews kubernetes.Interface
 }
 
-// Serve serves the metrics until ctx is done. Its errors name the flags --metrics-bind-address and
+// Serve serves the metrics until ctx is done. Errors name the flag, --metrics-bind-address or
 // --metrics-cert-path.
 func Serve(ctx context.Context, config Config) error {
 	handler := newHandler(config)
@@ -47,7 +47,7 @@ func Serve(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("loading the certificate of --metrics-cert-path: %w", err)
 	}
-	// HTTP/2 would have to be in NextProtos. A scrape has no use for it, an attacker has.
+	// No HTTP/2, since it is not in NextProtos. A scrape does not need it, but an attacker can use it.
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
 	return serving.Start(ctx, flagName, config.Address, handler, tlsConfig)
 }
@@ -72,10 +72,10 @@ func newHandler(config Config) http.Handler {
 type getCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
 // loadCertificate returns a function that reads the certificate from dir for each connection, since
-// it is renewed there, or if dir is "", one that makes a certificate at the first.
+// it may be renewed. If dir is "", the function makes a certificate at the first connection.
 func loadCertificate(dir string) (getCertificate, error) {
 	if dir == "" {
-		// Nobody can verify it, so that it is over after a year matters to nobody either.
+		// It expires after a year. That does not matter, because nobody can verify it anyway.
 		selfSigned := sync.OnceValues(func() (*tls.Certificate, error) {
 			certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 			if err != nil {

@@ -10,16 +10,16 @@ import (
 	"example.com/sample-controller/internal/serving"
 )
 
-// Check says what is wrong, or nil.
+// Check returns what is wrong, or nil.
 type Check func(*http.Request) error
 
 // Serve serves the probes on address, "host:port", until ctx is done. The address "0" serves
-// nothing. Its errors name the flag --health-probe-bind-address.
+// nothing. Errors name the flag, --health-probe-bind-address.
 func Serve(ctx context.Context, address string, healthy, ready Check) error {
 	return serving.Start(ctx, "health-probe-bind-address", address, handler(healthy, ready), nil)
 }
 
-// handler answers with 200 if there is nothing wrong, or with 503 and what is wrong.
+// handler answers with 200 if nothing is wrong, or with 503 and what is wrong.
 func handler(healthy, ready Check) http.Handler {
 	mux := http.NewServeMux()
 	for path, check := range map[string]Check{"/healthz": healthy, "/readyz": ready} {

@@ -1,6 +1,6 @@
-// Package recorder records Events as client-go's recorder does, but loses none: neither those of a
-// burst, nor the last ones before the process ends. client-go's drops what comes while 1,000 Events
-// wait, and it cannot be asked to write those that still wait.
+// Package recorder records Events as client-go's recorder does, but loses neither those of a burst
+// nor the last ones before the process ends. client-go's recorder drops new Events while 1,000 of
+// them wait, and it has no way to wait until they are written.
 package recorder
 
 import (
@@ -22,10 +22,10 @@ import (
 )
 
 // writers is how many Events are written at a time. More would compete with the requests of the
-// controller's workers, and fewer would be far behind them.
+// controller's workers, and fewer would fall far behind them.
 const writers = 4
 
-// Recorder writes Events, some at a time, while those who record them go on.
+// Recorder writes Events in the background, several at a time.
 type Recorder struct {
 	client     kubernetes.Interface
 	scheme     *runtime.Scheme
@@ -38,7 +38,7 @@ type Recorder struct {
 var _ events.EventRecorder = &Recorder{}
 
 // New returns a Recorder that writes Events through client in the name of a controller. They can be
-// about objects of the types that addToScheme adds: AddToScheme of a clientset's scheme package.
+// about the types that addToScheme adds, such as AddToScheme of a clientset's scheme package.
 func New(
 	ctx context.Context, client kubernetes.Interface, controller string,
 	addToScheme ...func(*runtime.Scheme) error,
@@ -66,9 +66,9 @@ func New(
 	return r, nil
 }
 
-// Eventf records an Event about regarding, and does not wait until it is written. An Event that
-// cannot be recorded or written is logged: nothing depends on it. There is no series to count up,
-// because a controller should record changes only.
+// Eventf records an Event about regarding, and does not wait until it is written. If an Event
+// cannot be recorded or written, that is only logged: nothing depends on it. Equal Events are not
+// counted in a series, because a controller should record only changes.
 func (r *Recorder) Eventf(
 	regarding, related runtime.Object, eventType, reason, action, note string, args ...any,
 ) {
@@ -83,7 +83,7 @@ func (r *Recorder) Eventf(
 	r.queue.Add(event)
 }
 
-// newEvent returns an Event that says about what it is, when and by whom, but not what happened.
+// newEvent returns an Event that says when, by whom and about which object, but not what happened.
 func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
 	now := metav1.NowMicro()
 	about, err := reference.GetReference(r.scheme, regarding)
@@ -100,7 +100,7 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 		ReportingInstance:   r.instance,
 		Regarding:           *about,
 	}
-	if event.Namespace == "" { // about an object that is in none
+	if event.Namespace == "" { // the object is in no namespace
 		event.Namespace = metav1.NamespaceDefault
 	}
 	if related == nil {
@@ -112,7 +112,7 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	return event, nil
 }
 
-// write writes one Event after the other, until the queue is shut down.
+// write writes one Event after the other until the queue is shut down.
 func (r *Recorder) write(ctx context.Context) {
 	for {
 		event, shutdown := r.queue.Get()
@@ -128,8 +128,8 @@ func (r *Recorder) write(ctx context.Context) {
 	}
 }
 
-// Flush waits until the Events recorded so far are written, for timeout at most, and ends the
-// Recorder.
+// Flush waits until the Events recorded so far are written, but no longer than timeout. Then it
+// ends the Recorder.
 func (r *Recorder) Flush(timeout time.Duration) {
 	written := make(chan struct{})
 	go func() {

@@ -1,4 +1,4 @@
-// Package serving serves HTTP beside a controller, and says what to do when it cannot.
+// Package serving serves HTTP beside a controller, and says what to do if it cannot.
 package serving
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 // Start serves handler on address, "host:port", until ctx is done. The address "0" serves nothing.
-// Without a config, it is plain HTTP. Start returns when it listens. flagName is the flag that gave
-// the address, for the error when it cannot.
+// Without a config, it serves plain HTTP. Start returns when it listens. If it cannot listen, the
+// error names the flag that set the address, flagName.
 func Start(
 	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
 ) error {

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {

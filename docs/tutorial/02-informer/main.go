@@ -1,4 +1,4 @@
-// Command 02-informer reports changes of Deployments as the API server tells of them.
+// Command 02-informer reports changes of Deployments as soon as the API server reports them.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 	return inform(ctx, kubeClient, os.Stdout)
 }
 
-// inform prints to out every event of a Deployment until ctx is done.
+// inform prints the events of Deployments to out until ctx is done.
 func inform(ctx context.Context, kubeClient kubernetes.Interface, out io.Writer) error {
 	factory := informers.NewSharedInformerFactory(kubeClient, 0)
 	deployments := factory.Apps().V1().Deployments()
@@ -84,7 +84,7 @@ func addEventHandlers(
 	})
 }
 
-// printSum prints how many Deployments there are, and how many replicas they ask for, without a
+// printSum prints how many Deployments there are, and how many replicas they ask for. It makes no
 // request: the lister reads what the informer keeps in memory.
 func printSum(deployments appslisters.DeploymentLister, out io.Writer) error {
 	all, err := deployments.List(labels.Everything())

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// fooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
-	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
+	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
+	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
 	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
@@ -35,7 +35,7 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 	}
 }
 
-// podLabels returns the labels that select the Pods of foo, and no other Foo's.
+// podLabels returns the labels that select the Pods of foo, and of no other Foo.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
 	return map[string]string{fooUIDLabel: string(foo.UID)}
 }

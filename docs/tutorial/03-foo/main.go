@@ -1,4 +1,4 @@
-// Command 03-foo makes a Deployment for each Foo, in the simplest way that seems to work.
+// Command 03-foo creates a Deployment for each Foo, in the simplest way that seems to work.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -55,7 +55,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// addEventHandlers makes each Foo that is added, or found at the start, have its Deployment created.
+// addEventHandlers has a Deployment created for each Foo that is added, or found at the start.
 func addEventHandlers(
 	ctx context.Context, foos informers.TypedFooInformer, kubeClient kubernetes.Interface,
 ) error {

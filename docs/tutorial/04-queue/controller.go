@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, as field manager and
-	// as value of the managed-by label.
+	// controllerName is this controller's name wherever it needs one, for example in the queue's
+	// metrics and as field manager.
 	controllerName = "sample-controller"
 
-	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
-	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
+	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 )
 
-// Controller makes a Deployment for each Foo.
+// Controller creates a Deployment for each Foo.
 type Controller struct {
 	kubeClient kubernetes.Interface
 
 	foos           listers.FooLister
 	handlersSynced []cache.DoneChecker
 
-	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
-	// sync reads the newest state. It never hands one key to two workers.
+	// queue holds keys, not objects: a Foo waits there only once, however many events it gets, and
+	// the sync reads the newest state. The queue never hands one key to two workers at a time.
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// NewController returns a Controller that reads from the informer, which must not be started yet,
-// and writes through the client.
+// NewController returns a Controller that reads from the informer and writes through the client.
+// The informer must not be started yet.
 func NewController(
 	kubeClient kubernetes.Interface, foos informers.TypedFooInformer,
 ) (*Controller, error) {
@@ -83,9 +83,9 @@ func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
 	c.queue.Add(cache.MetaObjectToName(foo))
 }
 
-// Run syncs the keys of the queue with that many workers until ctx is done. It returns when the
-// last sync that had begun is finished; keys that are still queued are dropped. It may be called
-// once.
+// Run syncs the keys of the queue with the given number of workers until ctx is done. It returns
+// when every sync that has begun is finished, and drops the keys that are still queued. It may be
+// called only once.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -112,8 +112,8 @@ func (c *Controller) runWorker(ctx context.Context) {
 	}
 }
 
-// processNextWorkItem waits for a key and syncs it. It is the one place that reports errors. It
-// returns false when the queue is shut down.
+// processNextWorkItem waits for a key and syncs it. No other function reports the errors of a sync.
+// It returns false when the queue is shut down.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -122,7 +122,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
-	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
@@ -130,7 +130,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err):
-		// Somebody else wrote in between. That is normal; the next sync sees what they wrote.
+		// Somebody else wrote in between. That is normal: the next sync sees what they wrote.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)
 	default:
@@ -141,8 +141,8 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// syncHandler makes sure that the Foo of that key has a Deployment. It returns nil when there is
-// nothing to do until the next change.
+// syncHandler makes sure that the Foo of key has a Deployment. A nil error means that there is
+// nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {

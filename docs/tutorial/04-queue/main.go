@@ -1,4 +1,4 @@
-// Command 04-queue makes a Deployment for each Foo, and tries again until it is made.
+// Command 04-queue creates a Deployment for each Foo, and retries until it exists.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {

@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, as field manager and
-	// as value of the managed-by label.
+	// controllerName is this controller's name wherever it needs one, for example in the queue's
+	// metrics and as field manager.
 	controllerName = "sample-controller"
 
-	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
-	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
+	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 )
 
@@ -42,7 +42,7 @@ var fooKind = schema.GroupVersionKind{
 	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
 }
 
-// Controller makes the Deployments of all Foos match their specs.
+// Controller makes Deployments match the specs of their Foos.
 type Controller struct {
 	kubeClient kubernetes.Interface
 
@@ -50,13 +50,13 @@ type Controller struct {
 	deployments    appslisters.DeploymentLister
 	handlersSynced []cache.DoneChecker
 
-	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
-	// sync reads the newest state. It never hands one key to two workers.
+	// queue holds keys, not objects: a Foo waits there only once, however many events it gets, and
+	// the sync reads the newest state. The queue never hands one key to two workers at a time.
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// NewController returns a Controller that reads from the two informers, which must not be started
-// yet, and writes through the client.
+// NewController returns a Controller that reads from the two informers and writes through the
+// client. The informers must not be started yet.
 func NewController(
 	kubeClient kubernetes.Interface,
 	foos informers.TypedFooInformer,
@@ -95,7 +95,7 @@ func (c *Controller) addEventHandlers(
 			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
-				// Of a deletion that the watch missed, only an older state is known.
+				// If the watch missed the deletion, this may be an older state.
 				if deleted.OptionalObj != nil {
 					c.handleObject(deleted.OptionalObj)
 				}
@@ -123,15 +123,15 @@ func (c *Controller) handleObject(object metav1.Object) {
 	}
 }
 
-// isFoo reports whether owner refers to a Foo, of whatever version.
+// isFoo reports whether owner refers to a Foo, of any version.
 func isFoo(owner *metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && gv.Group == fooKind.Group && owner.Kind == fooKind.Kind
 }
 
-// Run syncs the keys of the queue with that many workers until ctx is done. It returns when the
-// last sync that had begun is finished; keys that are still queued are dropped. It may be called
-// once.
+// Run syncs the keys of the queue with the given number of workers until ctx is done. It returns
+// when every sync that has begun is finished, and drops the keys that are still queued. It may be
+// called only once.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -158,8 +158,8 @@ func (c *Controller) runWorker(ctx context.Context) {
 	}
 }
 
-// processNextWorkItem waits for a key and syncs it. It is the one place that reports errors. It
-// returns false when the queue is shut down.
+// processNextWorkItem waits for a key and syncs it. No other function reports the errors of a sync.
+// It returns false when the queue is shut down.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -168,7 +168,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
-	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
@@ -176,7 +176,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err):
-		// Somebody else wrote in between. That is normal; the next sync sees what they wrote.
+		// Somebody else wrote in between. That is normal: the next sync sees what they wrote.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)
 	default:
@@ -187,16 +187,16 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// syncHandler takes one step from what the caches show towards what the Foo of that key asks for.
-// After a Create or an Update it returns: the event of the write brings the key back. It returns nil
-// when there is nothing to do until the next change.
+// syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
+// After a Create or an Update it returns: the event of the write brings the key back. A nil error
+// means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil // its Deployments go with it: the garbage collector deletes what it owned
+		return nil // the garbage collector deletes the Deployments that it owned
 	}
 	if err == nil && foo.DeletionTimestamp != nil {
-		return nil // the same, or they stay with --cascade=orphan
+		return nil // the same; with --cascade=orphan, the Deployments stay
 	}
 	if err != nil {
 		return err

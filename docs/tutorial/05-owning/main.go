@@ -1,4 +1,4 @@
-// Command 05-owning keeps the Deployments that it made as the Foos want them.
+// Command 05-owning keeps the Deployments that it created as their Foos want them.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {

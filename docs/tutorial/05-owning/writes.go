@@ -11,8 +11,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
-// cannot take over an object that somebody else made.
+// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
+// cannot take over an object that somebody else has created.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
@@ -23,8 +23,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
 	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
 		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
@@ -35,7 +35,7 @@ func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deplo
 	return nil
 }
 
-// logNameTaken logs that the Deployment that a Foo names is not its own.
+// logNameTaken logs that a Foo names a Deployment that is not its own.
 func (c *Controller) logNameTaken(ctx context.Context, taken *appsv1.Deployment) {
 	holder := "no controller"
 	if owner := metav1.GetControllerOfNoCopy(taken); owner != nil {

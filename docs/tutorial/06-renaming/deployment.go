@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// managedByLabel is on every Deployment that this controller makes, for people who look for them.
+	// managedByLabel is on every Deployment that this controller creates, so that people find them.
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// fooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
-	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
+	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
+	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
 	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
@@ -36,8 +36,8 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 	return deployment
 }
 
-// setOwnedFields sets the fields of deployment that this controller decides on, and no other:
-// what the API server defaults and what other people and programs write stays as it is.
+// setOwnedFields sets the fields of deployment that this controller decides on, and no others. What
+// the API server fills in, and what other people and programs write, stays as it is.
 func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
 	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
@@ -54,7 +54,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 		corev1.ResourceCPU:    resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("16Mi"),
 	}
-	// What the "restricted" Pod Security Standard asks of a container.
+	// The "restricted" Pod Security Standard requires this of a container.
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -63,7 +63,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
-// containerNamed returns the container of that name in spec, and adds one where there is none.
+// containerNamed returns the container of that name in spec, and adds one if there is none.
 func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == name {
@@ -74,14 +74,14 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	return &spec.Containers[len(spec.Containers)-1]
 }
 
-// podLabels returns the labels that select the Pods of foo, and no other Foo's.
+// podLabels returns the labels that select the Pods of foo, and of no other Foo.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
 	return map[string]string{fooUIDLabel: string(foo.UID)}
 }
 
-// rolledOut reports whether the Deployment controller has seen the newest spec, and there are just
-// the desired replicas, which all run it and are available. `kubectl rollout status` is content
-// with more of them; but a Foo that was scaled down is ready when the others are gone.
+// rolledOut reports whether the Deployment controller has seen the newest spec, and exactly the
+// desired number of replicas exists, all updated and available. `kubectl rollout status` accepts
+// more replicas. But a Foo that was scaled down is not ready until the surplus is gone.
 func rolledOut(deployment *appsv1.Deployment) bool {
 	status, desired := deployment.Status, desiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
@@ -91,8 +91,8 @@ func rolledOut(deployment *appsv1.Deployment) bool {
 }
 
 // desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
-// API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
-// had that default may still be in the cache.
+// API server fills in an absent count. But the cache may still hold a Foo that was read before the
+// CustomResourceDefinition had that default.
 func desiredReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

@@ -1,4 +1,4 @@
-// Command 06-renaming follows a Foo to another Deployment name, and waits for one that is taken.
+// Command 06-renaming moves a Foo to a Deployment of another name, and waits if that is taken.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// managedByLabel is on every Deployment that this controller makes, for people who look for them.
+	// managedByLabel is on every Deployment that this controller creates, so that people find them.
 	managedByLabel = "app.kubernetes.io/managed-by"
-	// fooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
-	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
+	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
+	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
 	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
@@ -39,11 +39,11 @@ const (
 	reasonFooTerminating = "FooTerminating"
 )
 
-// maxMessage is how long a condition's message may be, in bytes. The API server would take 32,768.
+// maxMessage is the maximum size of a message, in bytes. The API server would accept 32,768.
 const maxMessage = 1024
 
-// conditionReason matches what a Foo's condition may have as its reason. In a Deployment's, the
-// API server accepts any text, and none.
+// conditionReason matches only what the API server accepts as the reason of a Foo's condition. As
+// the reason of a Deployment's condition, it accepts any text, even an empty one.
 var conditionReason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,99}$`)
 
 // newDeployment returns the Deployment to create for foo.
@@ -61,8 +61,8 @@ func newDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 	return deployment
 }
 
-// setOwnedFields sets the fields of deployment that this controller decides on, and no other:
-// what the API server defaults and what other people and programs write stays as it is.
+// setOwnedFields sets the fields of deployment that this controller decides on, and no others. What
+// the API server fills in, and what other people and programs write, stays as it is.
 func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
 	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
@@ -79,7 +79,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 		corev1.ResourceCPU:    resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("16Mi"),
 	}
-	// What the "restricted" Pod Security Standard asks of a container.
+	// The "restricted" Pod Security Standard requires this of a container.
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -88,7 +88,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
-// containerNamed returns the container of that name in spec, and adds one where there is none.
+// containerNamed returns the container of that name in spec, and adds one if there is none.
 func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == name {
@@ -99,13 +99,13 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	return &spec.Containers[len(spec.Containers)-1]
 }
 
-// podLabels returns the labels that select the Pods of foo, and no other Foo's.
+// podLabels returns the labels that select the Pods of foo, and of no other Foo.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
 	return map[string]string{fooUIDLabel: string(foo.UID)}
 }
 
-// desiredStatus returns the status that foo should have, given its Deployment, nil where there is
-// none, and the Ready condition.
+// desiredStatus returns the status that foo should have. deployment is its Deployment, or nil if
+// there is none. ready becomes its Ready condition.
 func desiredStatus(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, ready metav1.Condition,
 ) v1alpha1.FooStatus {
@@ -119,12 +119,12 @@ func desiredStatus(
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 	}
 	ready.ObservedGeneration = foo.Generation
-	// Keeps lastTransitionTime unless the condition's status changes.
+	// This keeps lastTransitionTime unless the condition's status changes.
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status
 }
 
-// readyCondition says whether deployment is rolled out and available, and if not, why.
+// readyCondition returns whether deployment is rolled out and available and, if not, why.
 func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
 		deployment.Status.AvailableReplicas, desiredReplicas(deployment.Spec.Replicas))
@@ -157,7 +157,7 @@ func readyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	return notReady(reasonProgressing, message)
 }
 
-// nameTaken returns the Ready condition of a Foo that names deployment, which is not its own.
+// nameTaken returns the Ready condition of a Foo that names deployment but does not own it.
 func nameTaken(deployment *appsv1.Deployment) metav1.Condition {
 	holder := "no controller"
 	if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
@@ -167,8 +167,8 @@ func nameTaken(deployment *appsv1.Deployment) metav1.Condition {
 		"this Foo: delete it or choose another spec.deploymentName", deployment.Name, holder))
 }
 
-// terminatingStatus returns the status of a Foo that is being deleted, given the Deployment that it
-// names, nil where there is none. Nothing is made or repaired for it: Ready must not say otherwise.
+// terminatingStatus returns the status of a Foo that is being deleted. deployment is the Deployment
+// that it names, or nil. Nothing more is created or repaired, and Ready must not promise that.
 func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha1.FooStatus {
 	if deployment == nil || !metav1.IsControlledBy(deployment, foo) {
 		return desiredStatus(foo, nil, notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no "+
@@ -184,9 +184,9 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 	return desiredStatus(foo, deployment, ready)
 }
 
-// notReady returns a Ready condition that is False. Part of the message may be somebody else's: so
-// that kubectl can print the Foo, and the API server takes the status, what cannot be printed is
-// replaced, and of a long message, the beginning has to do.
+// notReady returns a Ready condition that is False. Part of the message may come from anybody.
+// Control characters are replaced, because kubectl could not print the Foo. A message that is too
+// long is cut, because the API server would refuse the status.
 func notReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -198,8 +198,8 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if it is a control character: of a Foo that has one in its
-// status, `kubectl get -o yaml` prints an error and nothing else.
+// printable returns r, or a replacement if r is a control character. If there is one in the status
+// of a Foo, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
@@ -207,9 +207,9 @@ func printable(r rune) rune {
 	return unicode.ReplacementChar
 }
 
-// rolledOut reports whether the Deployment controller has seen the newest spec, and there are just
-// the desired replicas, which all run it and are available. `kubectl rollout status` is content
-// with more of them; but a Foo that was scaled down is ready when the others are gone.
+// rolledOut reports whether the Deployment controller has seen the newest spec, and exactly the
+// desired number of replicas exists, all updated and available. `kubectl rollout status` accepts
+// more replicas. But a Foo that was scaled down is not ready until the surplus is gone.
 func rolledOut(deployment *appsv1.Deployment) bool {
 	status, desired := deployment.Status, desiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
@@ -219,8 +219,8 @@ func rolledOut(deployment *appsv1.Deployment) bool {
 }
 
 // desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
-// API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
-// had that default may still be in the cache.
+// API server fills in an absent count. But the cache may still hold a Foo that was read before the
+// CustomResourceDefinition had that default.
 func desiredReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

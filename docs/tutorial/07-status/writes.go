@@ -13,8 +13,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates the Deployment of foo. It is a Create and not an Apply, because Create
-// cannot take over an object that somebody else made.
+// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
+// cannot take over an object that somebody else has created.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
@@ -25,8 +25,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// updateDeployment writes desired, a changed copy of what was read. Its resourceVersion makes the
-// API server refuse the write if somebody else wrote since.
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
 func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
 	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
 		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
@@ -49,7 +49,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		}
 		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
 			metav1.DeleteOptions{
-				// Just the object that the cache shows, unchanged: still owned by this Foo.
+				// Only this object, and only if it is unchanged: then the Foo still owns it.
 				Preconditions: &metav1.Preconditions{
 					UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
 				},
@@ -66,40 +66,40 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	return nil
 }
 
-// reportNameTaken reports that the Deployment that foo names is not its own.
+// reportNameTaken reports that foo names a Deployment that is not its own.
 func (c *Controller) reportNameTaken(
 	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
 ) error {
 	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
 }
 
-// syncStatusOnly is the sync of a Foo that is being deleted. Its Deployment goes with it, or stays
-// with --cascade=orphan, so nothing is made and nothing repaired. But somebody's finalizer may hold
-// the Foo for long: what its status says stays true.
+// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
+// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
+// long time, so its status must stay true.
 func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	// If there is none, observed is nil.
+	// If there is no Deployment, observed is nil.
 	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
-// updateStatus writes the status of foo if it is to change. The API server takes nothing but the
-// status, and refuses one that was computed from an older Foo (resourceVersion) or from another one
-// of that name (UID).
+// updateStatus writes the status of foo if it differs from desired. The API server changes only the
+// status, and refuses one that was computed from an older Foo (resourceVersion) or from another Foo
+// of the same name (UID).
 func (c *Controller) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
 ) error {
 	if equality.Semantic.DeepEqual(foo.Status, desired) {
 		return nil
 	}
-	updated := foo.DeepCopy() // foo is the cache's
+	updated := foo.DeepCopy() // foo belongs to the cache
 	updated.Status = desired
 	_, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
 		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) {
-		return nil // deleted; its event is on the way
+		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)

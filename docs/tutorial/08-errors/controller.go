@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	// controllerName is the controller's one identity: in the queue's metrics, in Events, as field
-	// manager and as value of the managed-by label.
+	// controllerName is this controller's name wherever it needs one: in the queue's metrics, in
+	// Events, as field manager, and as value of the managed-by label.
 	controllerName = "sample-controller"
 
-	// After an error a key is retried in 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms, 1.28s,
-	// 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
+	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// blockedRetryDelay is for what the API server refuses: no event tells when it would accept it.
+	// blockedRetryDelay is for refused writes: no event tells when the API server would accept them.
 	blockedRetryDelay = 15 * time.Second
-	// syncTimeout bounds one sync, and so the time that a shutdown waits for the last ones.
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 
 	controllerUIDIndex  = "controllerUID"
@@ -49,7 +49,7 @@ var fooKind = schema.GroupVersionKind{
 	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
 }
 
-// Controller makes the Deployments of all Foos match their specs, and reports in their statuses.
+// Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
@@ -61,13 +61,13 @@ type Controller struct {
 	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
 	handlersSynced   []cache.DoneChecker
 
-	// queue holds keys, not objects: however many events a Foo gets, it waits there once, and the
-	// sync reads the newest state. It never hands one key to two workers.
+	// queue holds keys, not objects: a Foo waits there only once, however many events it gets, and
+	// the sync reads the newest state. The queue never hands one key to two workers at a time.
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// NewController returns a Controller that reads from the two informers, which must not be started
-// yet, and writes through the two clients.
+// NewController returns a Controller that reads from the two informers and writes through the two
+// clients. The informers must not be started yet.
 func NewController(
 	kubeClient kubernetes.Interface,
 	fooClient clientset.Interface,
@@ -98,8 +98,8 @@ func NewController(
 	return c, nil
 }
 
-// addIndexers lets syncHandler find the Deployments of a Foo, and handleObject the Foos that name
-// a Deployment, without a walk over all of them.
+// addIndexers adds the indexes by which syncHandler finds the Deployments of a Foo, and
+// handleObject the Foos that name a Deployment, without a search through all objects.
 func (c *Controller) addIndexers(
 	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
 ) error {
@@ -138,8 +138,8 @@ func (c *Controller) addEventHandlers(
 			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
-				// Of a deletion that the watch missed, only an older state is known. Its owner may
-				// be another by now, but its name is the same.
+				// If the watch missed the deletion, this may be an older state: the owner may have
+				// changed since then, but not the name.
 				if deleted.OptionalObj != nil {
 					c.handleObject(deleted.OptionalObj)
 				}
@@ -159,8 +159,8 @@ func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
 	c.queue.Add(cache.MetaObjectToName(foo))
 }
 
-// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: one
-// of them may wait for the name to become free, or may have lost the Deployment.
+// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: they
+// may wait for the name to become free, or may have lost the Deployment.
 func (c *Controller) handleObject(object metav1.Object) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner != nil && isFoo(owner) {
@@ -178,15 +178,15 @@ func (c *Controller) handleObject(object metav1.Object) {
 	}
 }
 
-// isFoo reports whether owner refers to a Foo, of whatever version.
+// isFoo reports whether owner refers to a Foo, of any version.
 func isFoo(owner *metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && gv.Group == fooKind.Group && owner.Kind == fooKind.Kind
 }
 
-// Run syncs the keys of the queue with that many workers until ctx is done. It returns when the
-// last sync that had begun is finished; keys that are still queued are dropped. It may be called
-// once.
+// Run syncs the keys of the queue with the given number of workers until ctx is done. It returns
+// when every sync that has begun is finished, and drops the keys that are still queued. It may be
+// called only once.
 func (c *Controller) Run(ctx context.Context, workers int) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	logger := klog.FromContext(ctx)
@@ -213,8 +213,8 @@ func (c *Controller) runWorker(ctx context.Context) {
 	}
 }
 
-// processNextWorkItem waits for a key and syncs it. It is the one place that reports errors. It
-// returns false when the queue is shut down.
+// processNextWorkItem waits for a key and syncs it. No other function reports the errors of a sync.
+// It returns false when the queue is shut down.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -223,7 +223,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
-	// Not canceled with ctx: what has begun is finished, also when the process is asked to stop.
+	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
@@ -231,7 +231,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err):
-		// Somebody else wrote in between. That is normal; the next sync sees what they wrote.
+		// Somebody else wrote in between. That is normal: the next sync sees what they wrote.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)
 	default:
@@ -242,13 +242,13 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// syncHandler takes one step from what the caches show towards what the Foo of that key asks for.
-// After a Create or an Update it returns: the event of the write brings the key back. It returns nil
-// when there is nothing to do until the next change.
+// syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
+// After a Create or an Update it returns: the event of the write brings the key back. A nil error
+// means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil // its Deployments go with it: the garbage collector deletes what it owned
+		return nil // the garbage collector deletes the Deployments that it owned
 	}
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-// Command 08-errors says what went wrong, and in Events what it did.
+// Command 08-errors also reports refused writes in the status, and its own actions in Events.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run connects the parts, and works until ctx is done.
+// run connects the parts and works until ctx is done.
 func run(ctx context.Context) error {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -63,7 +63,7 @@ func run(ctx context.Context) error {
 	kubeFactory.StartWithContext(ctx)
 	fooFactory.StartWithContext(ctx)
 	controller.Run(ctx, workers)
-	recorder.Flush(time.Second) // no longer: nothing depends on Events
+	recorder.Flush(time.Second) // not longer, since nothing depends on Events
 	return nil
 }
 

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// ManagedByLabel is on every Deployment that this controller makes, and on nothing else that
-	// it reads: the Deployment informer selects by it.
+	// ManagedByLabel is on every Deployment that this controller creates. The informer selects by
+	// it: a Deployment without this label is not in the cache.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	// FooUIDLabel is the selector of a Foo's Pods. A UID is a valid label value whatever the
-	// Foo's name, and a Foo that is deleted and made again does not inherit the old one's Pods.
+	// FooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
+	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
 	FooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
@@ -30,7 +30,7 @@ const (
 	containerPort  = 8080
 )
 
-// Reasons of the Ready condition, and of the Warning event when it goes with one.
+// Reasons of the Ready condition, and of a Warning Event about it.
 const (
 	ReasonAvailable      = "Available"
 	ReasonProgressing    = "Progressing"
@@ -41,11 +41,11 @@ const (
 	ReasonFooTerminating = "FooTerminating"
 )
 
-// maxMessage is what the note of an Event may hold, in bytes. A condition may hold more.
+// maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
 const maxMessage = 1024
 
-// conditionReason matches what a Foo's condition may have as its reason. In a Deployment's, the
-// API server accepts any text, and none.
+// conditionReason matches only what the API server accepts as the reason of a Foo's condition. As
+// the reason of a Deployment's condition, it accepts any text, even an empty one.
 var conditionReason = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,99}$`)
 
 // NewDeployment returns the Deployment to create for foo.
@@ -63,8 +63,8 @@ func NewDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 	return deployment
 }
 
-// SetOwnedFields sets the fields of deployment that this controller decides on, and no other:
-// what the API server defaults and what other people and programs write stays as it is.
+// SetOwnedFields sets the fields of deployment that this controller decides on, and no others. What
+// the API server fills in, and what other people and programs write, stays as it is.
 func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, ManagedByLabel, ControllerName)
 	deployment.Spec.Replicas = new(DesiredReplicas(foo.Spec.Replicas))
@@ -81,7 +81,7 @@ func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 		corev1.ResourceCPU:    resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("16Mi"),
 	}
-	// What the "restricted" Pod Security Standard asks of a container.
+	// The "restricted" Pod Security Standard requires this of a container.
 	container.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -90,7 +90,7 @@ func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
-// containerNamed returns the container of that name in spec, and adds one where there is none.
+// containerNamed returns the container of that name in spec, and adds one if there is none.
 func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == name {
@@ -101,13 +101,13 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	return &spec.Containers[len(spec.Containers)-1]
 }
 
-// podLabels returns the labels that select the Pods of foo, and no other Foo's.
+// podLabels returns the labels that select the Pods of foo, and of no other Foo.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
 	return map[string]string{FooUIDLabel: string(foo.UID)}
 }
 
-// DesiredStatus returns the status that foo should have, given its Deployment, nil where there is
-// none, and the Ready condition.
+// DesiredStatus returns the status that foo should have. deployment is its Deployment, or nil if
+// there is none. ready becomes its Ready condition.
 func DesiredStatus(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, ready metav1.Condition,
 ) v1alpha1.FooStatus {
@@ -121,12 +121,12 @@ func DesiredStatus(
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 	}
 	ready.ObservedGeneration = foo.Generation
-	// Keeps lastTransitionTime unless the condition's status changes.
+	// This keeps lastTransitionTime unless the condition's status changes.
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status
 }
 
-// ReadyCondition says whether deployment is rolled out and available, and if not, why.
+// ReadyCondition returns whether deployment is rolled out and available and, if not, why.
 func ReadyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
 		deployment.Status.AvailableReplicas, DesiredReplicas(deployment.Spec.Replicas))
@@ -159,7 +159,7 @@ func ReadyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	return NotReady(ReasonProgressing, message)
 }
 
-// NameTaken returns the Ready condition of a Foo that names deployment, which is not its own.
+// NameTaken returns the Ready condition of a Foo that names deployment but does not own it.
 func NameTaken(deployment *appsv1.Deployment) metav1.Condition {
 	holder := "no controller"
 	if owner := metav1.GetControllerOfNoCopy(deployment); owner != nil {
@@ -169,8 +169,8 @@ func NameTaken(deployment *appsv1.Deployment) metav1.Condition {
 		"this Foo: delete it or choose another spec.deploymentName", deployment.Name, holder))
 }
 
-// TerminatingStatus returns the status of a Foo that is being deleted, given the Deployment that it
-// names, nil where there is none. Nothing is made or repaired for it: Ready must not say otherwise.
+// TerminatingStatus returns the status of a Foo that is being deleted. deployment is the Deployment
+// that it names, or nil. Nothing more is created or repaired, and Ready must not promise that.
 func TerminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha1.FooStatus {
 	if deployment == nil || !metav1.IsControlledBy(deployment, foo) {
 		return DesiredStatus(foo, nil, NotReady(ReasonFooTerminating, fmt.Sprintf("The Foo has no "+
@@ -186,9 +186,9 @@ func TerminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 	return DesiredStatus(foo, deployment, ready)
 }
 
-// NotReady returns a Ready condition that is False. The message may be anybody's, that of an
-// admission webhook for example: so that kubectl can print the Foo, and the API server takes the
-// Event, what cannot be printed is replaced, and of a long message, the beginning has to do.
+// NotReady returns a Ready condition that is False. The message may come from anybody, for example
+// from an admission webhook. Control characters are replaced, because kubectl could not print the
+// Foo. A message that is too long is cut, because the API server would refuse the Event.
 func NotReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -200,8 +200,8 @@ func NotReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if it is a control character: of a Foo that has one in its
-// status, `kubectl get -o yaml` prints an error and nothing else.
+// printable returns r, or a replacement if r is a control character. If there is one in the status
+// of a Foo, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
@@ -209,9 +209,9 @@ func printable(r rune) rune {
 	return unicode.ReplacementChar
 }
 
-// RolledOut reports whether the Deployment controller has seen the newest spec, and there are just
-// the desired replicas, which all run it and are available. `kubectl rollout status` is content
-// with more of them; but a Foo that was scaled down is ready when the others are gone.
+// RolledOut reports whether the Deployment controller has seen the newest spec, and exactly the
+// desired number of replicas exists, all updated and available. `kubectl rollout status` accepts
+// more replicas. But a Foo that was scaled down is not ready until the surplus is gone.
 func RolledOut(deployment *appsv1.Deployment) bool {
 	status, desired := deployment.Status, DesiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
@@ -221,8 +221,8 @@ func RolledOut(deployment *appsv1.Deployment) bool {
 }
 
 // DesiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
-// API server fills in an absent count; but a Foo that was read before the CustomResourceDefinition
-// had that default may still be in the cache.
+// API server fills in an absent count. But the cache may still hold a Foo that was read before the
+// CustomResourceDefinition had that default.
 func DesiredReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

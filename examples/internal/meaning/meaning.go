@@ -1,7 +1,7 @@
-// Package meaning is what a Foo means, which is no business of a framework: pure functions from Foo
-// to Deployment, and from Deployment to status. The repository's controller has them in
-// deployment.go, in its package main, which nobody can import. So deployment.go here is a copy, in
-// which some names begin with a capital letter; a test sees that nothing else differs.
+// Package meaning says what a Foo means, on any framework: pure functions from Foo to Deployment,
+// and from Deployment to status. The repository's controller has them in the deployment.go of its
+// package main, which other packages cannot import. So the deployment.go of this package is a copy
+// in which some names begin with a capital letter. A test checks that nothing else differs.
 package meaning
 
 import (
@@ -10,8 +10,8 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// ControllerName is the controller's one identity: in the queue's metrics, in events, as field
-// manager, as value of the managed-by label and as name of the Lease.
+// ControllerName is this controller's name wherever it needs one: in the queue's metrics, in
+// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
 const ControllerName = "sample-controller"
 
 // FooKind is the kind of the owner of each Deployment.

@@ -1,6 +1,6 @@
-// Command bridge lets a controller whose Foos are in NATS be tested as one whose Foos are in the
-// API server: it puts every Foo of the API server into the bucket, takes it out again, and writes
-// the statuses from the other bucket into the Foos. It knows the controller by its buckets only.
+// Command bridge makes it possible to test a controller whose Foos are in NATS like one whose Foos
+// are in the API server. It copies every Foo, and its deletion, from the API server to the bucket,
+// and every status from the other bucket to the Foo. It knows the controller only by its buckets.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 const (
 	maxRetryDelay = 500 * time.Millisecond
 	workers       = 8
-	// timeout bounds one sync: while no controller runs, there is no server that answers.
+	// timeout limits one sync: while no controller runs, no NATS server answers.
 	timeout = 2 * time.Second
 )
 
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// run mirrors until ctx is done. The NATS server may come and go with the controller.
+// run copies until ctx is done. The NATS server may come and go with the controller.
 func run(ctx context.Context, url string) error {
 	config, err := clientconfig.Load("")
 	if err != nil {
@@ -125,8 +125,8 @@ func (b *bridge) addHandler() error {
 	return err
 }
 
-// watchAgain watches the buckets anew each time that there is a new connection: behind it may be
-// a new server, and what happened meanwhile is in the first values of a watch.
+// watchAgain watches the buckets again after each new connection. There may be a new server behind
+// it, and a new watch begins with everything that has changed meanwhile.
 func (b *bridge) watchAgain(ctx context.Context, connected <-chan struct{}) {
 	for ctx.Err() == nil {
 		watchCtx, stop := context.WithCancel(ctx)
@@ -141,7 +141,7 @@ func (b *bridge) watchAgain(ctx context.Context, connected <-chan struct{}) {
 	}
 }
 
-// watch enqueues the key of every entry of the bucket, as soon as there is that bucket.
+// watch enqueues the key of every entry of the bucket, as soon as the bucket exists.
 func (b *bridge) watch(ctx context.Context, bucket string) {
 	for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		kv, err := b.js.KeyValue(ctx, bucket)
@@ -183,8 +183,8 @@ func (b *bridge) work(ctx context.Context) {
 	}
 }
 
-// sync makes the bucket say what the API server says of the Foo of that key, and then the API
-// server's status what the other bucket says.
+// sync copies the Foo of that key from the API server to the bucket, and then the status of the Foo
+// from the other bucket to the API server.
 func (b *bridge) sync(ctx context.Context, key string) error {
 	specs, err := b.js.KeyValue(ctx, "foos")
 	if err != nil {
@@ -234,9 +234,9 @@ func isSame(value []byte, foo *v1alpha1.Foo) bool {
 		known.Generation == foo.Generation
 }
 
-// writeStatus writes a status that speaks of that revision of the bucket as one that speaks of the
-// generation that was put with it. One that speaks of an older revision will be followed by one
-// that does not.
+// writeStatus writes a status from the bucket into foo. In the bucket, observedGeneration is a
+// revision of the Foo; in foo, it must be a generation. If the status is about an older revision,
+// writeStatus does nothing, because a newer status will follow.
 func (b *bridge) writeStatus(
 	ctx context.Context, foo *v1alpha1.Foo, revision uint64, value []byte,
 ) error {
@@ -255,7 +255,7 @@ func (b *bridge) writeStatus(
 	if equality.Semantic.DeepEqual(status, foo.Status) {
 		return nil
 	}
-	// The resourceVersion makes the API server refuse it for another Foo, also of that name.
+	// Because of the resourceVersion, the API server refuses it for another Foo of that name.
 	updated := foo.DeepCopy()
 	updated.Status = status
 	_, err := b.client.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(

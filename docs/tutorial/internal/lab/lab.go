@@ -1,6 +1,6 @@
-// Package lab is where the tests of the chapters try their programs: on fake clients, and in a
+// Package lab is for the tests of the chapters. They run the programs on fake clients, and in a
 // bubble, whose clock stands still while any goroutine can run. The harness of the finished
-// controller, controller_harness_test.go, is the same idea.
+// controller, controller_harness_test.go, follows the same idea.
 package lab
 
 import (
@@ -22,8 +22,8 @@ import (
 // Namespace is where everything happens.
 const Namespace = "default"
 
-// Lab is a program's surroundings. Its methods do what users do, and then wait until the program
-// has nothing more to do.
+// Lab is the environment of a program. Its methods do what users do, and then wait until the
+// program has nothing more to do.
 type Lab struct {
 	fakes.Clients
 	T      *testing.T    // of the bubble
@@ -60,7 +60,7 @@ func (l *Lab) Fail(verb, resource string, times int) {
 	l.Clients.Fail(verb, resource, times, apierrors.NewInternalError(errors.New("made to fail")))
 }
 
-// Requests returns how many requests of that verb and resource the program has made; "*" is any.
+// Requests returns how many requests of that verb and resource the program has made. "*" means any.
 func (l *Lab) Requests(verb, resource string) int {
 	n := 0
 	for _, action := range append(l.Kube.Actions(), l.Foo.Actions()...) {
@@ -83,7 +83,7 @@ func (l *Lab) CreateFoo(name, deploymentName string, replicas int32) {
 	}, Namespace))
 }
 
-// ChangeFoo changes a Foo as the API server does, which counts generations.
+// ChangeFoo changes a Foo, and increments its generation as the API server does.
 func (l *Lab) ChangeFoo(name string, change func(*v1alpha1.Foo)) {
 	l.T.Helper()
 	foo := l.GetFoo(name)
@@ -102,7 +102,7 @@ func (l *Lab) GetFoo(name string) *v1alpha1.Foo {
 	return object.(*v1alpha1.Foo)
 }
 
-// CreateDeployment creates a Deployment, as somebody does who knows nothing of Foos.
+// CreateDeployment creates a Deployment that has nothing to do with Foos.
 func (l *Lab) CreateDeployment(name string, replicas int32) {
 	l.T.Helper()
 	l.must(l.KubeTracker.Create(deploymentsGVR, &appsv1.Deployment{
