@@ -71,9 +71,9 @@ func checkBlocks(p *page) (problems []string) {
 	return problems
 }
 
-// checkClusters returns an error if a page with commands for a control plane does not begin with one
-// that starts an empty control plane, or does not end with one that stops it: then the result would
-// depend on what the reader did before.
+// checkClusters returns what is wrong with a page that has commands for a control plane. It must
+// begin with one that starts an empty control plane, and end with one that stops it. Otherwise, its
+// results would depend on what the reader did before.
 func checkClusters(p *page) (problems []string) {
 	var commands []string
 	for _, b := range p.blocks {

@@ -42,8 +42,9 @@ type chapter struct {
 	pages  []*page
 }
 
-// checkCoverage returns the declarations that are new, different or gone in the program of a
-// chapter, although no page of the chapter shows them in a listing or names them in `code`.
+// checkCoverage returns the declarations that a chapter changes without saying so. They are new,
+// different or gone in its program, and no page of it shows them in a listing or names them in
+// `code`.
 func checkCoverage(c chapter, before, after map[string]string) (problems []string) {
 	shown := map[string]bool{}
 	prose, paths := "", []string{}

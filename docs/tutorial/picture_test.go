@@ -49,8 +49,8 @@ func (p *page) pictures() (pictures []*block) {
 	return pictures
 }
 
-// checkPictures returns the pictures of a page that lack a title, for readers who cannot see them,
-// or a caption, and the pictures with names that occur in none of the sources.
+// checkPictures returns the pictures of a page that lack a title (for readers who cannot see them)
+// or a caption. It also returns those with names that occur in none of the sources.
 func checkPictures(p *page, sources string) (problems []string) {
 	for _, b := range p.pictures() {
 		if len(b.body) < 2 || !pictureTitle.MatchString(b.body[1]) {
