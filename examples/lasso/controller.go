@@ -200,8 +200,8 @@ func (c *Controller) onFoo(key string, object runtime.Object) (runtime.Object, e
 }
 
 // syncHandler takes one step from the state in the caches towards what the Foo of key asks for, as
-// the repository's own does. Lasso logs an error and retries. For a retry at another time, without
-// a log message, the code enqueues the key itself.
+// the repository's own does. Lasso logs an error and retries; a conflict, it only retries. For a
+// retry at another time, without a log message, the code enqueues the key itself.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
 		c.foos.EnqueueAfter(key.Namespace, key.Name, staleRetryDelay)

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/rancher/lasso/pkg/controller"
 	appsv1 "k8s.io/api/apps/v1"
@@ -134,8 +130,6 @@ func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
 	}
 }
 
-// The tests below pin behaviour of Lasso that this program has to allow for.
-
 func TestLassoTakesAnIgnoredErrorForSuccess(t *testing.T) {
 	handler := &controller.SharedHandler{}
 	handler.Register(t.Context(), "", controller.SharedControllerHandlerFunc(
@@ -144,74 +138,4 @@ func TestLassoTakesAnIgnoredErrorForSuccess(t *testing.T) {
 	if err := handler.OnChange("default/web", &v1alpha1.Foo{}); err != nil {
 		t.Errorf("got %v, want no error", err)
 	}
-}
-
-func TestLassoDelaysWhatIsEnqueuedByNameAndNotByKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
-		synced := map[string]time.Duration{}
-		lasso := startLasso(t.Context(), t, func(key string) { synced[key] = time.Since(begin) })
-
-		lasso.EnqueueKey("default/by-key")
-		lasso.Enqueue("default", "by-name")
-		time.Sleep(time.Second)
-		synctest.Wait()
-
-		if at, ok := synced["default/by-key"]; !ok || at != 0 {
-			t.Errorf("synced by key after %v (%v), want at once", at, ok)
-		}
-		if at := synced["default/by-name"]; at != 5*time.Millisecond {
-			t.Errorf("synced by name after %v, want 5ms", at)
-		}
-	})
-}
-
-func TestLassoGoesOnUntilTheQueueIsEmpty(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var mu sync.Mutex
-		var synced []string
-		lasso := startLasso(ctx, t, func(key string) {
-			time.Sleep(time.Second)
-			mu.Lock()
-			defer mu.Unlock()
-			synced = append(synced, key)
-		})
-		for _, key := range []string{"default/a", "default/b", "default/c"} {
-			lasso.EnqueueKey(key)
-		}
-		synctest.Wait() // the first is being synced
-
-		cancel()
-		time.Sleep(time.Minute)
-
-		mu.Lock()
-		defer mu.Unlock()
-		if len(synced) != 3 {
-			t.Errorf("got %v synced, want all three; if that has changed, stop can be simpler", synced)
-		}
-	})
-}
-
-// emptyInformer is synced, and has no objects.
-type emptyInformer struct{ cache.SharedIndexInformer }
-
-func (emptyInformer) HasSynced() bool { return true }
-
-// startLasso starts a controller of Lasso with one worker in a bubble.
-func startLasso(ctx context.Context, t *testing.T, sync func(key string)) controller.Controller {
-	t.Helper()
-	informer := cache.NewSharedIndexInformer(
-		&cache.ListWatch{}, &v1alpha1.Foo{}, 0, cache.Indexers{})
-	lasso := controller.New("", emptyInformer{informer},
-		func(context.Context) error { return nil },
-		controller.HandlerFunc(func(key string, _ runtime.Object) error {
-			sync(key)
-			return nil
-		}), nil)
-	if err := lasso.Start(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-	return lasso
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// newFooManager returns a Manager with a Controller of Foos that calls reconciled.
+func (a *api) newFooManager(t *testing.T, reconciled func()) ctrl.Manager {
+	t.Helper()
+	mgr := a.newManager(t, ctrl.Options{})
+	err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
+		reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			reconciled()
+			return ctrl.Result{}, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mgr
+}
+
+// The informer has begun when the Controller adds its handler. So its first tick is too early for
+// that handler by a fraction of a second, and the handler is left out.
+func TestAResyncComesEveryTenHoursAndTheFirstAfterTwenty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []time.Duration
+		begin := time.Now()
+		mgr := (&api{version: 1}).newFooManager(t, func() { calls = append(calls, time.Since(begin)) })
+		go func() { _ = mgr.Start(t.Context()) }()
+		time.Sleep(35 * time.Hour)
+		synctest.Wait()
+		if len(calls) != 3 {
+			t.Fatalf("got calls after %v, want one at the start and two for resyncs", calls)
+		}
+		first, period := calls[1], calls[2]-calls[1]
+		if first < 18*time.Hour || first > 22*time.Hour {
+			t.Errorf("got the first resync after %v, want 18h to 22h", first)
+		}
+		if period < 9*time.Hour || period > 11*time.Hour {
+			t.Errorf("got a period of %v, want 9h to 11h", period)
+		}
+	})
+}
+
+func TestWithoutPermissionTheManagerEndsAfterTwoMinutes(t *testing.T) {
+	fakes.CountErrors(t)
+	synctest.Test(t, func(t *testing.T) {
+		mgr := (&api{forbids: true}).newFooManager(t, func() {})
+		begin := time.Now()
+		err := mgr.Start(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "failed to wait for") {
+			t.Errorf("got the error %v, want one about the caches", err)
+		}
+		if took := time.Since(begin); took != 2*time.Minute {
+			t.Errorf("ended after %v, want 2m", took)
+		}
+	})
+}
+
+// An index makes the Cache know the kind before the start, so the Manager waits for it first. After
+// the signal, it spins while it waits: such a test cannot run in a bubble.
+func TestWithoutPermissionForAnIndexedKindTheManagerDoesNotEndOnASignal(t *testing.T) {
+	a := &api{forbids: true}
+	mgr := a.newFooManager(t, func() {})
+	err := mgr.GetFieldIndexer().IndexField(t.Context(), &v1alpha1.Foo{}, deploymentNameIndex,
+		func(client.Object) []string { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, signal := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	eventually(t, "the Manager lists Foos", func() error {
+		if a.requested() == 0 {
+			return errors.New("no request")
+		}
+		return nil
+	})
+
+	signal()
+	before := a.requested()
+	a.setForbids(false)
+	err = <-ended
+
+	if err != nil || a.requested() == before {
+		t.Errorf("got the error %v and %d requests after the signal, want none and some",
+			err, a.requested()-before)
+	}
+}

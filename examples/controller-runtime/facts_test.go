@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// The tests in facts_test.go and facts_*_test.go pin what docs/frameworks.md says about
+// controller-runtime. They test no code of this program.
+
+var (
+	request     = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}}
+	errInjected = errors.New("injected")
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// startController starts a Controller with the default options in a bubble, and returns its queue.
+func startController(
+	ctx context.Context, t *testing.T, logger klog.Logger, reconcile reconcile.Func,
+) queue {
+	t.Helper()
+	c, err := controller.NewUnmanaged(controllerName, controller.Options{
+		Reconciler: reconcile, Logger: logger, SkipNameValidation: new(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queues := make(chan queue, 1)
+	err = c.Watch(source.Func(func(_ context.Context, q queue) error {
+		queues <- q
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = c.Start(ctx) }()
+	return <-queues
+}
+
+// observed is what a Controller did with one key.
+type observed struct {
+	calls            []time.Duration // of Reconcile, since the key was added
+	logged           int             // errors
+	errors, terminal float64         // as the metrics count them
+}
+
+// observe adds a key to a Controller whose Reconcile returns the result of the first call, the
+// second and so on, and looks at it for that long.
+func observe(
+	t *testing.T, duration time.Duration, result func(call int) (ctrl.Result, error),
+) (o observed) {
+	t.Helper()
+	const errorsTotal = "controller_runtime_reconcile_errors_total"
+	const terminalTotal = "controller_runtime_terminal_reconcile_errors_total"
+	errorsBefore, terminalBefore := counter(t, errorsTotal), counter(t, terminalTotal)
+	synctest.Test(t, func(t *testing.T) {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx, stop := context.WithCancel(t.Context())
+		begin := time.Now()
+		q := startController(ctx, t, logger,
+			func(context.Context, ctrl.Request) (ctrl.Result, error) {
+				o.calls = append(o.calls, time.Since(begin))
+				return result(len(o.calls))
+			})
+		q.Add(request)
+		time.Sleep(duration)
+		stop()
+		synctest.Wait()
+		for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+			if entry.Type == ktesting.LogError {
+				o.logged++
+			}
+		}
+	})
+	o.errors = counter(t, errorsTotal) - errorsBefore
+	o.terminal = counter(t, terminalTotal) - terminalBefore
+	return o
+}
+
+// counter returns the value of the metric of that name.
+func counter(t *testing.T, name string) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetCounter().GetValue() // all Controllers here have one name
+		}
+	}
+	return 0
+}
+
+func TestATerminalErrorIsCountedAndNotRetried(t *testing.T) {
+	got := observe(t, time.Minute, func(int) (ctrl.Result, error) {
+		return ctrl.Result{}, reconcile.TerminalError(errInjected)
+	})
+	want := observed{calls: []time.Duration{0}, logged: 1, errors: 1, terminal: 1}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRequeueRetriesWithBackoffAndWithoutAnError(t *testing.T) {
+	got := observe(t, time.Minute, func(call int) (ctrl.Result, error) {
+		return ctrl.Result{Requeue: call < 4}, nil //nolint:staticcheck // deprecated, as the page says
+	})
+	const ms = time.Millisecond
+	want := observed{calls: []time.Duration{0, 5 * ms, 15 * ms, 35 * ms}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestRequeueAfterResetsTheBackoff(t *testing.T) {
+	got := observe(t, time.Minute, func(call int) (ctrl.Result, error) {
+		switch call {
+		case 1, 2, 4:
+			return ctrl.Result{}, errInjected
+		case 3:
+			return ctrl.Result{RequeueAfter: time.Second}, nil
+		}
+		return ctrl.Result{}, nil
+	})
+	const ms = time.Millisecond
+	want := observed{calls: []time.Duration{0, 5 * ms, 15 * ms, 1015 * ms, 1020 * ms},
+		logged: 3, errors: 3}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAFailingKeyWaitsUpToAThousandSeconds(t *testing.T) {
+	calls := observe(t, time.Hour, func(int) (ctrl.Result, error) {
+		return ctrl.Result{}, errInjected
+	}).calls
+	last := len(calls) - 1
+	if got := calls[last] - calls[last-1]; got != 1000*time.Second {
+		t.Errorf("waited %v in the end, want 1000s", got)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lassocache "github.com/rancher/lasso/pkg/cache"
+	"github.com/rancher/lasso/pkg/client"
+	"github.com/rancher/lasso/pkg/controller"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// The tests in facts_test.go and facts_queue_test.go pin what docs/frameworks.md says about Lasso.
+// They test no code of this program.
+
+var fooResource = v1alpha1.SchemeGroupVersion.WithResource("foos")
+
+// oneFoo is an API server with one Foo that never changes. It needs no network, so that a test can
+// run in a bubble.
+type oneFoo struct{}
+
+func (oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := httptest.NewRecorder()
+	response.Header().Set("Content-Type", "application/json")
+	switch query := r.URL.Query(); {
+	case query.Has("sendInitialEvents"):
+		response.WriteHeader(http.StatusUnprocessableEntity) // a list does the same, and is shorter
+	case query.Has("watch"):
+		result := response.Result()
+		result.Body, _ = io.Pipe()
+		return result, nil
+	case path.Base(r.URL.Path) == "foos":
+		_ = json.NewEncoder(response).Encode(&v1alpha1.FooList{
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			Items:    []v1alpha1.Foo{{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1"}}},
+		})
+	}
+	return response.Result(), nil
+}
+
+// newCaches returns a factory of caches that are filled from oneFoo.
+func newCaches(
+	t *testing.T, options *lassocache.SharedCacheFactoryOptions,
+) lassocache.SharedCacheFactory {
+	t.Helper()
+	scheme, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
+	clients, err := client.NewSharedClientFactory(
+		&rest.Config{Host: "http://api", Transport: oneFoo{}, UserAgent: "default"},
+		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lassocache.NewSharedCachedFactory(clients, options)
+}
+
+func TestOnlyTheEnvironmentSwitchesTheResyncOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		environment string
+		option      time.Duration
+		want        []time.Duration // of resyncs in 25 hours
+	}{
+		"default":                      {"", 0, []time.Duration{10 * time.Hour, 20 * time.Hour}},
+		"environment":                  {"0", 0, nil},
+		"option":                       {"", 15 * time.Hour, []time.Duration{15 * time.Hour}},
+		"option, although environment": {"0", 15 * time.Hour, []time.Duration{15 * time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CATTLE_RESYNC_DEFAULT", test.environment)
+			synctest.Test(t, func(t *testing.T) {
+				caches := newCaches(t, &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option})
+				foos, err := caches.ForKind(meaning.FooKind)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []time.Duration
+				begin := time.Now()
+				_, err = foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
+					UpdateFunc: func(_, _ any) { got = append(got, time.Since(begin)) },
+				})
+				if err := errors.Join(err, caches.Start(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(25 * time.Hour)
+				synctest.Wait()
+				if keys := foos.GetStore().ListKeys(); len(keys) != 1 {
+					t.Fatalf("got the Foos %v, want one", keys)
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("got resyncs after %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// brokenClients is an API server that does not answer until it is healthy.
+type brokenClients struct {
+	client.SharedClientFactory
+	healthy atomic.Bool
+}
+
+func (c *brokenClients) IsHealthy(context.Context) bool { return c.healthy.Load() }
+
+func TestLassoWaitsForTheAPIServerAlsoAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := &brokenClients{}
+		ctx, stop := context.WithCancel(t.Context())
+		started := make(chan error, 1)
+		go func() { started <- lassocache.NewSharedCachedFactory(clients, nil).Start(ctx) }()
+		time.Sleep(time.Hour)
+		stop()
+		time.Sleep(time.Hour)
+		select {
+		case err := <-started:
+			t.Errorf("Start returned %v, want that it waits", err)
+		default:
+		}
+		clients.healthy.Store(true)
+		<-started
+	})
+}
+
+func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
+	factory := controller.NewSharedControllerFactory(newCaches(t, nil), nil)
+	want := factory.ForResourceKind(fooResource, "Foo", true)
+	byKind, err := factory.ForKind(meaning.FooKind)
+	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
+	byResource := factory.ForResource(fooResource, true)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if byKind != want || byObject != want || byResource != want {
+		t.Error("got several controllers of one kind, want one")
+	}
+}
+
+func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
+	caches := newCaches(t, nil)
+	factory := controller.NewSharedControllerFactoryWithAgent(
+		"special", controller.NewSharedControllerFactory(caches, nil))
+	byKind, err := factory.ForKind(meaning.FooKind)
+	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
+	ofCache, err3 := caches.SharedClientFactory().ForKind(meaning.FooKind)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{byKind.Client().Config.UserAgent, byObject.Client().Config.UserAgent,
+		ofCache.Config.UserAgent}
+	if want := []string{"special", "default", "default"}; !slices.Equal(got, want) {
+		t.Errorf("got the user agents %v, want %v", got, want)
+	}
+}
