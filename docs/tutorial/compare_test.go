@@ -18,6 +18,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`^cluster (dev|docs) is down`), "cluster is down"},
 	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
 	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
 }

@@ -44,22 +44,30 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// newTestClient makes the cluster serve Foos, and returns a client for it and the name of a new
+// newTestClient returns a client that knows Foos.
+func newTestClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	o := &options{}
+	if _, err := o.completeManagerOptions(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: o.manager.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// useCluster makes the cluster serve Foos, and returns a client for it and the name of a new
 // namespace.
-func newTestClient(t *testing.T) (c client.Client, namespace string) {
+func useCluster(t *testing.T) (c client.Client, namespace string) {
 	t.Helper()
 	config, err := clientconfig.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &options{}
-	if _, err := o.completeManagerOptions(); err != nil {
-		t.Fatal(err)
-	}
 	installCRD(t, config)
-	if c, err = client.New(config, client.Options{Scheme: o.manager.Scheme}); err != nil {
-		t.Fatal(err)
-	}
+	c = newTestClient(t, config)
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}}
 	if err := c.Create(t.Context(), created); err != nil {
 		t.Fatal(err)
@@ -72,32 +80,36 @@ func installCRD(t *testing.T, config *rest.Config) {
 	t.Helper()
 	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
 		Paths: []string{"../../artifacts/examples/crd.yaml"}, ErrorIfPathMissing: true,
+		MaxTime: patience,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// start runs the program in the namespace, with the webhooks, until stop is called.
-func start(t *testing.T, namespace string) (stop func()) {
+// start runs the program with these flags, until stop is called.
+func start(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
-	_, port, err := net.SplitHostPort(freeport.Address(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() {
-		done <- run(ctx, []string{"--webhooks", "--namespace=" + namespace,
-			"--webhook-port=" + port,
-			"--metrics-bind-address=0", "--health-probe-bind-address=0"})
-	}()
+	go func() { done <- run(ctx, args) }()
 	return func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("the program failed: %v", err)
 		}
 	}
+}
+
+// startWebhooks is start in a namespace, with the webhooks.
+func startWebhooks(t *testing.T, namespace string) (stop func()) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(freeport.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, "--webhooks", "--namespace="+namespace, "--webhook-port="+port)
 }
 
 // newFoo returns a Foo, without a deploymentName if it is empty.
@@ -141,11 +153,11 @@ func TestWebhooks(t *testing.T) {
 	if !*onCluster {
 		t.Skip("needs -cluster, and a cluster in KUBECONFIG")
 	}
-	c, namespace := newTestClient(t)
+	c, namespace := useCluster(t)
 	if err := c.Create(t.Context(), newFoo(namespace, "web", "")); !apierrors.IsInvalid(err) {
 		t.Fatalf("without webhooks: got %v, want deploymentName to be required", err)
 	}
-	stop := start(t, namespace)
+	stop := startWebhooks(t, namespace)
 
 	eventually(t, "a Foo without deploymentName is accepted", func() error {
 		return c.Create(t.Context(), newFoo(namespace, "web", ""))
