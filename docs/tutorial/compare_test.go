@@ -18,7 +18,10 @@ var varying = []struct {
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
-	{regexp.MustCompile(`^cluster (dev|docs) is down`), "cluster is down"},
+	{regexp.MustCompile(`\bmilliseconds=\d+`), "milliseconds=N"}, // of a request
+	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"}, // a metric
+	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"}, // of a stack
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"}, // in a stack
 	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
 	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
 }
@@ -180,6 +183,14 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		{"an error in place of information", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`E1121 08:59:15.444652   12987 writes.go:43] "Created"`, false},
 		{"a CRD that exists already", "crd/foos created", "crd/foos unchanged", true},
+		{"the time of a request", `"Response" verb="GET" milliseconds=7`,
+			`"Response" verb="GET" milliseconds=12`, true},
+		{"a metric", `workqueue_adds_total{name="foos"} 9`, `workqueue_adds_total{name="foos"} 12`, true},
+		{"another metric", `workqueue_adds_total{name="foos"} 9`,
+			`workqueue_depth{name="foos"} 9`, false},
+		{"a stack", "goroutine 7 [sleep]:\nmain.sync(0xc0004a6000, {0x1f, 0x7})\ncontroller.go:9 +0x1a5",
+			"goroutine 81 [sleep]:\nmain.sync(0xc000123456, {0x2f, 0x7?})\ncontroller.go:9 +0x1b5", true},
+		{"another stack", "goroutine 7 [sleep]:", "goroutine 7 [running]:", false},
 		{"a wildcard in the middle", "a\n...\nd", "a\nb\nc\nd", true},
 		{"a wildcard for no line", "a\n...", "a", true},
 		{"a wildcard does not hide the end", "a\n...\nd", "a\nb\nc", false},
