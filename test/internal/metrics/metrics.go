@@ -4,6 +4,7 @@ package metrics
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,8 +21,13 @@ func Read(address string) (map[string]float64, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("reading metrics: %s", response.Status)
 	}
+	return Parse(response.Body)
+}
+
+// Parse returns the metrics of a text, as Read does.
+func Parse(text io.Reader) (map[string]float64, error) {
 	metrics := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(text)
 	for lines.Scan() {
 		line := lines.Text()
 		if strings.HasPrefix(line, "#") {

@@ -1,0 +1,301 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
+	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/client-go/util/retry"
+)
+
+// force makes this manager win where somebody else owns a field that it names.
+var force = metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
+
+// configuration says what this manager wants of a Deployment, and nothing else.
+func configuration(name string, replicas int32) *appsapply.DeploymentApplyConfiguration {
+	labels := map[string]string{"app": name}
+	return appsapply.Deployment(name, namespace).
+		WithSpec(appsapply.DeploymentSpec().
+			WithReplicas(replicas).
+			WithSelector(metaapply.LabelSelector().WithMatchLabels(labels)).
+			WithTemplate(coreapply.PodTemplateSpec().
+				WithLabels(labels).
+				WithSpec(coreapply.PodSpec().WithContainers(
+					coreapply.Container().WithName("web").WithImage("ours:1")))))
+}
+
+var errNotOurs = errors.New("the Deployment is somebody else's")
+
+// applyToOwn applies desired to a Deployment that owner controls, and to no other. If it was written
+// or replaced since it was read, the API server refuses, and the caller tries again.
+func applyToOwn(
+	ctx context.Context, owner metav1.Object, desired *appsapply.DeploymentApplyConfiguration,
+) error {
+	observed, err := deployments.Get(ctx, *desired.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err // NotFound, too: an Apply could take over what somebody creates now
+	}
+	if !metav1.IsControlledBy(observed, owner) {
+		return errNotOurs
+	}
+	desired.WithUID(observed.UID).WithResourceVersion(observed.ResourceVersion)
+	_, err = deployments.Apply(ctx, desired, force)
+	return err
+}
+
+// scale changes one field, and keeps all others that this manager owns.
+func scale(ctx context.Context, name string, replicas int32) error {
+	observed, err := deployments.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	mine, err := appsapply.ExtractDeployment(observed, fieldManager)
+	if err != nil {
+		return err
+	}
+	if mine.Spec == nil {
+		return fmt.Errorf("%s owns nothing in the spec of Deployment %q", fieldManager, name)
+	}
+	mine.Spec.WithReplicas(replicas)
+	mine.WithUID(observed.UID).WithResourceVersion(observed.ResourceVersion)
+	_, err = deployments.Apply(ctx, mine, force)
+	return err
+}
+
+// createTheirs creates a Deployment of the user "somebody", with an owner if there is one.
+func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *appsv1.Deployment {
+	t.Helper()
+	labels := map[string]string{"app": name}
+	created, err := deployments.Create(t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(3)),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "web", Image: "theirs:1"}},
+				},
+			},
+		},
+	}, metav1.CreateOptions{FieldManager: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+// mustApply applies with force.
+func mustApply(
+	t *testing.T, desired *appsapply.DeploymentApplyConfiguration,
+) *appsv1.Deployment {
+	t.Helper()
+	applied, err := deployments.Apply(t.Context(), desired, force)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+// expect fails the test unless the Deployment has that many replicas of that image.
+func expect(t *testing.T, name string, replicas int32, image string) *appsv1.Deployment {
+	t.Helper()
+	d, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *d.Spec.Replicas != replicas || d.Spec.Template.Spec.Containers[0].Image != image {
+		t.Errorf("got %d replicas of %s, want %d of %s", *d.Spec.Replicas,
+			d.Spec.Template.Spec.Containers[0].Image, replicas, image)
+	}
+	return d
+}
+
+func TestApplyTakesOverWhatSomebodyElseMade(t *testing.T) {
+	theirs := createTheirs(t, "taken")
+
+	_, err := deployments.Apply(t.Context(), configuration("taken", 1),
+		metav1.ApplyOptions{FieldManager: fieldManager})
+	if !apierrors.IsConflict(err) ||
+		!apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		t.Errorf("without force: got %v, want a conflict of field managers", err)
+	}
+	expect(t, "taken", 3, "theirs:1")
+
+	owner := metaapply.OwnerReference().WithAPIVersion(fooKind.GroupVersion().String()).
+		WithKind(fooKind.Kind).WithName("thief").WithUID(createFoo(t, "thief").UID)
+	_, err = deployments.Apply(t.Context(),
+		appsapply.Deployment("taken", namespace).WithOwnerReferences(owner),
+		metav1.ApplyOptions{FieldManager: fieldManager})
+	if err != nil {
+		t.Errorf("an owner reference, without force: got %v", err)
+	}
+
+	if applied := mustApply(t, configuration("taken", 1)); applied.UID != theirs.UID {
+		t.Errorf("with force: got another Deployment")
+	}
+	expect(t, "taken", 1, "ours:1")
+}
+
+func TestApplyToOwnLeavesOthersAlone(t *testing.T) {
+	foo := createFoo(t, "owner")
+	own := metav1.NewControllerRef(foo, fooKind)
+	createTheirs(t, "not-ours")
+	createTheirs(t, "ours", *own)
+
+	err := applyToOwn(t.Context(), foo, configuration("not-ours", 1))
+	if !errors.Is(err, errNotOurs) {
+		t.Errorf("somebody else's: got %v, want %v", err, errNotOurs)
+	}
+	expect(t, "not-ours", 3, "theirs:1")
+
+	// The Deployment controller writes meanwhile.
+	often := wait.Backoff{Duration: 100 * time.Millisecond, Steps: 600}
+	err = retry.RetryOnConflict(often, func() error {
+		return applyToOwn(t.Context(), foo, configuration("ours", 1))
+	})
+	if err != nil {
+		t.Errorf("our own: got %v", err)
+	}
+	expect(t, "ours", 1, "ours:1")
+
+	if err := applyToOwn(t.Context(), foo, configuration("none", 1)); !apierrors.IsNotFound(err) {
+		t.Errorf("none: got %v, want NotFound", err)
+	}
+}
+
+func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
+	theirs := createTheirs(t, "guarded")
+	const otherUID = types.UID("00000000-0000-0000-0000-000000000000")
+	for _, test := range []struct {
+		name    string
+		desired *appsapply.DeploymentApplyConfiguration
+		refused func(error) bool
+	}{
+		{"another UID", configuration("guarded", 1).WithUID(otherUID), apierrors.IsInvalid},
+		{"a UID, and no object", configuration("nobodys", 1).WithUID(theirs.UID), apierrors.IsConflict},
+		{"another resourceVersion", configuration("guarded", 1).WithResourceVersion("1"),
+			apierrors.IsConflict},
+		{"both", configuration("guarded", 1).WithUID(otherUID).WithResourceVersion("1"),
+			apierrors.IsConflict},
+		{"both, and no object", configuration("nobodys", 1).WithUID(theirs.UID).
+			WithResourceVersion(theirs.ResourceVersion), apierrors.IsConflict},
+	} {
+		if _, err := deployments.Apply(t.Context(), test.desired, force); !test.refused(err) {
+			t.Errorf("%s: got %v", test.name, err)
+		}
+	}
+	expect(t, "guarded", 3, "theirs:1")
+
+	// A resourceVersion alone does not say that there must be an object.
+	mustApply(t, configuration("nobodys", 1).WithResourceVersion("1"))
+	expect(t, "nobodys", 1, "ours:1")
+}
+
+func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
+	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
+
+	if err := scale(t.Context(), "extract", 2); err != nil {
+		t.Fatal(err)
+	}
+	if d := expect(t, "extract", 2, "ours:1"); d.Annotations["team"] != "blue" {
+		t.Errorf("extract: got annotations %v", d.Annotations)
+	}
+
+	mustApply(t, configuration("extract", 3))
+	if d := expect(t, "extract", 3, "ours:1"); d.Annotations["team"] != "" {
+		t.Errorf("from scratch: got annotations %v", d.Annotations)
+	}
+}
+
+func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
+	mustApply(t, configuration("changed", 1))
+	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"theirs:1"}]}}}}`
+	_, err := deployments.Patch(t.Context(), "changed", types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "somebody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := scale(t.Context(), "changed", 2); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "changed", 2, "theirs:1")
+
+	mustApply(t, configuration("changed", 2))
+	expect(t, "changed", 2, "ours:1")
+}
+
+func TestExtractOfACopyWithoutManagedFieldsLosesAllFields(t *testing.T) {
+	configMaps := kubeClient.CoreV1().ConfigMaps(namespace)
+	cached, err := configMaps.Apply(t.Context(),
+		coreapply.ConfigMap("cached", namespace).WithData(map[string]string{"key": "value"}), force)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached.ManagedFields = nil // as informers.StripManagedFields does
+
+	mine, err := coreapply.ExtractConfigMap(cached, fieldManager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := configMaps.Apply(t.Context(), mine, force)
+	if err != nil || len(applied.Data) > 0 {
+		t.Errorf("got data %v (%v), want none", applied.Data, err)
+	}
+}
+
+func TestApplyThatChangesNothingIsNotStored(t *testing.T) {
+	var versions []string
+	for range 2 {
+		applied, err := kubeClient.CoreV1().ConfigMaps(namespace).Apply(t.Context(),
+			coreapply.ConfigMap("same", namespace).WithData(map[string]string{"key": "value"}), force)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions = append(versions, applied.ResourceVersion)
+	}
+	if versions[0] != versions[1] {
+		t.Errorf("got resourceVersions %q", versions)
+	}
+}
+
+func TestTwoWritersOfOneNameRemoveEachOthersFields(t *testing.T) {
+	name := func(key string) *appsapply.DeploymentApplyConfiguration {
+		return configuration("shared", 1).WithAnnotations(map[string]string{key: "yes"})
+	}
+	mustApply(t, name("first"))
+	if d := mustApply(t, name("second")); d.Annotations["first"] != "" {
+		t.Errorf("got annotations %v", d.Annotations)
+	}
+}
+
+func TestApplyDoesNotRemoveWhatTheSameManagerCreated(t *testing.T) {
+	_, err := kubeClient.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "mixed"}, Data: map[string]string{"old": "yes"},
+	}, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"old", "new"} {
+		desired := coreapply.ConfigMap("mixed", namespace).WithData(map[string]string{key: "yes"})
+		applied, err := kubeClient.CoreV1().ConfigMaps(namespace).Apply(t.Context(), desired, force)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if applied.Data["old"] != "yes" {
+			t.Errorf("after an apply of %q: got %v", key, applied.Data)
+		}
+	}
+}
