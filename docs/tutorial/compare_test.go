@@ -19,9 +19,9 @@ var varying = []struct {
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\bmilliseconds=\d+`), "milliseconds=N"}, // of a request
-	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"}, // a metric
-	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"}, // of a stack
-	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"}, // in a stack
+	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"},      // a metric
+	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"},     // of a stack
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},            // in a stack
 	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
 	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
 }

@@ -17,7 +17,7 @@ var (
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
 		"this regular `expression`")
-	again      = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
+	again = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
 		"second time, backwards and without their last command: each must work whatever was done before")
 )
 

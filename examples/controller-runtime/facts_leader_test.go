@@ -34,8 +34,8 @@ func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte,
 	return &record, []byte(record.HolderIdentity), nil
 }
 
-func (l *lock) Create(_ context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.Update(nil, record)
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
 }
 
 func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {

@@ -29,7 +29,7 @@ import (
 // The tests in facts_test.go and facts_queue_test.go pin what docs/frameworks.md says about Lasso.
 // They test no code of this program.
 
-var fooResource = v1alpha1.SchemeGroupVersion.WithResource("foos")
+var fooResource = v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
 
 // oneFoo is an API server with one Foo that never changes. It needs no network, so that a test can
 // run in a bubble.
@@ -137,7 +137,9 @@ func TestLassoWaitsForTheAPIServerAlsoAfterAStop(t *testing.T) {
 		default:
 		}
 		clients.healthy.Store(true)
-		<-started
+		if err := <-started; err != nil {
+			t.Logf("Start returned %v when the API server answered", err)
+		}
 	})
 }
 

@@ -206,7 +206,11 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
 	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
 
-	if err := scale(t.Context(), "extract", 2); err != nil {
+	// The Deployment controller writes to it, too, so that it may have changed since it was read.
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		return scale(t.Context(), "extract", 2)
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if d := expect(t, "extract", 2, "ours:1"); d.Annotations["team"] != "blue" {

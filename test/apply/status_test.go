@@ -7,13 +7,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooapply "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
 
-var fooKind = v1alpha1.SchemeGroupVersion.WithKind("Foo")
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
 
 // updateStatus writes the status of foo as this repository's controller does.
 func updateStatus(ctx context.Context, foo *v1alpha1.Foo) (*v1alpha1.Foo, error) {

@@ -13,8 +13,8 @@ import (
 // curvePoints is the number of points of a curve.
 const curvePoints = 100
 
-// recordRates records how many Deployments were created in a second, and how many Foos were done,
-// with all that is written for them. The time begins with beginner's first request that created an
+// recordRates records how many Deployments there were in a second, and how many Foos with all that
+// is written for them. The time begins with beginner's first request that created an
 // object of that resource.
 func (r *run) recordRates(name string, requests []audit.Request, beginner, resource string) {
 	begin := firstCreate(requests, beginner, resource)

@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// controllerName is this controller's name wherever it needs one: in the queue's metrics, as
-	// field manager, and as value of the managed-by label.
+	// controllerName is this controller's name wherever it needs one, for example in the queue's
+	// metrics and as field manager.
 	controllerName = "sample-controller"
 
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
