@@ -83,6 +83,11 @@ docs: ## update the listings and the transcripts in all pages
 	go test ./docs/tutorial -update
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
+.PHONY: chapters
+chapters: ## execute the chapters of the tutorial after the demo, in order, and then backwards
+	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
+	  -page '^README.md|^docs/tutorial'
+
 mutants: ## break the controller in every listed way; each time, a test must fail
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
 
