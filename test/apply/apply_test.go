@@ -203,16 +203,21 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 	expect(t, "nobodys", 1, "ours:1")
 }
 
-func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
-	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
-
-	// The Deployment controller writes to it, too, so that it may have changed since it was read.
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		return scale(t.Context(), "extract", 2)
-	})
+// mustScale calls scale until it meets no conflict. The Deployment controller writes to the object,
+// too, so it may have changed since scale read it.
+func mustScale(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	backoff := wait.Backoff{Steps: 100, Duration: 50 * time.Millisecond}
+	err := retry.RetryOnConflict(backoff, func() error { return scale(t.Context(), name, replicas) })
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
+	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
+
+	mustScale(t, "extract", 2)
 	if d := expect(t, "extract", 2, "ours:1"); d.Annotations["team"] != "blue" {
 		t.Errorf("extract: got annotations %v", d.Annotations)
 	}
@@ -232,9 +237,7 @@ func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := scale(t.Context(), "changed", 2); err != nil {
-		t.Fatal(err)
-	}
+	mustScale(t, "changed", 2)
 	expect(t, "changed", 2, "theirs:1")
 
 	mustApply(t, configuration("changed", 2))
