@@ -77,6 +77,29 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 	}
 }
 
+// TestRestartsAreCompared lets each controller start once.
+func TestRestartsAreCompared(t *testing.T) {
+	if !*smoke {
+		t.Skip("needs -smoke: it starts a control plane")
+	}
+	o, err := parseFlags([]string{"-foos=10", "-restarts=1", "-cluster=bench-smoke"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := o.compareRestarts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results.Runs) != 1+len(frameworks) {
+		t.Errorf("got %d starts, want one of each controller", len(results.Runs))
+	}
+	for _, run := range results.Runs {
+		if run.Figures["restart/needless writes"] != 0 || !(run.Figures["restart/seconds"] > 0) {
+			t.Errorf("%s: want a Deployment and no needless write: %v", run.Contender, run.Figures)
+		}
+	}
+}
+
 // positive returns the figures that a run must have, and that cannot be 0.
 func positive(run Result) []string {
 	if run.Mode == modeApart {

@@ -1,8 +1,8 @@
 // Command bench compares this controller with the same Foo on two frameworks, and with plain
 // writes: see docs/performance.md. It starts a control plane of its own.
 //
-// Read it in this order: contenders.go, what is measured; run.go, start.go and phase.go, how;
-// figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go,
+// Read it in this order: contenders.go, what is measured; run.go, start.go, phase.go and
+// restarts.go, how; figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go,
 // what is shown.
 package main
 
@@ -42,6 +42,7 @@ type options struct {
 	mostWorking int
 	file        string
 	clusterName string
+	restarts    int
 	draw        bool
 }
 
@@ -83,6 +84,8 @@ func parseFlags(args []string) (o options, err error) {
 	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
 	fs.StringVar(&o.clusterName, "cluster", "bench",
 		"`name` of the cluster that hack/cluster starts, and stops at the end")
+	fs.IntVar(&o.restarts, "restarts", 0, "measure only this `number` of starts of each controller, "+
+		"in turns, with the same Foos")
 	fs.BoolVar(&o.draw, "draw", false,
 		"measure nothing: draw the plots and write the tables of docs/performance.md")
 	if err := fs.Parse(args); err != nil {
@@ -136,6 +139,13 @@ func (o options) run(ctx context.Context) error {
 	if err := o.checkPrograms(); err != nil {
 		return err
 	}
+	if o.restarts > 0 {
+		results, err := o.compareRestarts(ctx)
+		if err == nil {
+			fmt.Print(results.restarts())
+		}
+		return err
+	}
 	results, err := o.measure(ctx, o.plan())
 	if err != nil && results != nil && len(results.Runs) > 0 {
 		return errors.Join(err, results.write(o.file+".partial"))
@@ -166,19 +176,11 @@ func (o options) checkPrograms() error {
 // measure starts a control plane and does the runs of plan, which are in the order of modes. With
 // an error, it returns the results so far.
 func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
-	fmt.Fprintln(os.Stderr, "starting a control plane")
-	c, err := cluster.Start(root, o.clusterName)
+	b, stop, err := o.startBench(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Stop()
-	b, err := newBench(ctx, c, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.readTemplates(ctx); err != nil {
-		return nil, fmt.Errorf("reading what this controller writes for a Foo: %w", err)
-	}
+	defer stop()
 	results, err := newResults(b)
 	if err != nil {
 		return nil, err
@@ -203,6 +205,24 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 		results.Runs = append(results.Runs, run)
 	}
 	return results, nil
+}
+
+// startBench starts a control plane and lets this controller work there for a moment.
+func (o options) startBench(ctx context.Context) (b *bench, stop func(), err error) {
+	fmt.Fprintln(os.Stderr, "starting a control plane")
+	c, err := cluster.Start(root, o.clusterName)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b, err = newBench(ctx, c, o); err != nil {
+		c.Stop()
+		return nil, nil, err
+	}
+	if err := b.readTemplates(ctx); err != nil {
+		c.Stop()
+		return nil, nil, fmt.Errorf("reading what this controller writes for a Foo: %w", err)
+	}
+	return b, c.Stop, nil
 }
 
 // plan returns the runs to do, without figures. The contenders take turns, so that a change on the

@@ -174,7 +174,15 @@ func (r *run) restart(ctx context.Context) error {
 	if err := r.stop(); err != nil {
 		return err
 	}
-	const name = "restart"
+	if err := r.startWith(ctx, "restart"); err != nil {
+		return err
+	}
+	return r.recordMemory("memory/after a restart")
+}
+
+// startWith creates a Foo of that name, starts the controller, and records how long it takes to the
+// Foo's Deployment.
+func (r *run) startWith(ctx context.Context, name string) error {
 	if err := r.makeFoo(ctx, name); err != nil {
 		return err
 	}
@@ -198,7 +206,7 @@ func (r *run) restart(ctx context.Context) error {
 			r.figures["restart/needless writes"]++
 		}
 	}
-	return r.recordMemory("memory/after a restart")
+	return nil
 }
 
 // steady creates Foos one after the other, so slowly that none waits for another.
