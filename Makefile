@@ -3,8 +3,8 @@
 
 CONTROLLER := .local/bin/sample-controller
 CLUSTER ?= dev
-KUBECONFIG_DEV := .local/clusters/$(CLUSTER)/kubeconfig.yaml
-KUBECTL_DEV := KUBECACHEDIR=.local/cache .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
+KUBECONFIG_DEV = .local/clusters/$(CLUSTER)/kubeconfig.yaml
+KUBECTL_DEV = KUBECACHEDIR=.local/cache .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
 # component-base accepts only versions that begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -36,6 +36,29 @@ stress: ## repeat all test steps (or STEPS) 20 times (or TIMES) under full load
 run: build cluster ## run the controller in the foreground against the local control plane
 	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
+
+.PHONY: lens lens-build lens-record
+lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs/lens.md
+	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
+	@$(KUBECTL_DEV) wait --for condition=Established --timeout 120s -f artifacts/examples/crd.yaml >/dev/null
+	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
+
+lens-build:
+	@hack/compile 'the lens' .local/bin/lens -- ./lens
+
+LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
+
+LENS_SCENARIOS = create repair burst taken hold cut expired-410 conflict-409 error-500 restart server
+lens-record: CLUSTER = lens
+lens-record: lens-build cluster-foos ## make the recordings in docs/lens/recordings anew
+	@mkdir -p docs/lens/recordings
+	@set -e; record() { KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -burst 20 \
+	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
+	  for program in $(LENS_CHAPTERS); do \
+	    chapter=$$(basename "$$program"); record "$$program" "$${chapter#*-}" "$$chapter"; \
+	  done; \
+	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
+	@hack/cluster down lens >/dev/null
 
 build: ## build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .

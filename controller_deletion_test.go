@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -80,6 +81,16 @@ func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
 			t.Errorf("writes in an idle hour: got %d, want 0", got)
 		}
 	})
+}
+
+func TestFooIsQueuedWhenOnlyTheKeyOfItsDeletionIsKnown(t *testing.T) {
+	controller, foos, _ := newHandlers(t)
+	foos.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
+
+	got, want := drain(controller), cache.NewObjectName("default", "example-foo")
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("keys in the queue: got %v, want [%v]", got, want)
+	}
 }
 
 func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {

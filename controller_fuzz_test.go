@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
 // FuzzHandleObject passes the event handlers Deployments with any owner, and tombstones with and
@@ -28,7 +30,7 @@ func FuzzHandleObject(f *testing.F) {
 	f.Add("default", "web", "apps/v1", "Deployment", "example-foo", true, "/")
 	f.Add("default", "web", "other.example.com/v1", "Foo", "example-foo", true, "web")
 	f.Add("", "", "a/b/c", "", "", true, "")
-	controller, handler := newDeploymentHandler(f)
+	controller, _, handler := newHandlers(f)
 	f.Fuzz(func(t *testing.T, ns, name, apiVersion, kind, owner string, isController bool,
 		key string) {
 		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
@@ -60,33 +62,44 @@ func FuzzHandleObject(f *testing.F) {
 	})
 }
 
-// newDeploymentHandler returns a Controller and the handler that client-go would call for events of
-// Deployments.
-func newDeploymentHandler(f *testing.F) (*Controller, cache.ResourceEventHandler) {
-	f.Helper()
+// newHandlers returns a Controller and the handlers that client-go would call for events of Foos and
+// of Deployments.
+func newHandlers(t testing.TB) (c *Controller, foos, deployments cache.ResourceEventHandler) {
+	t.Helper()
 	clients := fakes.New()
-	kube, foo := clients.Kube, clients.Foo
-	deployments := kubeinformers.NewSharedInformerFactory(kube, 0).Apps().V1().Deployments()
-	informer := &handlerKeeper{SharedIndexInformer: deployments.Informer()}
-	controller, err := NewController(kube, foo,
-		fooinformers.NewSharedInformerFactory(foo, 0).Samplecontroller().V1alpha1().Foos(),
-		keptDeployments{TypedDeploymentInformer: deployments, informer: informer},
-		events.NewFakeRecorder(1))
+	kubeFactory := kubeinformers.NewSharedInformerFactory(clients.Kube, 0)
+	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
+	ofFoos := keptFoos{TypedFooInformer: fooFactory.Samplecontroller().V1alpha1().Foos()}
+	ofFoos.kept = &handlerKeeper{SharedIndexInformer: ofFoos.Informer()}
+	ofDeployments := keptDeployments{TypedDeploymentInformer: kubeFactory.Apps().V1().Deployments()}
+	ofDeployments.kept = &handlerKeeper{SharedIndexInformer: ofDeployments.Informer()}
+	c, err := NewController(
+		clients.Kube, clients.Foo, ofFoos, ofDeployments, events.NewFakeRecorder(1))
 	if err != nil {
-		f.Fatal(err)
+		t.Fatal(err)
 	}
-	f.Cleanup(controller.queue.ShutDown)
-	return controller, informer.handler
+	t.Cleanup(c.queue.ShutDown)
+	return c, ofFoos.kept.handler, ofDeployments.kept.handler
+}
+
+// keptFoos is a Foo informer whose handler a test can call.
+type keptFoos struct {
+	informers.TypedFooInformer
+	kept *handlerKeeper
+}
+
+func (f keptFoos) TypedInformer() informers.FooIndexInformer {
+	return cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](f.kept)
 }
 
 // keptDeployments is a Deployment informer whose handler a test can call.
 type keptDeployments struct {
 	appsinformers.TypedDeploymentInformer
-	informer *handlerKeeper
+	kept *handlerKeeper
 }
 
 func (d keptDeployments) TypedInformer() appsinformers.DeploymentIndexInformer {
-	return cache.NewTypedSharedIndexInformer[*appsv1.Deployment](d.informer)
+	return cache.NewTypedSharedIndexInformer[*appsv1.Deployment](d.kept)
 }
 
 // handlerKeeper keeps the handler that is added to an informer.

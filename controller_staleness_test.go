@@ -168,7 +168,7 @@ func TestWriteIsLookedAtOnceMoreIfNoSyncHasSeenIt(t *testing.T) {
 						workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]()),
 				}
 				defer c.queue.ShutDown()
-				c.recordWrite(foo, &appsv1.Deployment{
+				c.recordWrite(t.Context(), foo, &appsv1.Deployment{
 					ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"},
 				})
 				for range test.sync {

@@ -38,7 +38,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
-	c.recordWrite(foo, created)
+	c.recordWrite(ctx, foo, created)
 	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
 	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
 		"Created Deployment %q", created.Name)
@@ -73,7 +73,8 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		return fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
+			"the Deployment belongs to somebody else")
 		return c.reportNameTaken(ctx, foo, observed)
 	}
 	// It is ours, but somebody has removed the label: put it back.
@@ -92,7 +93,7 @@ func (c *Controller) updateDeployment(
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
-	c.recordWrite(foo, updated)
+	c.recordWrite(ctx, foo, updated)
 	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
 	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
 		"Updated Deployment %q", updated.Name)
@@ -132,11 +133,15 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 
 // recordWrite makes the next sync of foo wait until the informer shows the write. It also makes
 // sure that there is a next sync, even if the event of the write never comes.
-func (c *Controller) recordWrite(foo *v1alpha1.Foo, written *appsv1.Deployment) {
+func (c *Controller) recordWrite(
+	ctx context.Context, foo *v1alpha1.Foo, written *appsv1.Deployment,
+) {
 	key := cache.MetaObjectToName(foo)
 	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
 	time.AfterFunc(staleRetryDelay, func() {
 		if c.deploymentWrites.Pending(key) {
+			klog.FromContext(ctx).V(5).Info("Queueing Foo again",
+				"because", "no sync has seen the last write")
 			c.queue.Add(key)
 		}
 	})
@@ -151,12 +156,14 @@ func (c *Controller) handleWriteError(
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. If the informer did not show it, no event tells of the deletion.
-		c.queue.AddAfter(cache.MetaObjectToName(foo), staleRetryDelay)
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), staleRetryDelay,
+			"the Deployment was deleted in between")
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // the namespace goes, and the Foo with it
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
+			"the API server refuses the Deployment")
 		ready := notReady(reasonRejected, err.Error())
 		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
 	default:

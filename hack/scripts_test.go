@@ -87,6 +87,8 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/cluster fly", "usage: hack/cluster"},
 		{"hack/cluster up one two", "usage: hack/cluster"},
 		{"hack/cluster up Dev", "a-z"},
+		{"hack/cluster kill-server never-was", "is not up"},
+		{"hack/cluster start-server never-was", "hack/cluster up never-was"},
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
 		{"hack/stress", "usage: hack/stress"},

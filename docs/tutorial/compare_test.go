@@ -19,9 +19,10 @@ var varying = []struct {
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\bmilliseconds=\d+`), "milliseconds=N"}, // of a request
-	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"},      // a metric
-	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"},     // of a stack
-	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},            // in a stack
+	{regexp.MustCompile(`\bresourceVersion="\d+"`), "resourceVersion=N"},
+	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"},  // a metric
+	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"}, // of a stack
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},        // in a stack
 	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
 	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
 }
@@ -185,6 +186,10 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		{"a CRD that exists already", "crd/foos created", "crd/foos unchanged", true},
 		{"the time of a request", `"Response" verb="GET" milliseconds=7`,
 			`"Response" verb="GET" milliseconds=12`, true},
+		{"a later state of an object", `"Queueing Foo" resourceVersion="203"`,
+			`"Queueing Foo" resourceVersion="1000"`, true},
+		{"no state of an object", `"Queueing Foo" resourceVersion="203"`,
+			`"Queueing Foo" resourceVersion=""`, false},
 		{"a metric", `workqueue_adds_total{name="foos"} 9`, `workqueue_adds_total{name="foos"} 12`, true},
 		{"another metric", `workqueue_adds_total{name="foos"} 9`,
 			`workqueue_depth{name="foos"} 9`, false},

@@ -11,7 +11,8 @@ import (
 var leftOut = []string{
 	"docs/tutorial", "docs/clientgo", "docs/controller-client-go.md", "docs/deconstructed.md",
 	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
-	"docs/forking.md", "docs/server-side-apply.md", "examples", "test/apply", "test/bench",
+	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
+	"docs/lens/pictures", "test/lens/recordings_test.go", "examples", "test/apply", "test/bench",
 	"hack/fork", "CHANGELOG.md", ".ci",
 }
 

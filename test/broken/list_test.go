@@ -33,7 +33,7 @@ var broken = []struct {
 		"metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)",
 		"deployment.Labels = map[string]string{managedByLabel: controllerName}",
 		[]string{"TestWhatOthersWroteToTheDeploymentSurvives"}},
-	{"6: deletions are not noticed", "controller.go", "c.handleObject(deleted.OptionalObj)",
+	{"6: deletions are not noticed", "controller.go", "c.handleObject(deleted.OptionalObj, \"Deployment deleted\")",
 		"_ = deleted.OptionalObj", []string{"TestDeletedDeploymentComesBack"}},
 	{"7: it creates a Deployment for a Foo that is gone", "controller.go",
 		"c.deploymentWrites.Clear(key)",

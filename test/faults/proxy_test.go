@@ -2,20 +2,16 @@ package faults
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
+	"example.com/sample-controller/lens/wire"
 )
 
 // The share of requests that get a fault. It is larger for watches, because there are few.
@@ -27,16 +23,17 @@ const (
 // errCut makes the proxy close the connection without an answer, or in the middle of one.
 var errCut = errors.New("injected: connection cut")
 
-// proxy stands between the controller and the API server.
+// proxy stands between the controller and the API server. It adds random faults to those that a
+// wire.Proxy offers.
 type proxy struct {
-	next http.RoundTripper
+	*wire.Proxy
 	url  string
+	next http.RoundTripper // to the API server
 
-	mu      sync.Mutex
-	random  *rand.Rand
-	on      bool
-	hidden  string                 // the end of the path that cannot be read, if any
-	watches map[io.ReadCloser]bool // the open ones
+	mu     sync.Mutex
+	random *rand.Rand
+	on     bool
+	hidden string // the end of the path that cannot be read, if any
 }
 
 // startProxy starts a proxy that injects no faults yet.
@@ -46,24 +43,17 @@ func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{random: random, watches: map[io.ReadCloser]bool{}}
-	if p.next, err = rest.TransportFor(config); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     p,
-		FlushInterval: -1, // at once
-		ErrorLog:      log.New(io.Discard, "", 0),
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // closes the connection
-		},
+	p := &proxy{random: random}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		p.next = next
+		return p
 	})
-	t.Cleanup(server.CloseClientConnections)
+	if p.Proxy, err = wire.New(config, func(wire.Event) {}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	t.Cleanup(p.Close)
 	p.url = server.URL
 	return p
 }
@@ -79,11 +69,9 @@ func (p *proxy) inject(on bool) {
 // has to list, which does not show what came and went meanwhile.
 func (p *proxy) hide(resource string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.hidden = resource
-	for watch := range p.watches {
-		watch.Close()
-	}
+	p.mu.Unlock()
+	p.CutWatches("")
 }
 
 // RoundTrip sends a request to the API server, unless a fault prevents it.
@@ -99,17 +87,16 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	p.mu.Unlock()
 	if hidden {
 		total.count(faultPrefix + "read of a hidden resource")
-		return answer(r, http.StatusGone, "Expired", ""), nil
+		return wire.Failure(http.StatusGone, false), nil
 	}
 	if fault != "" {
 		total.count(faultPrefix + fault)
 	}
-	response, err := p.with(fault, much, r)
-	if err == nil && watch {
-		response.Body = p.tracked(response.Body)
-	}
-	return response, err
+	return p.with(fault, much, r)
 }
+
+// WrappedRoundTripper is for wire.Proxy, which closes the connections in the end.
+func (p *proxy) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 // draw draws what happens to the next request.
 func (p *proxy) draw(watch bool) (fault string, much float64) {
@@ -129,15 +116,15 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
 	switch fault {
 	case "429":
-		return answer(r, http.StatusTooManyRequests, "TooManyRequests", ""), nil
+		return wire.Failure(http.StatusTooManyRequests, false), nil
 	case "500":
-		return answer(r, http.StatusInternalServerError, "InternalError", ""), nil
+		return wire.Failure(http.StatusInternalServerError, false), nil
 	case "503":
-		return answer(r, http.StatusServiceUnavailable, "ServiceUnavailable", ""), nil
+		return wire.Failure(http.StatusServiceUnavailable, false), nil
 	case "watch expired at once":
-		return answer(r, http.StatusGone, "Expired", ""), nil
+		return wire.Failure(http.StatusGone, false), nil
 	case "watch expired later":
-		return answer(r, http.StatusGone, "Expired", "ERROR"), nil
+		return wire.Failure(http.StatusGone, true), nil
 	case "cut before the request":
 		return nil, errCut
 	case "slow":
@@ -168,46 +155,3 @@ func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Respons
 type cutReader struct{}
 
 func (cutReader) Read([]byte) (int, error) { return 0, errCut }
-
-// answer returns an error as the API server does: as the answer, or as an event of that type in a
-// watch.
-func answer(r *http.Request, code int, reason, event string) *http.Response {
-	body := fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d,`+
-		`"reason": %q, "message": "injected", "details": {"retryAfterSeconds": 1}}`, code, reason)
-	if event != "" {
-		body = fmt.Sprintf(`{"type": %q, "object": %s}`, event, body)
-		code = http.StatusOK
-	}
-	response := &http.Response{
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {"application/json"}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
-	if code == http.StatusTooManyRequests {
-		response.Header.Set("Retry-After", "1")
-	}
-	return response
-}
-
-// watchBody is the body of a watch, which the proxy knows until it is closed.
-type watchBody struct {
-	io.ReadCloser
-	p *proxy
-}
-
-// tracked returns the body of a watch so that the proxy can cut the watch.
-func (p *proxy) tracked(body io.ReadCloser) io.ReadCloser {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watches[body] = true
-	return watchBody{body, p}
-}
-
-// Close ends the watch.
-func (b watchBody) Close() error {
-	b.p.mu.Lock()
-	defer b.p.mu.Unlock()
-	delete(b.p.watches, b.ReadCloser)
-	return b.ReadCloser.Close()
-}

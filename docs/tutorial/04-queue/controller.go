@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -67,9 +69,17 @@ func NewController(
 // addEventHandlers makes every event of a Foo put its key on the queue.
 func (c *Controller) addEventHandlers(foos informers.TypedFooInformer) error {
 	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
-		AddFunc:    c.enqueueFoo,
-		UpdateFunc: func(_, foo *v1alpha1.Foo) { c.enqueueFoo(foo) },
-		DeleteFunc: func(deleted informers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+		AddFunc: func(foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo added")
+		},
+		UpdateFunc: func(_, foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
+		},
+		DeleteFunc: func(deleted informers.DeletedFoo) {
+			// OptionalObj is nil if only the key is known.
+			foo := cmp.Or(deleted.OptionalObj, &v1alpha1.Foo{})
+			c.enqueueFoo(deleted.GetObjectName(), foo, "Foo deleted")
+		},
 	})
 	if err != nil {
 		return err
@@ -78,9 +88,12 @@ func (c *Controller) addEventHandlers(foos informers.TypedFooInformer) error {
 	return nil
 }
 
-// enqueueFoo puts the key of foo on the queue.
-func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
-	c.queue.Add(cache.MetaObjectToName(foo))
+// enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
+// no context, so it logs that with the program's own logger.
+func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
+	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
+		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
+	c.queue.Add(key)
 }
 
 // Run syncs the keys of the queue with the given number of workers until ctx is done. It returns
@@ -122,6 +135,9 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	start := time.Now()
+	logger.V(4).Info("Started syncing Foo")
+	defer func() { logger.V(4).Info("Finished syncing Foo", "duration", time.Since(start)) }()
 	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()

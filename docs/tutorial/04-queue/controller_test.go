@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -48,7 +49,7 @@ func TestHowOftenAFooIsEnqueuedDoesNotMatter(t *testing.T) {
 		controller := start(l)
 		foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example-foo"}}
 		for range 100 {
-			controller.enqueueFoo(foo)
+			controller.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
 			if got := controller.queue.Len(); got > 1 {
 				t.Fatalf("keys in the queue: got %d, want at most 1", got)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -116,22 +117,30 @@ func (c *Controller) addEventHandlers(
 	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
 ) error {
 	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
-		AddFunc:    c.enqueueFoo,
-		UpdateFunc: func(_, foo *v1alpha1.Foo) { c.enqueueFoo(foo) },
-		DeleteFunc: func(deleted informers.DeletedFoo) { c.queue.Add(deleted.GetObjectName()) },
+		AddFunc: func(foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo added")
+		},
+		UpdateFunc: func(_, foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
+		},
+		DeleteFunc: func(deleted informers.DeletedFoo) {
+			// OptionalObj is nil if only the key is known.
+			foo := cmp.Or(deleted.OptionalObj, &v1alpha1.Foo{})
+			c.enqueueFoo(deleted.GetObjectName(), foo, "Foo deleted")
+		},
 	})
 	if err != nil {
 		return err
 	}
 	deploymentHandler, err := deployments.TypedInformer().AddTypedEventHandler(
 		appsinformers.DeploymentHandlerFuncs{
-			AddFunc:    func(deployment *appsv1.Deployment) { c.handleObject(deployment) },
-			UpdateFunc: func(_, deployment *appsv1.Deployment) { c.handleObject(deployment) },
+			AddFunc:    func(d *appsv1.Deployment) { c.handleObject(d, "Deployment added") },
+			UpdateFunc: func(_, d *appsv1.Deployment) { c.handleObject(d, "Deployment updated") },
 			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
 				// If the watch missed the deletion, this may be an older state: the owner may have
 				// changed since then, but not the name.
 				if deleted.OptionalObj != nil {
-					c.handleObject(deleted.OptionalObj)
+					c.handleObject(deleted.OptionalObj, "Deployment deleted")
 				}
 			},
 		})
@@ -144,17 +153,20 @@ func (c *Controller) addEventHandlers(
 	return nil
 }
 
-// enqueueFoo puts the key of foo on the queue.
-func (c *Controller) enqueueFoo(foo *v1alpha1.Foo) {
-	c.queue.Add(cache.MetaObjectToName(foo))
+// enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
+// no context, so it logs that with the program's own logger.
+func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
+	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
+		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
+	c.queue.Add(key)
 }
 
 // handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: they
 // may wait for the name to become free, or may have lost the Deployment.
-func (c *Controller) handleObject(object metav1.Object) {
+func (c *Controller) handleObject(object metav1.Object, because string) {
 	owner := metav1.GetControllerOfNoCopy(object)
 	if owner != nil && isFoo(owner) {
-		c.queue.Add(cache.NewObjectName(object.GetNamespace(), owner.Name))
+		c.enqueueFoo(cache.NewObjectName(object.GetNamespace(), owner.Name), object, because)
 	}
 	name := cache.MetaObjectToName(object).String()
 	foos, err := c.foosByDeployment.ByTypedIndex(deploymentNameIndex, name)
@@ -163,7 +175,7 @@ func (c *Controller) handleObject(object metav1.Object) {
 	}
 	for _, foo := range foos {
 		if owner == nil || foo.UID != owner.UID {
-			c.enqueueFoo(foo)
+			c.enqueueFoo(cache.MetaObjectToName(foo), object, because)
 		}
 	}
 }
@@ -213,6 +225,9 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	start := time.Now()
+	logger.V(4).Info("Started syncing Foo")
+	defer func() { logger.V(4).Info("Finished syncing Foo", "duration", time.Since(start)) }()
 	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()

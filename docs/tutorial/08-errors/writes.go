@@ -94,7 +94,8 @@ func (c *Controller) handleWriteError(
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		c.queue.AddAfter(cache.MetaObjectToName(foo), blockedRetryDelay)
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
+			"the API server refuses the Deployment")
 		ready := notReady(reasonRejected, err.Error())
 		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
 	default:

@@ -20,6 +20,7 @@ type Request struct {
 	Stage            string
 	Verb             string
 	RequestURI       string
+	UserAgent        string
 	ImpersonatedUser struct{ Username string }
 	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus   metav1.Status

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// watches makes s think that its program watches that.
+func watches(s *session, paths ...string) {
+	for _, path := range paths {
+		r := httptest.NewRequest(http.MethodGet, path+"?watch=true", nil)
+		if w, ok := watchOf(r.Method, r.URL); ok {
+			s.addWatch(w)
+		}
+	}
+}
+
+const (
+	foosPath        = "/apis/samplecontroller.k8s.io/v1alpha1/foos"
+	deploymentsPath = "/apis/apps/v1/deployments"
+)
+
+func TestActionsFitTheProgram(t *testing.T) {
+	const everybody = "conflict error kill stop start"
+	for _, test := range []struct {
+		watches []string
+		local   string
+		has     string
+		hasNot  string
+	}{
+		{nil, "", "create delete-deployment " + everybody, "create-deployment hold-foos kill-server"},
+		{[]string{foosPath, deploymentsPath}, "dev", "create burst delete-deployment hold-foos " +
+			"hold-deployments cut-foos expire-deployments kill-server " + everybody, "create-deployment"},
+		{[]string{foosPath}, "", "create delete-deployment cut-foos", "cut-deployments"},
+		{[]string{deploymentsPath}, "", "create-deployment delete-deployment hold-deployments", "create"},
+		{[]string{"/api/v1/pods"}, "", "cut-pods " + everybody, "create delete-deployment"},
+	} {
+		s := newTestSession(t, emptyServer)
+		s.cluster.local = test.local
+		watches(s, test.watches...)
+		var ids []string
+		for _, a := range s.actions() {
+			if a.ID == "" || a.Title == "" || a.Explain == "" || a.Group == "" ||
+				len(a.Commands) == 0 && a.Does == "" {
+				t.Errorf("an action is not complete: %+v", a)
+			}
+			if slices.Contains(ids, a.ID) {
+				t.Errorf("there are two actions %q", a.ID)
+			}
+			ids = append(ids, a.ID)
+		}
+		for id := range strings.FieldsSeq(test.has) {
+			if !slices.Contains(ids, id) {
+				t.Errorf("%v: there is no %s", test.watches, id)
+			}
+		}
+		for id := range strings.FieldsSeq(test.hasNot) {
+			if slices.Contains(ids, id) {
+				t.Errorf("%v: there is %s", test.watches, id)
+			}
+		}
+	}
+}
+
+func TestBehavioursAreThoseOfTheTable(t *testing.T) {
+	text, err := os.ReadFile("../docs/behaviour.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readActions(50, "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if !strings.Contains(string(text), "\n| "+a.Behaviour) {
+			t.Errorf("%s: no row of docs/behaviour.md begins with %q", a.ID, a.Behaviour)
+		}
+	}
+}
+
+func TestScenariosConsistOfActions(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	s.cluster.local = "dev"
+	watches(s, foosPath, deploymentsPath)
+	ids := []string{"create-deployment"}
+	for _, a := range s.actions() {
+		ids = append(ids, a.ID)
+	}
+	all, err := readScenarios()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, script := range all {
+		if names[script.Name] || script.Title == "" || script.About == "" {
+			t.Errorf("%s: it has no title, is about nothing, or is there twice", script.Name)
+		}
+		names[script.Name] = true
+		for _, scene := range script.Scenes {
+			if !slices.Contains(ids, scene.Do) {
+				t.Errorf("%s: there is no action %q", script.Name, scene.Do)
+			}
+		}
+	}
+}
+
+// fakeKubectl puts a kubectl in front of the PATH that prints its arguments and what it reads.
+func fakeKubectl(t *testing.T, script string) {
+	t.Helper()
+	folder := t.TempDir()
+	err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte("#!/bin/sh\n"+script), 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+}
+
+// press presses the button of the page.
+func press(t *testing.T, s *session, id string) (r result) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.routes().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/actions/"+id, nil))
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	return r
+}
+
+func TestFirstActionCreatesTheNamespace(t *testing.T) {
+	fakeKubectl(t, `printf "%s\n" "$*"`)
+	exists := false
+	s := newTestSession(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/lens" || !exists {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "lens"}}`)
+	})
+	const create, scale = "create namespace lens", "-n lens scale foo/example-foo --replicas=3"
+	r := press(t, s, "scale")
+	if r.Output != create+"\n"+scale+"\n" || r.Error != "" {
+		t.Errorf("got %+v", r)
+	}
+	if !slices.Equal(r.Commands, []string{"kubectl " + create, "kubectl " + scale}) {
+		t.Errorf("shown are %q", r.Commands)
+	}
+	if note, _ := os.ReadFile(filepath.Join(s.folder, namespaceNote)); string(note) != "lens" {
+		t.Errorf("the note for the end is %q", note)
+	}
+	exists = true
+	if r := press(t, s, "scale"); r.Output != scale+"\n" || r.Error != "" {
+		t.Errorf("then got %+v", r)
+	}
+}
+
+func TestActionsWorkInTheNamespaceOfTheProgram(t *testing.T) {
+	fakeKubectl(t, `printf "%s\n" "$*"`)
+	s := newTestSession(t, emptyServer)
+	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
+	if r := press(t, s, "scale"); r.Output != "-n theirs scale foo/example-foo --replicas=3\n" {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := os.Stat(filepath.Join(s.folder, namespaceNote)); err == nil {
+		t.Error("at the end, the namespace would be deleted")
+	}
+}
+
+func TestFailedCommandIsShown(t *testing.T) {
+	fakeKubectl(t, `echo no >&2; exit 1`)
+	s := newTestSession(t, emptyServer)
+	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
+	r := press(t, s, "foreign")
+	if len(r.Commands) != 1 || r.Output != "no\n" || r.Error != "exit status 1" {
+		t.Errorf("got %+v, want that it ended after the first of two commands", r)
+	}
+}
+
+func TestBurstCreatesSoMany(t *testing.T) {
+	fakeKubectl(t, `grep name:`)
+	s := newTestSession(t, emptyServer)
+	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
+	r := press(t, s, "burst")
+	if want := "  name: foo-1\n  name: foo-2\n  name: foo-3\n"; r.Output != want || r.Error != "" {
+		t.Errorf("got %+v", r)
+	}
+	if a, _ := s.action("burst"); a.Title != "Create 3 Foos at once" {
+		t.Errorf("the title is %q", a.Title)
+	}
+}
+
+func TestNextWriteFails(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	for id, want := range map[string]int{"conflict": 409, "error": 500} {
+		if r := press(t, s, id); r.Error != "" || r.Commands == nil {
+			t.Errorf("got %+v", r)
+		}
+		for _, want := range []int{want, http.StatusNotFound} {
+			w := httptest.NewRecorder()
+			s.proxy.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/namespaces/a/pods",
+				strings.NewReader("{}")))
+			if w.Code != want {
+				t.Errorf("%s: a write got %d, want %d", id, w.Code, want)
+			}
+		}
+	}
+}
+
+func TestUnknownAction(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	w := httptest.NewRecorder()
+	s.routes().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/actions/fly", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("got %d, want 404", w.Code)
+	}
+}
+
+func TestKilledServerIsNoted(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	var err error
+	if s.table, err = readActions(1, "dev"); err != nil {
+		t.Fatal(err)
+	}
+	s.cluster.local = "dev"
+	for id, want := range map[string]string{"kill-server": "dev", "start-server": ""} {
+		a, ok := s.action(id)
+		if want := []string{"hack/cluster " + id + " dev"}; !ok || !slices.Equal(a.Commands, want) {
+			t.Errorf("%s: %q", id, a.Commands)
+		}
+		if err := s.breaks(a); err != nil {
+			t.Error(err)
+		}
+		if note, _ := os.ReadFile(filepath.Join(s.folder, serverNote)); string(note) != want {
+			t.Errorf("%s: the note for the end is %q", id, note)
+		}
+	}
+}
+
+func TestWatchOf(t *testing.T) {
+	foos := schema.GroupVersionResource{
+		Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos",
+	}
+	for path, want := range map[string]watched{
+		foosPath + "?watch=true": {resource: foos},
+		foosPath + "?watch=1":    {resource: foos},
+		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/a/foos?watch=true": {foos, "a"},
+		"/api/v1/namespaces?watch=true": {
+			resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
+		"/api/v1/namespaces/a/pods?watch=true": {
+			schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "a"},
+		foosPath:                                 {},
+		foosPath + "?watch=false":                {},
+		"/api/v1/namespaces/a/pods/b?watch=true": {},
+		"/version?watch=true":                    {},
+	} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		if got, ok := watchOf(r.Method, r.URL); ok != (want != watched{}) || ok && got != want {
+			t.Errorf("%s: %v, %+v", path, ok, got)
+		}
+	}
+	r := httptest.NewRequest(http.MethodDelete, foosPath+"?watch=true", nil)
+	if _, ok := watchOf(r.Method, r.URL); ok {
+		t.Error("a deletion is taken for a watch")
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/clientconfig"
+)
+
+// cluster is the cluster that the program and kubectl talk to.
+type cluster struct {
+	config     *rest.Config
+	kubeconfig *clientcmdapi.Config // with this cluster's context only
+	// local is the name by which hack/cluster knows it, or "" if it is another cluster.
+	local string
+}
+
+// findCluster returns the cluster that kubectl would talk to. It makes no request.
+func findCluster(root string) (*cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	kubeconfig, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	overrides := &clientcmd.ConfigOverrides{}
+	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, overrides).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("no cluster is configured; %s", clientconfig.Hint)
+	}
+	if err == nil {
+		err = clientcmdapi.MinifyConfig(kubeconfig)
+	}
+	if err == nil {
+		err = clientcmdapi.FlattenConfig(kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	rest.AddUserAgent(config, "lens")
+	file := kubeconfig.Contexts[kubeconfig.CurrentContext].LocationOfOrigin
+	return &cluster{config: config, kubeconfig: kubeconfig, local: localName(root, file)}, nil
+}
+
+// localName returns the name of the local control plane that a kubeconfig belongs to, or "".
+func localName(root, kubeconfig string) string {
+	kubeconfig, err := filepath.EvalSymlinks(kubeconfig)
+	if err == nil {
+		kubeconfig, err = filepath.Abs(kubeconfig)
+	}
+	folder, name := filepath.Split(filepath.Dir(kubeconfig))
+	if err != nil || filepath.Clean(folder) != filepath.Join(root, ".local/clusters") {
+		return ""
+	}
+	return name
+}
+
+// loopback reports whether the API server is on this machine. If something forwards the port, the
+// cluster may be anywhere; but then somebody wanted that.
+func (c *cluster) loopback() bool {
+	server, err := url.Parse(c.config.Host)
+	return err == nil && isLoopback(server.Hostname())
+}
+
+// isLoopback reports whether host is this machine.
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// writeProxyConfig writes a kubeconfig that leads to a proxy instead.
+func (c *cluster) writeProxyConfig(file, proxy string) error {
+	const name = "lens"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: proxy}
+	config.Contexts[name] = &clientcmdapi.Context{
+		Cluster:   name,
+		Namespace: c.kubeconfig.Contexts[c.kubeconfig.CurrentContext].Namespace,
+	}
+	config.CurrentContext = name
+	return clientcmd.WriteToFile(*config, file)
+}
+
+// The lens leaves these notes in its folder for cleanUp.
+const (
+	namespaceNote = "namespace" // the namespace that it has created
+	serverNote    = "killed"    // the local control plane whose API server it has killed
+)
+
+// cleanUp undoes what the lens has changed. It runs when the lens ends, even if that is killed.
+const cleanUp = `
+	[ ! -s "$0/killed" ] || hack/cluster start-server "$(cat "$0/killed")"
+	[ ! -s "$0/namespace" ] || kubectl delete namespace "$(cat "$0/namespace")" --timeout=2m
+	rm -rf "$0"`
+
+// makeFolder makes a folder for the files of one lens. From then on, kubectl works on the cluster,
+// whatever becomes of the user's kubeconfig. undo runs cleanUp.
+func (c *cluster) makeFolder(root string) (folder string, undo func(), err error) {
+	parent := filepath.Join(root, ".local/lens")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", nil, err
+	}
+	if folder, err = os.MkdirTemp(parent, ""); err != nil {
+		return "", nil, err
+	}
+	kubeconfig := filepath.Join(folder, "cluster.yaml")
+	if err := clientcmd.WriteToFile(*c.kubeconfig, kubeconfig); err != nil {
+		return "", nil, err
+	}
+	for name, value := range map[string]string{
+		"KUBECONFIG": kubeconfig, "KUBECACHEDIR": filepath.Join(root, ".local/cache"),
+		"PATH": filepath.Join(root, ".local/bin") + ":" + os.Getenv("PATH"),
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return "", nil, err
+		}
+	}
+	undo, err = cleanup.Prepare(root, "sh", "-c", cleanUp, folder)
+	return folder, undo, err
+}

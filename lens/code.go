@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// functions are those that may be at work at a place of the picture, the best first. A program need
+// not have them all.
+var functions = map[string][]string{
+	"handler": {"handleObject", "addEventHandlers", "setUp"},
+	"enqueue": {"enqueueFoo", "handleObject", "addEventHandlers"},
+	"queue":   {"processNextWorkItem", "NewController", "addEventHandlers"},
+	"worker":  {"runWorker", "processNextWorkItem", "addEventHandlers"},
+	"sync":    {"syncHandler", "Reconcile", "addEventHandlers"},
+	"create":  {"createDeployment", "syncHandler", "addEventHandlers"},
+	"update":  {"updateDeployment", "syncHandler"},
+	"delete":  {"deleteOtherDeployments", "syncHandler"},
+	"status":  {"updateStatus", "syncHandler"},
+	"read":    {"isDeleted", "resolveAlreadyExists", "syncHandler"},
+	"cache":   {"newInformerFactories", "inform", "run"},
+	"meaning": {"newDeployment", "desiredStatus"},
+}
+
+// code is a declaration of the program.
+type code struct {
+	File string `json:"file"` // from the root of the repository
+	Line int    `json:"line"` // where the text begins
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+var errNoCode = errors.New("there is no function for this place")
+
+// findCode returns the function that is at work at a place. folder has the program's source.
+func findCode(root, folder, place string) (*code, error) {
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	declared := map[string]*code{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		if err := declarations(root, file, declared); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range functions[place] {
+		if found := declared[name]; found != nil {
+			return found, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %q in %s", errNoCode, place, folder)
+}
+
+// declarations adds the functions of a file, by their names.
+func declarations(root, file string, declared map[string]*code) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	relative, err := filepath.Rel(root, file)
+	if err != nil {
+		return err
+	}
+	for _, declaration := range parsed.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		begin := function.Pos()
+		if function.Doc != nil {
+			begin = function.Doc.Pos()
+		}
+		from, to := set.Position(begin), set.Position(function.End())
+		declared[function.Name.Name] = &code{
+			File: filepath.ToSlash(relative), Line: from.Line, Name: function.Name.Name,
+			Text: string(text[from.Offset:to.Offset]),
+		}
+	}
+	return nil
+}

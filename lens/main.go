@@ -1,0 +1,197 @@
+// Command lens shows in a browser what a running controller does: its watches, caches, queue and
+// workers, and its requests. It looks from the outside, at what goes over the wire and at the log.
+//
+// Read it in this order: main.go; session.go, what the lens starts; lens.go, what is seen and who
+// sees it; server.go, what the page asks for; actions.go, what its buttons do.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"k8s.io/klog/v2"
+)
+
+// options holds what the command line sets.
+type options struct {
+	root       string
+	program    string
+	command    []string
+	primary    string
+	burst      int
+	open       bool
+	anyCluster bool
+	scenario   string
+	record     string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	klog.LogToStderr(false)      // what client-go logs about lost connections is in the picture
+	klog.SetOutput(io.Discard)
+	err := run(ctx, os.Args[1:])
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "lens: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run watches a program until ctx is done or, if there is a scenario, until that is over.
+func run(ctx context.Context, args []string) error {
+	o, err := parseFlags(args)
+	if err != nil {
+		return err
+	}
+	c, err := findCluster(o.root)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The program and the buttons of the page work on the cluster at %s.\n", c.config.Host)
+	if !c.loopback() && !o.anyCluster {
+		return errors.New("that cluster is not on this machine; -any-cluster is needed to change it")
+	}
+	folder, undo, err := c.makeFolder(o.root)
+	if err != nil {
+		return err
+	}
+	defer undo()
+	p, err := build(ctx, o, folder)
+	if err != nil {
+		return err
+	}
+	s, err := newSession(o, c, folder, p)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	end, err := s.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if o.scenario != "" {
+		return s.record(ctx, o.scenario, o.record)
+	}
+	return s.show(ctx, o.open)
+}
+
+// parseFlags returns the options in args.
+func parseFlags(args []string) (*options, error) {
+	o := &options{}
+	fs := flag.NewFlagSet("lens", flag.ContinueOnError)
+	fs.StringVar(&o.program, "program", ".", "`Folder` of the program. It is built, and run with "+
+		"-v=5, unless there is a COMMAND. The page shows its source.")
+	fs.StringVar(&o.primary, "primary", "", "`Resource` whose keys are in the queue, for example "+
+		"deployments.apps. (default: what the log and the watches tell)")
+	fs.IntVar(&o.burst, "burst", 50, "How many Foos the button for many creates.")
+	fs.BoolVar(&o.open, "open", false, "Open a browser.")
+	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
+	fs.StringVar(&o.scenario, "scenario", "", "`Name` of a scenario to play, without a browser.")
+	fs.StringVar(&o.record, "record", "", "`File` to record the scenario to.")
+	fs.Usage = func() {
+		fmt.Fprint(fs.Output(), "usage: go run ./lens [flags] [-- COMMAND...]\n\nFlags:\n")
+		fs.PrintDefaults()
+	}
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	o.command = fs.Args()
+	here, err := os.Getwd()
+	if err == nil {
+		o.root, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(o.root, "lens/web")); err != nil {
+		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
+	}
+	o.program = filepath.ToSlash(filepath.Clean(o.program))
+	if !filepath.IsLocal(o.program) {
+		return nil, fmt.Errorf("%s is not a folder of this repository", o.program)
+	}
+	return o, nil
+}
+
+// build returns the program that is to be run. If there is no command, it builds one.
+func build(ctx context.Context, o *options, folder string) (*program, error) {
+	p := &program{name: path.Base(o.program)}
+	if len(o.command) > 0 {
+		p.command, p.title = o.command, strings.Join(o.command, " ")
+		return p, nil
+	}
+	args := []string{"-v=5"}
+	if o.program == "." {
+		p.name = "controller"
+		// Another program may have these ports.
+		args = append(args, "-metrics-bind-address=0", "-health-probe-bind-address=0")
+	}
+	binary := filepath.Join(folder, p.name)
+	compile := exec.CommandContext(ctx, filepath.Join(o.root, "hack/compile"), "the program", binary,
+		"--", ".")
+	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
+	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
+	if err := compile.Run(); err != nil {
+		return nil, fmt.Errorf("building the program in %s: %w", o.program, err)
+	}
+	p.command = append([]string{binary}, args...)
+	p.title = p.name + " " + strings.Join(args, " ")
+	return p, nil
+}
+
+// show serves the page until ctx is done.
+func (s *session) show(ctx context.Context, open bool) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: s.routes()}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	defer server.Close()
+	address := fmt.Sprintf("http://%s/", listener.Addr())
+	fmt.Printf("The lens is at %s\n", address)
+	if open {
+		opener := "xdg-open"
+		if runtime.GOOS == "darwin" {
+			opener = "open"
+		}
+		if err := exec.Command(opener, address).Start(); err != nil {
+			fmt.Fprintf(os.Stderr, "lens: opening a browser: %v\n", err)
+		}
+	}
+	<-ctx.Done()
+	fmt.Println("The lens ends the program, and removes what its buttons have made.")
+	return nil
+}
+
+// record plays a scenario, and writes what was seen to a file, if there is one.
+func (s *session) record(ctx context.Context, name, file string) error {
+	all, err := readScenarios()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(script scenario) bool { return script.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no scenario %q", name)
+	}
+	if err := s.play(ctx, all[i]); err != nil || file == "" {
+		return err
+	}
+	return writeRecording(file, s.recording(all[i].Title, all[i].About))
+}

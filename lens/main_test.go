@@ -1,0 +1,163 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// useCluster makes a kubeconfig that leads to server the current one.
+func useCluster(t *testing.T, file, server string) {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: "mine"}
+	config.Contexts["other"] = &clientcmdapi.Context{Cluster: "c"}
+	config.CurrentContext = "c"
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", file)
+}
+
+func TestClusterElsewhereIsRefused(t *testing.T) {
+	useCluster(t, filepath.Join(t.TempDir(), "kubeconfig"), "https://cluster.example.com")
+	t.Chdir("..")
+	started := filepath.Join(t.TempDir(), "started")
+	err := run(t.Context(), []string{"--", "touch", started})
+	if err == nil || !strings.Contains(err.Error(), "-any-cluster") {
+		t.Errorf("got error %v, want one that says what allows it", err)
+	}
+	if _, err := os.Stat(started); err == nil {
+		t.Error("the program was started")
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for host, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "https://localhost:6443": true, "https://[::1]:6443": true,
+		"http://127.1.2.3": true, "https://10.0.0.1:6443": false, "https://example.com": false,
+		"https://localhost.example.com": false, "127.0.0.1:6443": false, "": false,
+	} {
+		c := &cluster{config: &rest.Config{Host: host}}
+		if got := c.loopback(); got != want {
+			t.Errorf("%s: %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestLocalControlPlaneIsRecognized(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		".local/clusters/dev/kubeconfig.yaml": "dev", ".local/clusters/kubeconfig.yaml": "",
+		".local/clusters/a/b/kubeconfig.yaml": "", "kubeconfig.yaml": "",
+	} {
+		full := filepath.Join(root, file)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		useCluster(t, full, "https://127.0.0.1:1")
+		c, err := findCluster(root)
+		if err != nil || c.local != want {
+			t.Errorf("%s: %q, %v, want %q", file, c.local, err, want)
+		}
+	}
+}
+
+func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
+	folder := t.TempDir()
+	useCluster(t, filepath.Join(folder, "kubeconfig"), "https://127.0.0.1:1")
+	t.Setenv("PATH", os.Getenv("PATH")) // makeFolder changes it
+	t.Setenv("KUBECACHEDIR", "")
+	c, err := findCluster(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, undo, err := c.makeFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forProgram := filepath.Join(made, "program.yaml")
+	if err := c.writeProxyConfig(forProgram, "http://127.0.0.1:2"); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		os.Getenv("KUBECONFIG"): "https://127.0.0.1:1", forProgram: "http://127.0.0.1:2",
+	} {
+		config, err := clientcmd.LoadFromFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		current := config.Contexts[config.CurrentContext]
+		if got := config.Clusters[current.Cluster].Server; got != want {
+			t.Errorf("%s leads to %s, want %s", file, got, want)
+		}
+		if len(config.Contexts) != 1 || current.Namespace != "mine" {
+			t.Errorf("%s has %d contexts, the namespace is %q", file, len(config.Contexts),
+				current.Namespace)
+		}
+	}
+	undo()
+	if _, err := os.Stat(made); !os.IsNotExist(err) {
+		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
+	root, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
+	fakeKubectl(t, `echo "kubectl $*" >>`+calls)
+	if err := os.Mkdir(filepath.Join(root, "hack"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := []byte("#!/bin/sh\necho \"cluster $*\" >>" + calls)
+	if err := os.WriteFile(filepath.Join(root, "hack/cluster"), script, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBECACHEDIR", "")
+	for _, test := range []struct{ killed, namespace, want string }{
+		{"", "", ""},
+		{"dev", "lens", "cluster start-server dev\nkubectl delete namespace lens --timeout=2m\n"},
+	} {
+		c := &cluster{kubeconfig: clientcmdapi.NewConfig()}
+		folder, undo, err := c.makeFolder(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &session{folder: folder}
+		if err := s.leaveNote(serverNote, test.killed); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.leaveNote(namespaceNote, test.namespace); err != nil {
+			t.Fatal(err)
+		}
+		undo()
+		if got, _ := os.ReadFile(calls); string(got) != test.want {
+			t.Errorf("%+v: called %q", test, got)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	t.Chdir("..")
+	o, err := parseFlags([]string{"-program", "./lens/", "-burst=7", "--", "go", "run", "-x"})
+	if err != nil || o.program != "lens" || o.burst != 7 ||
+		strings.Join(o.command, " ") != "go run -x" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if _, err := parseFlags([]string{"-program", "../elsewhere"}); err == nil {
+		t.Error("a folder elsewhere is accepted")
+	}
+	t.Chdir("lens")
+	if _, err := parseFlags(nil); err == nil || !strings.Contains(err.Error(), "root") {
+		t.Errorf("in another folder: got %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package model
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxRecord = 64 << 10 // bytes; what follows is cut off
+	// maxSkew is how far the time in a line may be from the time when the line was read. If it is
+	// more, the program has another time zone or another clock.
+	maxSkew = time.Minute
+)
+
+// record is what was logged with one call.
+type record struct {
+	at      time.Time
+	failed  bool // it is an error
+	message string
+	values  map[string]string
+}
+
+// lines reads the lines of a log.
+type lines struct{ open []byte }
+
+// add returns the record that ends with line, if one does. A value of several lines ends the first
+// line with "=<", has a tab before each of its own lines, and ends with a line that begins with " >".
+func (l *lines) add(line string, read time.Time) (record, bool) {
+	inside := len(l.open) > 0 && (strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " >"))
+	switch {
+	case !inside:
+		l.open = append(l.open[:0], line...)
+	case len(l.open)+len(line) < maxRecord:
+		l.open = append(append(l.open, '\n'), line...)
+	}
+	if inside && line[0] == '\t' || strings.HasSuffix(line, "=<") {
+		return record{}, false
+	}
+	text := string(l.open)
+	l.open = nil
+	r, ok := parseText(text, read)
+	if !ok {
+		r, ok = parseJSON(text)
+	}
+	if skew := r.at.Sub(read); skew < -maxSkew || skew > maxSkew {
+		r.at = read
+	}
+	return r, ok
+}
+
+// header is that of klog: Immdd hh:mm:ss.uuuuuu threadid file:line] message
+var header = regexp.MustCompile(`(?s)^([IWEF])\d{4} (\d\d:\d\d:\d\d\.\d{6}) +\d+ \S+:\d+\] (.*)$`)
+
+// parseText reads a record of klog. Its time has neither year nor time zone.
+func parseText(text string, read time.Time) (record, bool) {
+	match := header.FindStringSubmatch(text)
+	if match == nil {
+		return record{}, false
+	}
+	r := record{failed: match[1] == "E" || match[1] == "F", message: match[3]}
+	for _, day := range []int{0, -1} { // it may be read after midnight
+		date := read.AddDate(0, 0, day).Format(time.DateOnly)
+		at, err := time.ParseInLocation("2006-01-02 15:04:05", date+" "+match[2], read.Location())
+		if err != nil {
+			return record{}, false
+		}
+		if r.at = at; read.Sub(at) > -maxSkew {
+			break
+		}
+	}
+	if quoted, err := strconv.QuotedPrefix(match[3]); err == nil {
+		r.message, _ = strconv.Unquote(quoted)
+		r.values = parseValues(match[3][len(quoted):])
+	}
+	return r, true
+}
+
+// parseValues reads ` key="value" key=<\n\tline\n > key={"json": 1} key=5`.
+func parseValues(text string) map[string]string {
+	values := map[string]string{}
+	for {
+		key, rest, ok := strings.Cut(strings.TrimLeft(text, " "), "=")
+		if !ok {
+			return values
+		}
+		values[key], text = parseValue(rest)
+	}
+}
+
+// parseValue returns the value at the beginning of text, and what follows it.
+func parseValue(text string) (value, rest string) {
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		value, _ = strconv.Unquote(quoted)
+		return value, text[len(quoted):]
+	}
+	if lines, ok := strings.CutPrefix(text, "<\n\t"); ok {
+		value, rest, _ = strings.Cut(lines, "\n >")
+		return strings.ReplaceAll(value, "\n\t", "\n"), rest
+	}
+	var raw json.RawMessage
+	if decoder := json.NewDecoder(strings.NewReader(text)); decoder.Decode(&raw) == nil {
+		return string(raw), text[decoder.InputOffset():]
+	}
+	value, rest, _ = strings.Cut(text, " ")
+	return value, rest
+}
+
+// parseJSON reads a record of component-base, whose time is in milliseconds:
+// {"ts":1700000000000.123,"caller":"file:line","msg":"...","v":4,"key":"value"}. Errors have no "v".
+func parseJSON(text string) (record, bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &fields) != nil || fields["msg"] == nil {
+		return record{}, false
+	}
+	r := record{failed: fields["v"] == nil, values: map[string]string{}}
+	for name, raw := range fields {
+		var text string
+		var reference struct{ Namespace, Name string } // as klog.KObj is logged
+		switch {
+		case json.Unmarshal(raw, &text) == nil:
+			r.values[name] = text
+		case json.Unmarshal(raw, &reference) == nil && reference.Name != "":
+			r.values[name] = objectName(reference.Namespace, reference.Name)
+		default:
+			r.values[name] = string(raw)
+		}
+	}
+	r.message = r.values["msg"]
+	if milliseconds, err := strconv.ParseFloat(r.values["ts"], 64); err == nil {
+		r.at = time.UnixMicro(int64(milliseconds * 1000))
+	}
+	return r, true
+}
+
+// objectName returns what cache.ObjectName shows: namespace/name, or the name alone.
+func objectName(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/logs/json"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// syncBuffer is a buffer for zap.
+type syncBuffer struct{ bytes.Buffer }
+
+func (*syncBuffer) Sync() error { return nil }
+
+// parseAll reads a log.
+func parseAll(log string, read time.Time) []record {
+	var records []record
+	var l lines
+	for line := range strings.Lines(log) {
+		if r, ok := l.add(strings.TrimSuffix(line, "\n"), read); ok {
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+func TestWhatIsLoggedIsRead(t *testing.T) {
+	values := []any{
+		"foo", cache.NewObjectName("default", "a"), "deployment", klog.KRef("default", "web"),
+		"because", `it said "no" = no`, "duration", 1200 * time.Microsecond, "retries", 3,
+		"list", []string{"a b", "c"}, "struct", struct{ A, B string }{"x y", "}"},
+		"empty", "",
+	}
+	want := map[string]string{
+		"foo": "default/a", "deployment": "default/web", "because": `it said "no" = no`,
+		"duration": "1.2ms", "retries": "3", "list": `["a b","c"]`, "struct": `{"A":"x y","B":"}"}`, "empty": "", "err": "first\n\tsecond = \"x\"\nthird",
+	}
+	err := errors.New("first\n\tsecond = \"x\"\nthird")
+
+	var text, jsonText syncBuffer
+	texts := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&text)))
+	jsons, _ := json.NewJSONLogger(0, &jsonText, nil, nil)
+	for format, logger := range map[string]klog.Logger{"text": texts, "json": jsons} {
+		before := time.Now()
+		logger.Info("Starting")
+		logger.Error(err, "A \"message\"\nof two lines", values...)
+		logger.Info("Stopping", "why", "because")
+
+		log := map[string]string{"text": text.String(), "json": jsonText.String()}[format]
+		records := parseAll("panic: oh\n\ngoroutine 1 [running]:\n\tmain.go:1\n"+log, time.Now())
+		if len(records) != 3 {
+			t.Fatalf("%s: got %d records of\n%s", format, len(records), log)
+		}
+		r := records[1]
+		for name, value := range want {
+			equal(t, format+" "+name, r.values[name], value)
+		}
+		equal(t, format+" message", r.message, "A \"message\"\nof two lines")
+		equal(t, format+" failed", [2]bool{r.failed, records[2].failed}, [2]bool{true, false})
+		equal(t, format+" last value", records[2].values["why"], "because")
+		if before.Sub(r.at) > time.Microsecond || r.at.After(time.Now()) {
+			t.Errorf("%s: got the time %v, want that after %v", format, r.at, before)
+		}
+	}
+}
+
+func TestTheTimeOfALineHasTheDateOfItsReading(t *testing.T) {
+	zone := time.FixedZone("", 3600)
+	read := time.Date(2026, 1, 1, 0, 0, 1, 0, zone)
+	for line, want := range map[string]time.Time{
+		"I0101 00:00:00.500000   1 a.go:1] x":    time.Date(2026, 1, 1, 0, 0, 0, 5e8, zone),
+		"I1231 23:59:59.900000   1 a.go:1] x":    time.Date(2025, 12, 31, 23, 59, 59, 9e8, zone),
+		"I0101 05:00:00.000000   1 a.go:1] x":    read, // another time zone
+		`{"ts":1767222000500.5,"msg":"x","v":0}`: time.Date(2026, 1, 1, 0, 0, 0, 500500e3, zone),
+		`{"ts":1.5,"msg":"x","v":0}`:             read,
+	} {
+		r, ok := new(lines).add(line, read)
+		if !ok || !r.at.Equal(want) {
+			t.Errorf("%s: got %v, %v, want %v", line, r.at, ok, want)
+		}
+	}
+}
+
+func TestOtherLinesAreNoRecords(t *testing.T) {
+	for _, line := range []string{
+		"", "panic: oh", "goroutine 1 [running]:", "\t/src/main.go:12 +0x1d", "created by main] x",
+		"{", `{"a": 1}`, "I0101 25:00:00.000000   1 a.go:1] x", "I0101 00:00:00.000000 a.go:1] x",
+		"X0101 00:00:00.000000   1 a.go:1] x", "] ", "I0101",
+	} {
+		if r, ok := new(lines).add(line, start); ok {
+			t.Errorf("%q: got the record %v", line, r)
+		}
+	}
+	r, ok := new(lines).add("W0701 12:00:00.000000   1 a.go:1] plain text", start)
+	equal(t, "an unstructured line", r.message, "plain text")
+	equal(t, "it is a record", ok, true)
+}
+
+func TestAValueThatNeverEndsEndsWithTheNextRecord(t *testing.T) {
+	log := "I0701 12:00:00.000000   1 a.go:1] \"one\" err=<\n\tfirst\n" +
+		"I0701 12:00:00.000000   1 a.go:1] \"two\" foo=\"a\"\n" +
+		"I0701 12:00:00.000000   1 a.go:1] \"three\" err=<\n\t" +
+		strings.Repeat("long\n\t", maxRecord) + "\n > foo=\"b\"\n"
+	records := parseAll(log, start)
+	if len(records) != 2 || records[0].values["foo"] != "a" || records[1].message != "three" {
+		t.Errorf("got %.1000v", records)
+	}
+	log = "I0701 12:00:00.000000   1 a.go:1] \"one\" err=<\n\tfirst\n >\n\tmain.go:1\n >\n"
+	equal(t, "records before a stack trace", len(parseAll(log, start)), 1)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("I0701 12:00:00.000000   1 a.go:1] \"m\" a=\"b\" c=<\n\tx\n > d={\"e\": 1} f=5")
+	f.Add(`{"ts":1.5,"caller":"a.go:1","msg":"m","v":0,"foo":{"name":"a","namespace":"b"}}`)
+	f.Add("I0701 12:00:00.000000   1 a.go:1] \"m\" =\"\xff a==")
+	f.Fuzz(func(t *testing.T, log string) {
+		m := New(start, "")
+		for line := range strings.Lines(log) {
+			m.See(Seen{At: start, Log: strings.TrimRight(line, "\n")})
+		}
+		parseAll(log, start)
+	})
+}
+
+// FuzzValue proves that what klog writes is read as it was.
+func FuzzValue(f *testing.F) {
+	f.Add("foo", "one\ntwo", "message")
+	f.Add("foo", "one\n >", "=<")
+	f.Fuzz(func(t *testing.T, key, value, message string) {
+		if key == "" || strings.ContainsAny(key, " =\n\r\"") || strings.ContainsAny(value, "\r") {
+			t.Skip("klog expects good keys")
+		}
+		var b bytes.Buffer
+		textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&b))).
+			Info(message, key, value, "last", "1")
+		records := parseAll(b.String(), time.Now())
+		want := strings.TrimSuffix(value, "\n") // klog adds one to a value of several lines
+		if strings.Count(value, "\n") == 0 {
+			want = value
+		}
+		if len(records) != 1 || records[0].message != message ||
+			key != "last" && records[0].values[key] != want || records[0].values["last"] != "1" {
+			t.Errorf("got %v of\n%s", records, b.String())
+		}
+	})
+}

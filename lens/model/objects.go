@@ -1,0 +1,113 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+
+	"example.com/sample-controller/lens/wire"
+)
+
+// object is an object in the API server, in the program's cache, or in both.
+type object struct {
+	Object
+	id   string
+	last *wire.Object // as it was seen last
+}
+
+// seeStored applies what the API server stores now.
+func (m *Model) seeStored(s *Stored) {
+	if s.Object == nil || isEvents(s.Object.Resource) {
+		return
+	}
+	m.learn(s.Object)
+	m.stored[s.Object.Resource] = true
+	if !s.Initial {
+		m.expectStored(s)
+	}
+	m.store(s.Type, s.Object)
+	if !s.Initial {
+		m.noteChange(change{m.at, s.Type, s.Object})
+	}
+}
+
+// store notes that the API server has o now, or that o is deleted.
+func (m *Model) store(typ string, o *wire.Object) {
+	known := m.objects[idOf(o)]
+	if known == nil {
+		if typ == "DELETED" {
+			m.totals.MoreObjects = max(0, m.totals.MoreObjects-1)
+			return
+		}
+		if known = m.newObject(o); known == nil {
+			if typ == "ADDED" {
+				m.totals.MoreObjects++
+			}
+			return
+		}
+	}
+	if typ == "DELETED" {
+		known.last, known.ResourceVersion, known.Summary, known.Deleting = o, "", "", false
+	} else if number(o.ResourceVersion) >= number(known.ResourceVersion) {
+		if o.Summary != known.Summary && strings.HasSuffix(o.Summary, "NameTaken") {
+			m.note(m.laneOf(o), "taken", "%s has to wait: the name belongs to somebody else.", o.Name)
+		}
+		known.last, known.ResourceVersion = o, o.ResourceVersion
+		known.Summary, known.Deleting = o.Summary, o.Deleting
+	}
+	m.showObject(known)
+}
+
+// newObject returns a new object, or nil if there are too many.
+func (m *Model) newObject(o *wire.Object) *object {
+	if len(m.objects) >= maxObjects {
+		return nil
+	}
+	known := &object{id: idOf(o), last: o, Object: Object{
+		Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+	m.objects[known.id] = known
+	return known
+}
+
+// showObject shows o, or forgets o if it is nowhere.
+func (m *Model) showObject(o *object) {
+	if o.ResourceVersion == "" && o.Cached == "" {
+		delete(m.objects, o.id)
+		m.drop(o.id)
+		return
+	}
+	o.Owner = ""
+	if owner := o.last.Owner; owner != nil && m.resources[owner.Kind] != "" {
+		o.Owner = objectID(m.resources[owner.Kind], o.Namespace, owner.Name)
+	}
+	m.show(o.id, &o.Object)
+}
+
+// laneOf returns the key that o belongs to: its own, or that of its owner, or that of the owner of
+// its owner. It returns an empty string if there is none.
+func (m *Model) laneOf(o *wire.Object) string {
+	for range 5 { // a Pod, its ReplicaSet, its Deployment, its Foo
+		if o.Resource == m.process.Primary {
+			return objectName(o.Namespace, o.Name)
+		}
+		if o.Owner == nil {
+			return ""
+		}
+		resource := m.resources[o.Owner.Kind]
+		if resource != "" && resource == m.process.Primary {
+			return objectName(o.Namespace, o.Owner.Name)
+		}
+		owner := m.objects[objectID(resource, o.Namespace, o.Owner.Name)]
+		if owner == nil {
+			return ""
+		}
+		o = owner.last
+	}
+	return ""
+}
+
+// number returns a resourceVersion as a number, or 0 if it is none. Those of one resource can be
+// compared.
+func number(resourceVersion string) uint64 {
+	n, _ := strconv.ParseUint(resourceVersion, 10, 64)
+	return n
+}

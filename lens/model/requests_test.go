@@ -1,0 +1,240 @@
+package model
+
+import (
+	"testing"
+	"time"
+
+	"example.com/sample-controller/lens/wire"
+)
+
+func TestARequestBelongsToASync(t *testing.T) {
+	event := &wire.Object{Resource: "events.events.k8s.io", Kind: "Event", Namespace: "default",
+		Name: "a.1", Owner: &wire.Owner{Kind: "Foo", Name: "a"}}
+	for name, test := range map[string]struct {
+		verb, resource, object string
+		sent                   *wire.Object
+		what, key, place       string
+		worker                 bool
+	}{
+		"its status":           {"update", foos + "/status", "a", foo("a", "1"), "foos/status a", "default/a", "status", true},
+		"it is read":           {"get", foos, "a", nil, "foos a", "default/a", "read", true},
+		"it is patched":        {"patch", foos, "a", nil, "foos a", "default/a", "update", true},
+		"what it owns is made": {"create", deployments, "", deployment("new", "", "a"), "deployments new", "default/a", "create", true},
+		"what it owns goes":    {"delete", deployments, "web", nil, "deployments web", "default/a", "delete", true},
+		"an Event about it":    {"create", "events.events.k8s.io", "", event, "events", "default/a", "create", false},
+		"another Foo's":        {"get", foos, "c", nil, "foos c", "default/c", "read", false},
+		"something else":       {"get", "configmaps", "x", nil, "configmaps x", "", "read", false},
+		"a list":               {"list", "configmaps", "", nil, "configmaps", "", "read", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLens(t)
+			l.watch(foos)
+			l.stored("ADDED", foo("a", "2"))
+			l.stored("ADDED", deployment("web", "3", "a"))
+			l.log(`"Starting the workers" count=2`, `"Started syncing Foo" foo="default/b"`,
+				`"Started syncing Foo" foo="default/a"`)
+			answer := l.request(test.verb, test.resource, test.object, test.sent)
+
+			r := get[Request](l, "request/1")
+			equal(t, "what", r.Verb+" "+r.What, test.verb+" "+test.what)
+			equal(t, "key", r.Key, test.key)
+			equal(t, "state", r.State, "going")
+			equal(t, "worker", get[Worker](l, "worker/2").Request == "request/1", test.worker)
+			equal(t, "other worker", get[Worker](l, "worker/1").Request, "")
+			equal(t, "it is no watch", get[Watch](l, "watch/"+test.resource).State == "", test.resource != foos)
+			if test.key != "" {
+				s := l.spans("request")[0]
+				equal(t, "place", s.Place, test.place)
+				equal(t, "has a cause", len(s.Causes) == 1, test.key == "default/a")
+			}
+			answer(200, "", nil)
+			equal(t, "state", get[Request](l, "request/1").State, "answered")
+			equal(t, "worker", get[Worker](l, "worker/2").Request, "")
+			l.wait(linger + time.Millisecond)
+			equal(t, "it goes", get[Request](l, "request/1"), Request{})
+		})
+	}
+}
+
+func TestARequestWithoutAnOwnerBelongsToTheSyncThatAskedForItBefore(t *testing.T) {
+	l := newLens(t)
+	l.watch(foos)
+	l.stored("ADDED", foo("a", "2"))
+	l.stored("ADDED", deployment("web", "3", "a"))
+	l.log(`"Started syncing Foo" foo="default/a"`, `"Started syncing Foo" foo="default/b"`)
+	l.request("create", deployments, "", deployment("web", "", "b"))(409, "AlreadyExists", nil)
+	l.request("get", deployments, "web", nil)(200, "", deployment("web", "3", "a"))
+	equal(t, "the read", get[Request](l, "request/2").Key, "default/b")
+	equal(t, "lessons", l.lessons(), []string{"taken"})
+}
+
+func TestTheOwnerThatIsSentCounts(t *testing.T) {
+	l := newLens(t)
+	l.watch(foos)
+	l.stored("ADDED", foo("a", "2"))
+	l.log(`"Started syncing Foo" foo="default/a"`)
+	l.request("create", deployments, "", deployment("web", "", "a"))
+	l.request("create", deployments, "", deployment("web", "", "b")) // its sync is not known yet
+	l.request("get", deployments, "web", nil)
+	equal(t, "the create", get[Request](l, "request/2").Key, "default/b")
+	equal(t, "the read", get[Request](l, "request/3").Key, "default/b")
+}
+
+func TestARequestThatTheProxyAnswers(t *testing.T) {
+	l := newLens(t)
+	l.watch(foos)
+	l.requests++
+	e := wire.Event{Kind: wire.RequestArrived, Request: l.requests, Verb: "update", Resource: foos,
+		Namespace: "default", Name: "a", Injected: true, Code: 500}
+	l.see(Seen{Wire: &e})
+	answered := e
+	answered.Kind = wire.Answered
+	l.see(Seen{Wire: &answered})
+	contains(t, "notes", l.texts(), "The program updates foos a. The proxy answers 500.")
+	equal(t, "injected", get[Request](l, "request/1").Injected, true)
+}
+
+func TestARequestOfTheOnlySync(t *testing.T) {
+	l := newLens(t)
+	l.log(`"Started syncing Foo" foo="default/a"`)
+	l.request("get", "configmaps", "x", nil)
+	equal(t, "key", get[Request](l, "request/1").Key, "default/a")
+}
+
+func TestARequestThatIsSeenBeforeTheLineOfItsSync(t *testing.T) {
+	l := newLens(t)
+	l.watch(foos)
+	l.event("ADDED", foo("a", "2"))
+	answer := l.request("update", foos+"/status", "a", foo("a", "2"))
+	began := start.Add(l.at - 2*time.Millisecond).Format("15:04:05.000000")
+	l.see(Seen{Log: "I0701 " + began + `   1 a.go:1] "Started syncing Foo" foo="default/a"`})
+	equal(t, "worker", get[Worker](l, "worker/1").Request, "request/1")
+	answer(200, "", foo("a", "3"))
+	equal(t, "worker", get[Worker](l, "worker/1").Request, "")
+	l.log(`"Finished syncing Foo" foo="default/a"`)
+	equal(t, "lessons", l.lessons(), []string(nil))
+	contains(t, "story", l.story(), "request: update foos/status a <- sync: sync by worker 1")
+}
+
+func TestRequestsThatAreNoWorkAreCounted(t *testing.T) {
+	l := newLens(t)
+	l.request("update", "leases.coordination.k8s.io", "x", nil)(200, "", nil)
+	l.request("get", "", "", nil)(200, "", nil)
+	l.request("create", "tokenreviews.authentication.k8s.io", "", nil)(201, "", nil)
+	l.request("get", "pods", "x", nil)(200, "", nil)
+	l.wait(time.Millisecond)
+	equal(t, "totals", get[Totals](l, "totals"), Totals{Requests: 4, Other: 3})
+	equal(t, "requests", l.m.numbers["request"], 1)
+}
+
+func TestWhatIsAnswered(t *testing.T) {
+	for name, test := range map[string]struct {
+		code    int
+		reason  string
+		failed  bool
+		lessons []string
+		text    string
+	}{
+		"ok":        {200, "", false, nil, "The API server answers 200."},
+		"conflict":  {409, "Conflict", true, []string{"conflict"}, "The API server answers 409: somebody else wrote in between."},
+		"exists":    {409, "AlreadyExists", true, []string{"taken"}, "The API server answers 409: it exists already."},
+		"error":     {500, "InternalError", true, nil, "The API server answers 500."},
+		"no answer": {0, "EOF", true, nil, "Nobody answers that: the connection broke."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLens(t)
+			l.log(`"Started syncing Foo" foo="default/a"`)
+			l.request("update", deployments, "web", deployment("web", "1", "a"))(test.code, test.reason, nil)
+			l.log(`"Finished syncing Foo" foo="default/a"`)
+			equal(t, "failed", l.spans("request")[0].Failed, test.failed)
+			equal(t, "lessons", l.lessons(), test.lessons)
+			contains(t, "notes", l.texts(), "The sync of default/a updates deployments web. "+test.text)
+			r := get[Request](l, "request/1")
+			equal(t, "answer", [2]any{r.Code, r.Reason}, [2]any{test.code, test.reason})
+		})
+	}
+}
+
+func TestAProgramWithoutLogSaysSo(t *testing.T) {
+	l := newLens(t)
+	l.see(Seen{Program: &Program{Command: "go run .", Running: true}})
+	equal(t, "state", get[Process](l, "process").State, "starting")
+	l.watch(foos)
+	l.event("ADDED", foo("a", "2"))
+	l.request("get", foos, "a", nil)(200, "", nil)
+	equal(t, "note after a read", get[Process](l, "process").Note, "")
+	l.request("update", foos+"/status", "a", foo("a", "2"))(200, "", foo("a", "3"))
+	p := get[Process](l, "process")
+	equal(t, "it says so", p.Note != "" && !p.HasLog, true)
+	equal(t, "state", p.State, "running")
+	equal(t, "key", get[Request](l, "request/2").Key, "default/a")
+	l.log(`"Started syncing Foo" foo="default/a"`) // only the first lines were late
+	p = get[Process](l, "process")
+	equal(t, "it has a log", p.Note == "" && p.HasLog, true)
+}
+
+func TestThePrimaryResource(t *testing.T) {
+	object := func(resource, kind, owner string) *wire.Object {
+		o := &wire.Object{Resource: resource, Kind: kind, Namespace: "default", Name: "x", ResourceVersion: "2"}
+		if owner != "" {
+			o.Owner = &wire.Owner{Kind: owner, Name: "y"}
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		given   string
+		watched []string
+		objects []*wire.Object
+		log     string
+		want    string
+	}{
+		"the only one":            {"", []string{"pods"}, nil, "", "pods"},
+		"no built-in":             {"", []string{deployments, foos}, nil, "", foos},
+		"the built-in with a dot": {"", []string{"events.events.k8s.io", "foos.example.com"}, nil, "", "foos.example.com"},
+		"the owner": {"", []string{"pods", "replicasets.apps"},
+			[]*wire.Object{object("pods", "Pod", "ReplicaSet"), object("replicasets.apps", "ReplicaSet", "")}, "", "replicasets.apps"},
+		"an owner that is not watched": {"", []string{"pods", foos},
+			[]*wire.Object{object("pods", "Pod", "ReplicaSet"), object("replicasets.apps", "ReplicaSet", "")}, "", foos},
+		"as the log says": {"", []string{foos, "pods"},
+			[]*wire.Object{object("pods", "Pod", "")}, `"Started syncing pod" pod="default/x"`, "pods"},
+		"given": {"pods", []string{foos, "pods"},
+			[]*wire.Object{object("pods", "Pod", "Foo")}, `"Started syncing Foo" foo="default/x"`, "pods"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := New(start, test.given)
+			for i, resource := range test.watched {
+				m.See(Seen{At: start, Wire: &wire.Event{Kind: wire.RequestArrived, Request: i, Verb: "watch",
+					Resource: resource}})
+			}
+			for _, o := range test.objects {
+				m.See(Seen{At: start, Stored: &Stored{Type: "ADDED", Object: o}})
+			}
+			if test.log != "" {
+				m.See(Seen{At: start, Log: "I0701 12:00:00.000000   1 a.go:1] " + test.log})
+			}
+			equal(t, "primary", m.All().Set["process"].(Process).Primary, test.want)
+		})
+	}
+}
+
+func TestLinesThatAreReadLate(t *testing.T) {
+	l := newLens(t)
+	l.watch(foos)
+	l.event("ADDED", foo("a", "2"))
+	late := func(milliseconds int, line string) {
+		at := start.Add(l.at - time.Duration(milliseconds)*time.Millisecond).Format("15:04:05.000000")
+		l.see(Seen{Log: "I0701 " + at + `   1 a.go:1] ` + line})
+	}
+	l.log(`"Started syncing Foo" foo="default/a"`)
+	l.at += 10 * time.Millisecond
+	// The first sync ends, and the second one begins and writes. Then the lines are read.
+	l.request("update", foos+"/status", "a", foo("a", "2"))(200, "", foo("a", "3"))
+	late(8, `"Finished syncing Foo" foo="default/a"`)
+	late(8, `"Started syncing Foo" foo="default/a"`)
+	l.log(`"Finished syncing Foo" foo="default/a"`)
+
+	equal(t, "lessons", l.lessons(), []string{"noop"}) // of the first one
+	syncs := l.spans("sync")
+	equal(t, "the write's cause", l.entities[l.spans("request")[0].Causes[0]], Entity(syncs[1]))
+	equal(t, "the worker waits for nothing", get[Worker](l, "worker/1").Request, "")
+}

@@ -1,0 +1,174 @@
+package model
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/sample-controller/lens/wire"
+)
+
+// command is a command of the user.
+type command struct {
+	text         string
+	began, ended time.Duration   // ended is 0 while it runs
+	changed      map[string]bool // IDs of objects: it changes each of them once
+}
+
+// commandTail is how long after the end of a command its changes may be seen.
+const commandTail = time.Second
+
+// begin begins a bar of the time line, and returns its ID.
+func (m *Model) begin(what, key, label, place, cause string) string {
+	id := m.next("span")
+	m.show(id, &Span{Key: key, What: what, Label: label, Place: place, Begin: m.at})
+	m.cause(id, cause)
+	m.drop(push(&m.spans, id, maxSpans))
+	return id
+}
+
+// span returns the bar of that ID, or nil if it is gone.
+func (m *Model) span(id string) *Span {
+	span, _ := m.entities[id].(*Span)
+	return span
+}
+
+// end ends a bar, unless it has ended before.
+func (m *Model) end(id string, failed bool) {
+	if span := m.span(id); span != nil && span.End == 0 {
+		span.End = max(m.at, span.Begin)
+		span.Failed = span.Failed || failed
+		m.show(id, span)
+	}
+}
+
+// cause adds a cause to a bar.
+func (m *Model) cause(id, cause string) {
+	span := m.span(id)
+	if span != nil && cause != "" && !slices.Contains(span.Causes, cause) {
+		span.Causes = append(span.Causes, cause)
+		m.show(id, span)
+	}
+}
+
+// nameAt names a state of an object as a handler logs it.
+func nameAt(o *wire.Object) string {
+	return objectName(o.Namespace, o.Name) + "@" + o.ResourceVersion
+}
+
+// versionOf names a state of an object.
+func versionOf(o *wire.Object) string { return idOf(o) + "@" + o.ResourceVersion }
+
+// noteChange finds out who has made a change. It may be called several times for a change.
+func (m *Model) noteChange(c change) {
+	typ, o := c.typ, c.object
+	if _, known := m.writers.values[versionOf(o)]; known {
+		return
+	}
+	if span, ok := m.deleters.values[idOf(o)]; ok && (typ == "DELETED" || o.Deleting) {
+		if typ == "DELETED" {
+			delete(m.deleters.values, idOf(o))
+		}
+		m.wrote(o, span)
+		return
+	}
+	for _, r := range m.going {
+		if r.target == idOf(o) && r.writes() && r.State == "going" {
+			r.claims = append(r.claims, c) // the answer will tell
+			return
+		}
+	}
+	m.somebody(c)
+}
+
+// wrote notes that the span is the writer of o. The watch event may have been seen before.
+func (m *Model) wrote(o *wire.Object, span string) {
+	m.writers.set(versionOf(o), span)
+	if f := m.flights.values[nameAt(o)]; f != nil && f.Resource == o.Resource {
+		m.cause(f.span, span)
+	}
+}
+
+// attribute decides, with the answer of r, which changes were those of r. If the answer is lost, it
+// may have been any.
+func (m *Model) attribute(r *request, answer *wire.Object) {
+	switch {
+	case r.Verb == "delete" && r.Code >= 300:
+		delete(m.deleters.values, r.target)
+	case !r.writes() || r.Verb == "delete" || r.Code >= 300 || answer == nil:
+	case answer.ResourceVersion != "" && answer.ResourceVersion != r.before: // else it changed nothing
+		m.wrote(answer, r.span)
+		if !m.stored[r.resource] {
+			m.store("MODIFIED", answer)
+		}
+	}
+	for _, c := range r.claims {
+		if r.Code == 0 {
+			m.wrote(c.object, r.span)
+		}
+		m.noteChange(c)
+	}
+}
+
+// somebody notes a change that the program has not made: of the user, or of another controller.
+func (m *Model) somebody(c change) {
+	o, lane := c.object, m.laneOf(c.object)
+	if f := m.flights.values[nameAt(o)]; f != nil {
+		c.at = min(c.at, f.arrived) // the event may be faster than that which tells of the change
+	}
+	if lane == "" {
+		return
+	}
+	verb := map[string]string{"ADDED": "creates", "MODIFIED": "changes", "DELETED": "deletes"}[c.typ]
+	label, begin := "somebody else "+verb+" "+o.Kind+" "+o.Name, c.at
+	i := slices.IndexFunc(m.commands, func(command command) bool {
+		isNow := command.began <= c.at && (command.ended == 0 || c.at < command.ended+commandTail)
+		return isNow && !command.changed[idOf(o)] &&
+			(o.Resource == m.process.Primary && namesNone.MatchString(command.text) ||
+				names(command.text, o))
+	})
+	if i < 0 {
+		m.note(lane, "", "Somebody else %s %s %s.", verb, o.Kind, o.Name)
+	} else {
+		label, begin = m.commands[i].text, m.commands[i].began
+		m.commands[i].changed[idOf(o)] = true
+	}
+	id := m.begin("user", lane, label, "", "")
+	span := m.span(id)
+	span.Begin, span.End = begin, c.at
+	m.wrote(o, id)
+}
+
+// namesNone matches a command that does not name its objects: they are in a file, it takes all, or
+// another command names them.
+var namesNone = regexp.MustCompile(` (-f|-k|-l|--all)\b|\$\(`)
+
+// word is a word of a command, such as a kind, a resource or a name.
+var word = regexp.MustCompile(`[\w.-]+`)
+
+// names reports whether a command names o, by its resource or kind and by its name.
+func names(command string, o *wire.Object) bool {
+	words := word.FindAllString(command, -1)
+	plural, _, _ := strings.Cut(o.Resource, ".")
+	return slices.Contains(words, o.Name) && slices.ContainsFunc(words, func(word string) bool {
+		word, _, _ = strings.Cut(strings.ToLower(word), ".")
+		return word == plural ||
+			len(word) > 1 && strings.HasPrefix(strings.ToLower(o.Kind), word) // kubectl's deploy
+	})
+}
+
+// seeUser notes a command of the user.
+func (m *Model) seeUser(u *User) {
+	if !u.Ended {
+		m.commands = append(m.commands, command{u.Command, m.at, 0, map[string]bool{}})
+		m.commands = m.commands[max(0, len(m.commands)-10):]
+		m.note("", "", "You run: %s", u.Command)
+		return
+	}
+	for i, c := range m.commands {
+		if c.text == u.Command && c.ended == 0 {
+			m.commands[i].ended = m.at
+		}
+	}
+}

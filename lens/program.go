@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"example.com/sample-controller/lens/model"
+)
+
+const (
+	// stopTimeout is how long the program may take to end after a signal.
+	stopTimeout = 15 * time.Second
+	// maxLine is how much of a log line is read before it counts as one without its end.
+	maxLine = 1 << 16
+)
+
+// program runs a command, one at a time.
+type program struct {
+	name    string
+	title   string // the command, without the folders of this machine
+	command []string
+	env     []string
+	logged  func(line string)
+	changed func(model.Program)
+
+	mu     sync.Mutex
+	group  int           // the process group, 0 if the program does not run
+	exited chan struct{} // closed when the program has ended
+}
+
+// start starts the command, unless it runs.
+func (p *program) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.group != 0 {
+		return errors.New("the program is running already")
+	}
+	group, end, err := newGroup()
+	if err != nil {
+		return err
+	}
+	last := ""
+	log := &lineWriter{each: func(line string) {
+		last = line
+		p.logged(line)
+	}}
+	command := exec.Command(p.command[0], p.command[1:]...)
+	command.Env = append(os.Environ(), p.env...)
+	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, log)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+	command.WaitDelay = stopTimeout // a child of the command may write for longer than the command
+	if err := command.Start(); err != nil {
+		end()
+		return err
+	}
+	p.group, p.exited = group, make(chan struct{})
+	p.changed(model.Program{Command: p.title, Running: true})
+	go func() {
+		_ = command.Wait() // how it ended is in ProcessState
+		log.flush()
+		end()
+		note := fmt.Sprintf("It ended: %v.", command.ProcessState)
+		if command.ProcessState.ExitCode() > 0 && last != "" {
+			note += " Its last line was: " + last
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.group = 0
+		p.changed(model.Program{Command: p.title, Note: note})
+		close(p.exited)
+	}()
+	return nil
+}
+
+// signal sends a signal to the program and to what it has started, and waits until it has ended.
+func (p *program) signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	group, exited := p.group, p.exited
+	if group != 0 {
+		_ = syscall.Kill(-group, signal) // an error means that it is ending
+	}
+	p.mu.Unlock()
+	if group == 0 {
+		return errors.New("the program is not running")
+	}
+	select {
+	case <-exited:
+		return nil
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("the program has not ended within %v", stopTimeout)
+	}
+}
+
+// stop ends the program if it runs.
+func (p *program) stop() {
+	if p.signal(syscall.SIGTERM) != nil {
+		_ = p.signal(syscall.SIGKILL) // an error means that it was not running
+	}
+}
+
+// newGroup makes a process group. All that is in it is killed by end, or when this process ends,
+// even if that is killed. A process of the group waits for that, and keeps the group's number.
+func newGroup() (group int, end func(), err error) {
+	// cat ends when the pipe is closed. The signals are for the program.
+	guard := exec.Command("sh", "-c", `trap "" HUP INT TERM; cat; kill -KILL 0`)
+	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	pipe, err := guard.StdinPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := guard.Start(); err != nil {
+		return 0, nil, err
+	}
+	return guard.Process.Pid, func() {
+		_ = syscall.Kill(-guard.Process.Pid, syscall.SIGKILL)
+		pipe.Close()
+		_ = guard.Wait()
+	}, nil
+}
+
+// lineWriter calls each with every line that is written to it.
+type lineWriter struct {
+	each func(line string)
+	rest []byte
+}
+
+// Write never fails.
+func (w *lineWriter) Write(text []byte) (int, error) {
+	w.rest = append(w.rest, text...)
+	for {
+		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
+		if !found && len(line) < maxLine {
+			return len(text), nil
+		}
+		w.each(strings.ToValidUTF8(string(line), "?"))
+		w.rest = rest
+	}
+}
+
+// flush passes on what was written after the last end of a line.
+func (w *lineWriter) flush() {
+	if len(w.rest) > 0 {
+		_, _ = w.Write([]byte("\n"))
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/lens/model"
+)
+
+const (
+	// quietInterval is how often a scenario looks whether the program is quiet. It has to be so
+	// several times in a row, because what happens next may be on its way.
+	quietInterval = 100 * time.Millisecond
+	quietTimes    = 5
+	// sceneTimeout limits how long a scene may take.
+	sceneTimeout = 3 * time.Minute
+
+	recordingBegin, recordingEnd = "lens.recording({", "});"
+)
+
+// scenario is what a recording shows.
+type scenario struct {
+	Name   string  `json:"name"`
+	Title  string  `json:"title"`
+	About  string  `json:"about"`
+	Scenes []scene `json:"scenes"`
+}
+
+type scene struct {
+	Do    string `json:"do"`    // the ID of an action
+	Until string `json:"until"` // what kubectl waits for, because the action is to lead to it
+	Fails bool   `json:"fails"` // the action is to fail
+}
+
+//go:embed scenarios.yaml
+var scenariosFile []byte
+
+// readScenarios returns the scenarios that are in the file.
+func readScenarios() (all []scenario, err error) {
+	return all, yaml.UnmarshalStrict(scenariosFile, &all)
+}
+
+// play does what a scenario says.
+func (s *session) play(ctx context.Context, script scenario) error {
+	scenes := append([]scene{{}}, script.Scenes...) // at first, the program has to start
+	for _, scene := range scenes {
+		fmt.Fprintf(os.Stderr, "lens: %s: %s\n", script.Name, scene.Do)
+		ctx, cancel := context.WithTimeout(ctx, sceneTimeout)
+		err := s.playScene(ctx, scene)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", script.Name, scene.Do, err)
+		}
+	}
+	return nil
+}
+
+func (s *session) playScene(ctx context.Context, scene scene) error {
+	if scene.Do != "" {
+		a, ok := s.action(scene.Do)
+		if !ok {
+			return errors.New("there is no such action for this program")
+		}
+		if done := s.do(ctx, a); (done.Error != "") != scene.Fails {
+			return fmt.Errorf("%s %s", done.Error, done.Output)
+		}
+	}
+	if scene.Until != "" {
+		until, err := s.inNamespace(ctx, "kubectl wait --timeout=2m "+scene.Until, &result{})
+		if err != nil {
+			return err
+		}
+		if output, err := s.shell(ctx, until); err != nil {
+			return fmt.Errorf("%s: %w: %s", until, err, output)
+		}
+	}
+	busy, times := "", 0
+	isQuiet := func(context.Context) (bool, error) {
+		times++
+		if busy = findBusy(s.lens.all()); busy != "" {
+			times = 0
+		}
+		return times == quietTimes, nil
+	}
+	if err := wait.PollUntilContextCancel(ctx, quietInterval, true, isQuiet); err != nil {
+		return fmt.Errorf("the program is not quiet: %s: %w", busy, err)
+	}
+	return nil
+}
+
+// findBusy returns the ID of something in a picture that is under way: a request, a watch event, a
+// key that is not delayed. Without a program or an API server, nothing is.
+func findBusy(picture map[string]model.Entity) string {
+	process, _ := picture["process"].(model.Process)
+	server, _ := picture["server"].(model.Server)
+	switch {
+	case process.State == "exited", server.State == "down":
+		return ""
+	case process.State != "running":
+		return "process"
+	}
+	watches := 0
+	for id, entity := range picture {
+		busy := false
+		switch e := entity.(type) {
+		case model.Watch:
+			watches++
+			busy = e.State != "open" || e.Behind > 0
+		case model.Flight:
+			busy = e.State == "held"
+		case model.Key:
+			busy = e.State != "delayed" || e.Dirty
+		case model.Request:
+			busy = e.State != "answered"
+		}
+		if busy {
+			return id
+		}
+	}
+	if watches == 0 {
+		return "the program watches nothing yet"
+	}
+	return ""
+}
+
+// recording returns a classic script with all that was seen so far.
+func (s *session) recording(title, about string) []byte {
+	all := map[string]*code{}
+	for place := range functions {
+		if found, err := findCode(s.root, s.source, place); err == nil {
+			all[place] = found
+		}
+	}
+	l := s.lens
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		title += ", until the recording was full"
+	}
+	var b bytes.Buffer
+	b.WriteString(recordingBegin + "\n")
+	fmt.Fprintf(&b, "\"title\": %s,\n\"about\": %s,\n", encode(title), encode(about))
+	fmt.Fprintf(&b, "\"program\": %s,\n\"start\": %s,\n", encode(s.source), encode(l.start))
+	for _, list := range []struct {
+		name    string
+		entries [][]byte
+	}{{"steps", l.steps}, {"seen", l.seen}} {
+		fmt.Fprintf(&b, "%q: [\n%s\n],\n", list.name, bytes.Join(list.entries, []byte(",\n")))
+	}
+	fmt.Fprintf(&b, "\"code\": %s\n%s\n", encode(all), recordingEnd)
+	return b.Bytes()
+}
+
+// writeRecording writes a recording, and the list of all recordings in the same folder.
+func writeRecording(file string, recording []byte) error {
+	if err := os.WriteFile(file, recording, 0o644); err != nil {
+		return err
+	}
+	const index = "index.js"
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.js"))
+	if err != nil {
+		return err
+	}
+	var lines [][]byte
+	for _, file := range files {
+		entry := struct {
+			File  string `json:"file"`
+			Title string `json:"title"`
+			About string `json:"about"`
+		}{}
+		text, err := os.ReadFile(file)
+		if err == nil && filepath.Base(file) != index {
+			text = bytes.TrimPrefix(text, []byte(recordingBegin[:len(recordingBegin)-1]))
+			err = json.NewDecoder(bytes.NewReader(text)).Decode(&entry)
+			entry.File = filepath.Base(file)
+			lines = append(lines, encode(entry))
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+	}
+	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
+	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
+}

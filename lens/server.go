@@ -1,0 +1,160 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"example.com/sample-controller/lens/model"
+)
+
+// writeTimeout is how long a browser may take to read what there is.
+const writeTimeout = time.Minute
+
+//go:embed web/*.html web/*.css web/*.js
+var files embed.FS
+
+// routes returns the handler of all that the page asks for.
+func (s *session) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /web/", http.FileServerFS(files))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, files, "web/index.html")
+	})
+	mux.HandleFunc("GET /steps", s.serveSteps)
+	mux.HandleFunc("GET /actions", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, s.actions())
+	})
+	mux.HandleFunc("POST /actions/{id}", s.serveAction)
+	mux.HandleFunc("GET /code", s.serveCode)
+	mux.HandleFunc("POST /gate", s.serveGate)
+	mux.HandleFunc("POST /gate/step", func(http.ResponseWriter, *http.Request) { s.proxy.Step() })
+	mux.HandleFunc("GET /recording", s.serveRecording)
+	return withHeaders(protected(mux))
+}
+
+// protected refuses what comes from the pages of others: only a page of this server may change
+// anything, and only under a name of this machine (see "DNS rebinding") may anything be read.
+func protected(handler http.Handler) http.Handler {
+	handler = http.NewCrossOriginProtection().Handler(handler)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		if !isLoopback(host) {
+			http.Error(w, "this is for 127.0.0.1 and localhost only", http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// withHeaders tells the browser to load nothing from elsewhere, and to let nobody else load this.
+func withHeaders(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy",
+			"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cache-Control", "no-store")
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// serveSteps sends each step as it is made.
+func (s *session) serveSteps(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	page := s.lens.open()
+	defer s.lens.close(page)
+	control := http.NewResponseController(w)
+	fmt.Fprint(w, "retry: 500\n\n") // milliseconds until the browser connects again
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case step, ok := <-page:
+			if !ok {
+				return // the browser is too slow
+			}
+			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder in tests has none
+			fmt.Fprintf(w, "data: %s\n\n", step)
+			if len(page) == 0 && control.Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// serveAction does what a button is for.
+func (s *session) serveAction(w http.ResponseWriter, r *http.Request) {
+	a, ok := s.action(r.PathValue("id"))
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, s.do(r.Context(), a))
+}
+
+// serveGate sets how the proxy holds back what passes it.
+func (s *session) serveGate(w http.ResponseWriter, r *http.Request) {
+	var gate struct {
+		Mode              string
+		DelayMilliseconds int
+	}
+	if err := json.NewDecoder(r.Body).Decode(&gate); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	delay := time.Duration(gate.DelayMilliseconds) * time.Millisecond
+	if err := s.setGate(gate.Mode, delay); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+func (s *session) setGate(mode string, delay time.Duration) error {
+	gate := model.Gate{Mode: mode}
+	switch mode {
+	case "open":
+		s.proxy.Open()
+	case "slow":
+		if delay <= 0 {
+			return fmt.Errorf("a delay of %v is none", delay)
+		}
+		s.proxy.Slow(delay)
+		gate.Delay = delay.String()
+	case "paused":
+		s.proxy.Pause()
+	default:
+		return fmt.Errorf("there is no mode %q: open, slow, paused", mode)
+	}
+	s.lens.see(model.Seen{Gate: &gate})
+	return nil
+}
+
+func (s *session) serveCode(w http.ResponseWriter, r *http.Request) {
+	found, err := findCode(s.root, s.source, r.FormValue("place"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	answer(w, found)
+}
+
+func (s *session) serveRecording(w http.ResponseWriter, _ *http.Request) {
+	name := s.program.name + ".js"
+	w.Header().Set("Content-Type", "text/javascript")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	_, _ = w.Write(s.recording(s.program.title, ""))
+}
+
+// answer sends a value as JSON.
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(encode(value)) // an error means that nobody waits for it any more
+}

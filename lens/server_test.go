@@ -1,0 +1,341 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/lens/model"
+)
+
+// newTestSession returns a session of no program, on an API server that apiServer plays.
+func newTestSession(t *testing.T, apiServer http.HandlerFunc) *session {
+	t.Helper()
+	server := httptest.NewServer(apiServer)
+	t.Cleanup(server.Close)
+	c := &cluster{config: &rest.Config{Host: server.URL}, kubeconfig: clientcmdapi.NewConfig()}
+	o := &options{root: "..", program: ".", burst: 3}
+	s, err := newSession(o, c, t.TempDir(), &program{name: "controller", title: "controller -v=5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.proxy.Close)
+	return s
+}
+
+// emptyServer is an API server that has nothing.
+func emptyServer(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+// servePage serves the page of s, and returns its address.
+func servePage(t *testing.T, s *session) string {
+	t.Helper()
+	server := httptest.NewServer(s.routes())
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestPageHasItsFiles(t *testing.T) {
+	routes := newTestSession(t, emptyServer).routes()
+	for _, path := range []string{"/", "/web/lens.js", "/web/style.css"} {
+		w := get(routes, path)
+		if w.Code != http.StatusOK || w.Body.Len() == 0 {
+			t.Errorf("%s: %d, %d bytes", path, w.Code, w.Body.Len())
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "'self'") {
+			t.Errorf("%s: Content-Security-Policy is %q", path, policy)
+		}
+	}
+}
+
+// get returns the answer to a request of the page.
+func get(handler http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1234"+path, nil))
+	return w
+}
+
+func TestPagesOfOthersAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		method, host, origin string
+		allowed              bool
+	}{
+		"the page":                      {"POST", "127.0.0.1:1234", "http://127.0.0.1:1234", true},
+		"the page under another name":   {"POST", "localhost:1234", "http://localhost:1234", true},
+		"the page with IPv6":            {"GET", "[::1]:1234", "", true},
+		"the page without a port":       {"GET", "[::1]", "", true},
+		"curl":                          {"POST", "127.0.0.1:1234", "", true},
+		"a page of the web":             {"POST", "127.0.0.1:1234", "https://example.com", false},
+		"a page of another port":        {"POST", "127.0.0.1:1234", "http://127.0.0.1:1235", false},
+		"a name that leads here":        {"POST", "example.com:1234", "http://example.com:1234", false},
+		"a read under such a name":      {"GET", "example.com:1234", "", false},
+		"a name that begins like here":  {"GET", "localhost.example.com", "", false},
+		"an address in the network":     {"GET", "192.168.1.2:1234", "", false},
+		"a page of a file":              {"POST", "127.0.0.1:1234", "null", false},
+		"nothing that is a name at all": {"GET", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reached := false
+			handler := protected(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				reached = true
+			}))
+			r := httptest.NewRequest(test.method, "/actions/create", nil)
+			r.Host = test.host
+			if test.origin != "" {
+				r.Header.Set("Origin", test.origin)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if reached != test.allowed || !reached && w.Code != http.StatusForbidden {
+				t.Errorf("allowed: %v (%d), want %v", reached, w.Code, test.allowed)
+			}
+		})
+	}
+}
+
+// Everything is protected, and the proxy most of all.
+func TestEveryHandlerIsProtected(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	for _, route := range []string{"GET /", "GET /steps", "GET /actions", "POST /actions/create",
+		"GET /code", "POST /gate", "POST /gate/step", "GET /recording", "GET /web/lens.js"} {
+		method, path, _ := strings.Cut(route, " ")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // a stream that is not refused ends at once
+		w := httptest.NewRecorder()
+		s.routes().ServeHTTP(w,
+			httptest.NewRequestWithContext(ctx, method, "http://example.com"+path, nil))
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d, want 403", route, w.Code)
+		}
+	}
+}
+
+// steps returns a function that returns the next step.
+func steps(t *testing.T, address string) func() map[string]any {
+	t.Helper()
+	response, err := http.Get(address + "/steps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("Content-Type is %q", got)
+	}
+	lines := bufio.NewScanner(response.Body)
+	return func() map[string]any {
+		t.Helper()
+		for lines.Scan() {
+			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				var step struct{ Set map[string]any }
+				if err := json.Unmarshal([]byte(text), &step); err != nil {
+					t.Fatal(err)
+				}
+				return step.Set
+			}
+		}
+		t.Fatal("the stream has ended: ", lines.Err())
+		return nil
+	}
+}
+
+func TestPageGetsEverythingAndThenEachStep(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	address := servePage(t, s)
+	s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: "here"}})
+	for range 2 { // two pages
+		next := steps(t, address)
+		if all := next(); fmt.Sprint(all["server"]) != "map[host:here state:up]" {
+			t.Errorf("at first, the page got %v", all)
+		}
+		s.lens.see(model.Seen{Server: &model.Server{State: "down", Host: "here"}})
+		if step := next(); fmt.Sprint(step["server"]) != "map[host:here state:down]" {
+			t.Errorf("then, the page got %v", step)
+		}
+		s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: "here"}})
+	}
+}
+
+func TestSlowPageHasToBeginAgain(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	slow, quick := s.lens.open(), s.lens.open()
+	defer s.lens.close(quick)
+	receive(t, quick)
+	for i := range maxBehind + 1 {
+		s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: fmt.Sprint(i)}})
+		receive(t, quick)
+	}
+	received := 0
+	for receive(t, slow) != nil { // until it is closed
+		received++
+	}
+	if received != maxBehind {
+		t.Errorf("the page got %d steps before it was dropped, want %d", received, maxBehind)
+	}
+	s.lens.close(slow) // the handler does that, too
+	again := s.lens.open()
+	defer s.lens.close(again)
+	if all := receive(t, again); !strings.Contains(string(all), fmt.Sprintf(`"host":"%d"`, maxBehind)) {
+		t.Errorf("then it got %s", all)
+	}
+}
+
+func TestGate(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	routes := s.routes()
+	post := func(path, body string) int {
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path,
+			strings.NewReader(body)))
+		return w.Code
+	}
+	for _, test := range []struct {
+		body string
+		want model.Gate
+	}{
+		{`{"mode": "paused"}`, model.Gate{Mode: "paused"}},
+		{`{"mode": "slow", "delayMilliseconds": 300}`, model.Gate{Mode: "slow", Delay: "300ms"}},
+		{`{"mode": "open"}`, model.Gate{Mode: "open"}},
+	} {
+		if code := post("/gate", test.body); code != http.StatusOK || s.lens.all()["gate"] != test.want {
+			t.Errorf("%s: %d, %+v", test.body, code, s.lens.all()["gate"])
+		}
+	}
+	for _, body := range []string{"", "{}", `{"mode": "slow"}`, `{"mode": "fast"}`} {
+		if code := post("/gate", body); code != http.StatusBadRequest {
+			t.Errorf("%q: %d, want 400", body, code)
+		}
+	}
+
+	if err := s.setGate("paused", 0); err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(s.proxy)
+	t.Cleanup(proxy.CloseClientConnections)
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.Get(proxy.URL + "/api/v1/pods")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	for s.proxy.Waiting() == 0 {
+		if len(answered) > 0 {
+			t.Fatal("the gate lets a request pass")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	post("/gate/step", "")
+	if code := receive(t, answered); code != http.StatusNotFound {
+		t.Errorf("the API server answered %d", code)
+	}
+}
+
+func TestCodeIsFound(t *testing.T) {
+	routes := newTestSession(t, emptyServer).routes()
+	for place, names := range functions {
+		w := get(routes, "/code?place="+place)
+		var found code
+		if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || found.Name != names[0] {
+			t.Errorf("%s: %d %s", place, w.Code, w.Body)
+		}
+		if !strings.HasPrefix(found.Text, "// "+found.Name) || !strings.HasSuffix(found.Text, "\n}") ||
+			found.Line < 10 || strings.Contains(found.File, "/") {
+			t.Errorf("%s: got %+v", place, found)
+		}
+	}
+	if w := get(routes, "/code?place=nowhere"); w.Code != http.StatusNotFound {
+		t.Errorf("nowhere: %d, want 404", w.Code)
+	}
+}
+
+func TestCodeOfOtherProgramsIsFound(t *testing.T) {
+	folders, err := filepath.Glob("../docs/*/[0-9]*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range folders {
+		folder, err := filepath.Rel("..", filepath.Dir(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(folder, "01") {
+			continue // it has no handlers
+		}
+		for _, place := range []string{"handler", "cache"} {
+			if found, err := findCode("..", folder, place); err != nil || found.Text == "" {
+				t.Errorf("%s: %s: %v", folder, place, err)
+			}
+		}
+	}
+}
+
+// What is seen in a recording has to lead to the steps that are in it.
+func TestRecordingHasWhatWasSeen(t *testing.T) {
+	s := newTestSession(t, emptyServer)
+	for _, seen := range []model.Seen{
+		{Program: &model.Program{Command: "controller", Running: true}},
+		{Server: &model.Server{State: "up"}},
+		{Log: "I0102 03:04:05.000006 1 a.go:1] \"Starting the workers\" count=2"},
+		{User: &model.User{Command: "kubectl </script>"}},
+	} {
+		s.lens.see(seen)
+	}
+	w := get(s.routes(), "/recording")
+	if got := w.Header().Get("Content-Disposition"); got != `attachment; filename="controller.js"` {
+		t.Errorf("Content-Disposition is %s", got)
+	}
+	text := strings.TrimPrefix(w.Body.String(), "lens.recording(")
+	text = strings.TrimSuffix(text, ");\n")
+	var recording struct {
+		Title, Program string
+		Start          time.Time
+		Steps          []json.RawMessage
+		Seen           []model.Seen
+		Code           map[string]code
+	}
+	if err := json.Unmarshal([]byte(text), &recording); err != nil {
+		t.Fatal(err)
+	}
+	if recording.Title != "controller -v=5" || recording.Program != "." ||
+		recording.Code["sync"].Name != "syncHandler" {
+		t.Errorf("got %q, %q, %+v", recording.Title, recording.Program, recording.Code["sync"])
+	}
+	again := model.New(recording.Start, "")
+	var steps []string
+	for _, seen := range recording.Seen {
+		if step := again.See(seen); len(step.Set) > 0 {
+			steps = append(steps, string(encode(step)))
+		}
+	}
+	if len(steps) != 4 || len(recording.Steps) != 4 {
+		t.Fatalf("%d steps again, %d in the recording, want 4", len(steps), len(recording.Steps))
+	}
+	for i, step := range recording.Steps {
+		if string(step) != steps[i] {
+			t.Errorf("step %d is\n%s, again it is\n%s", i, step, steps[i])
+		}
+	}
+}
+
+func TestRecordingIsBounded(t *testing.T) {
+	l := newLens("")
+	l.size = maxRecording - 1000
+	for range 100 {
+		l.see(model.Seen{Log: strings.Repeat("x", 100)})
+	}
+	if !l.cut || len(l.seen) == 0 || len(l.seen) > 10 || l.size > maxRecording {
+		t.Errorf("cut: %v, after %d lines and %d bytes", l.cut, len(l.seen), l.size)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
+)
+
+// session watches a program on a cluster.
+type session struct {
+	root, source string // the repository, and the folder of the program's source in it
+	folder       string // for files of this session
+	cluster      *cluster
+	client       dynamic.Interface
+	table        []action
+	lens         *lens
+	proxy        *wire.Proxy
+	program      *program
+
+	creating sync.Mutex // the namespace
+	mu       sync.Mutex
+	watches  []watched // what the program watches, or has watched
+}
+
+// newSession prepares a session of p. It makes no request and starts nothing.
+func newSession(o *options, c *cluster, folder string, p *program) (*session, error) {
+	s := &session{
+		root: o.root, source: o.program, folder: folder, cluster: c, program: p,
+		lens: newLens(o.primary),
+	}
+	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
+	p.changed = func(change model.Program) { s.lens.see(model.Seen{Program: &change}) }
+	var err error
+	if s.table, err = readActions(o.burst, c.local); err != nil {
+		return nil, err
+	}
+	if s.client, err = dynamic.NewForConfig(c.config); err != nil {
+		return nil, err
+	}
+	s.proxy, err = wire.New(c.config, func(e wire.Event) { s.lens.see(model.Seen{Wire: &e}) })
+	return s, err
+}
+
+// start starts the proxy and then the program, and looks at the API server until ctx is done. end
+// ends the program and the proxy.
+func (s *session) start(ctx context.Context) (end func(), err error) {
+	config := rest.CopyConfig(s.cluster.config)
+	config.NegotiatedSerializer = scheme.Codecs
+	asker, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: protected(s.noteWatches(ctx, s.proxy))}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	end = func() {
+		s.proxy.Open() // the program may wait for something that is held
+		s.program.stop()
+		server.Close()
+		s.proxy.Close()
+	}
+	s.lens.see(model.Seen{Gate: &model.Gate{Mode: "open"}})
+	go s.lens.askServer(ctx, asker, config.Host)
+	go wait.UntilWithContext(ctx, func(context.Context) { s.lens.see(model.Seen{}) }, tick)
+
+	kubeconfig := filepath.Join(s.folder, "program.yaml")
+	s.program.env = []string{"KUBECONFIG=" + kubeconfig}
+	err = s.cluster.writeProxyConfig(kubeconfig, "http://"+listener.Addr().String())
+	if err == nil {
+		err = s.program.start()
+	}
+	if err != nil {
+		end()
+	}
+	return end, err
+}
+
+// noteWatches notes what the program watches, and follows it in the API server.
+func (s *session) noteWatches(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if watched, ok := watchOf(r.Method, r.URL); ok && s.addWatch(watched) {
+			go s.lens.follow(ctx, s.client, watched)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// addWatch returns false if it knows that watch already.
+func (s *session) addWatch(w watched) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Contains(s.watches, w) {
+		return false
+	}
+	s.watches = append(s.watches, w)
+	return true
+}
+
+// watching returns the resources that the program watches.
+func (s *session) watching() (resources []schema.GroupResource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		if resource := w.resource.GroupResource(); !slices.Contains(resources, resource) {
+			resources = append(resources, resource)
+		}
+	}
+	return resources
+}
+
+// onlyNamespace returns the namespace in which the program watches, or "" if there are several.
+func (s *session) onlyNamespace() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.watches) == 0 || slices.ContainsFunc(s.watches, func(w watched) bool {
+		return w.namespace != s.watches[0].namespace
+	}) {
+		return ""
+	}
+	return s.watches[0].namespace
+}

@@ -1,0 +1,266 @@
+"use strict";
+
+// Everything around the picture: time, actions, recordings, what happens, and the code.
+
+const live = document.body.dataset.steps;
+
+// button makes a button. After a click it does not keep the focus, so that Space pauses again.
+const button = (text, onclick, more) => make("button", { type: "button", ...more,
+  onclick: (event) => {
+    if (event.detail) event.currentTarget.blur();
+    onclick(event.currentTarget);
+  } }, text);
+const select = (name, onchange) => make("select", { "aria-label": name, onchange });
+const panel = (name, title, ...children) => make("section", { class: name, "aria-label": title },
+  make("h2", {}, title), ...children);
+
+const state = make("div", { class: "state", role: "status" });
+const pause = button("", togglePause, { class: "main", "aria-keyshortcuts": "Space" });
+const stepButton = button("Step ▸|", () => oneStep(1), { "aria-keyshortcuts": "ArrowRight" });
+const speeds = live
+  ? [["Slow", { mode: "slow", delayMilliseconds: 300 }], ["Fast", { mode: "open" }]]
+  : [["0.25×", 0.25], ["1×", 1], ["4×", 4]];
+const speedButtons = speeds.map(([name, value]) => button(name, () => setSpeed(value)));
+const scrub = make("input", { type: "range", min: 0, max: 1, step: 0.0005, value: 0,
+  "aria-label": "Time", oninput: () => lens.replay && lens.seek(lens.replay.begin +
+    scrub.value * (lens.replay.end - lens.replay.begin)) });
+const playedTime = make("output", { class: "played" });
+
+const output = make("pre", { class: "output", tabindex: 0, "aria-label": "Output", hidden: "" });
+const explained = make("p", { class: "explained" });
+const actionsPanel = make("section", { class: "actions", "aria-label": "Actions" });
+const log = make("div", { role: "log", "aria-label": "What happens" });
+const codePlace = select("Place", () => lens.show(codePlace.value));
+const codeFile = make("p", { class: "file" });
+const code = make("pre", { tabindex: 0, "aria-label": "Code" });
+
+document.body.append(
+  make("header", {}, make("h1", {}, "The lens"), pause, stepButton,
+    make("span", { class: "speeds", role: "group", "aria-label": "Speed" }, ...speedButtons),
+    make("span", { class: "keys" }, "space: pause, →: step"),
+    ...(live ? [make("a", { href: "recording", download: "" }, "Save")] : [scrub, playedTime])),
+  state,
+  make("main", {}, picture,
+    make("section", { class: "times", "aria-label": "Time line" },
+      make("div", { class: "tools" }, make("h2", {}, "Time line"), timelineKey, timelineChain,
+        button("−", () => zoom(1.5), { "aria-label": "Zoom out" }),
+        button("+", () => zoom(0.67), { "aria-label": "Zoom in" }),
+        button("Fit", () => lens.select(view.key))), timeline)),
+  make("aside", {}, actionsPanel,
+    panel("log", "What happens", make("div", { class: "entries", tabindex: 0 }, log)),
+    panel("code", "The code at that place", codePlace, codeFile, code)));
+
+const post = (url, body) => fetch(url, { method: "POST", body: body && JSON.stringify(body) });
+const gateMode = () => lens.one("gate").mode ?? "open";
+
+function togglePause() {
+  const { replay } = lens;
+  if (live) return post("gate", { mode: gateMode() === "paused" ? "open" : "paused" });
+  if (!replay) return;
+  if (!replay.playing && replay.at >= replay.end) lens.seek(replay.begin);
+  replay.playing = !replay.playing;
+  replay.frame = performance.now();
+  lens.draw("replay");
+}
+
+async function oneStep(direction) {
+  if (live && gateMode() !== "paused") await post("gate", { mode: "paused" });
+  if (live) return post("gate/step");
+  if (!lens.replay) return;
+  lens.replay.playing = false;
+  lens.move(direction);
+}
+
+function setSpeed(value) {
+  if (live) return post("gate", value);
+  if (lens.replay) lens.replay.speed = value;
+  lens.draw("replay");
+}
+
+document.addEventListener("keydown", (event) => {
+  const onButton = event.target.closest?.("button, a, [role=button]");
+  const inField = event.target.closest?.("select, input, pre, .timeline");
+  if (event.ctrlKey || event.altKey || event.metaKey || inField) return;
+  if (event.key === " " && !onButton) togglePause();
+  else if (event.key === "ArrowRight") oneStep(1);
+  else if (event.key === "ArrowLeft" && !live) oneStep(-1);
+  else return;
+  event.preventDefault();
+});
+
+function drawTime() {
+  const { replay } = lens;
+  const paused = live ? gateMode() === "paused" : !replay?.playing;
+  say(pause, paused ? (live ? "▶ Go on" : "▶ Play") : "❚❚ Pause");
+  speeds.forEach(([, speed], i) => set(speedButtons[i], {
+    "aria-pressed": live ? speed.mode === gateMode() : speed === replay?.speed }));
+  if (!replay) return;
+  const length = replay.end - replay.begin || 1, played = replay.at - replay.begin;
+  if (document.activeElement !== scrub || replay.playing) scrub.value = played / length;
+  say(playedTime, `${(played / 1e9).toFixed(1)} of ${(length / 1e9).toFixed(1)} s`);
+}
+
+// drawState says what is gone, and what the lens does to the program.
+function drawState() {
+  const process = lens.one("process"), gate = lens.one("gate");
+  const slow = "To the program, this is a slow network.";
+  const lines = [
+    live && !lens.connected && ["bad", "✕ The lens does not answer: what you see is old. " +
+      "The page goes on by itself when the lens is back."],
+    lens.one("server").state === "down" && ["bad", "✕ The API server does not answer. The " +
+      "program goes on with what is in its caches; its requests fail."],
+    process.state === "exited" && ["bad", `✕ The program has exited. ${process.note ?? ""} ` +
+      "Its caches and its queue are gone; the objects are still in the API server."],
+    process.state === "starting" && ["warn", `◔ The program starts. ${process.note ?? ""}`],
+    live && gate.mode === "paused" && ["warn", "❚❚ Paused: the lens holds back what passes " +
+      `the wire, ${plural(gate.waiting, "thing")} now. ${slow}`],
+    live && gate.mode === "slow" && ["warn", "◔ Slow: the lens holds back each thing for " +
+      `${gate.delay}. ${slow}`],
+  ].filter(Boolean);
+  if (!lines.length && live) lines.push(["", "Everything passes at once. The picture shows one " +
+    "thing after the other, a moment later; the times are the real ones."]);
+  else if (!lines.length) lines.push(["", lens.replay?.title ?? "Choose a recording."]);
+  if (state.lines === lines.join()) return;
+  state.lines = lines.join();
+  state.replaceChildren(...lines.map(([look, line]) => make("p", { class: look }, line)));
+}
+
+let actionsFor = -1; // how many watches there were when the actions were loaded
+let firstAction = "Play";
+
+// loadActions makes the buttons. Which there are depends on what the program watches.
+async function loadActions() {
+  actionsFor = lens.of("watch").size;
+  const actions = await fetch("actions").then((answer) => answer.json()).catch(() => []);
+  firstAction = actions[0]?.title ?? "a button";
+  actionsPanel.replaceChildren(...[...Map.groupBy(actions, (action) => action.group)].map(
+    ([group, members], i) => make("details", { name: "actions", open: i === 0 && "" },
+      make("summary", {}, group), make("div", { class: "buttons" }, ...members.map(actionButton)))),
+  explained, output);
+}
+
+const actionButton = (action) => button(action.title, (element) => run(action, element), {
+  "data-action": action.id, title: action.explain, class: action.title === firstAction && "main" });
+
+async function run(action, element) {
+  element.disabled = true;
+  output.hidden = false;
+  say(explained, action.explain ?? "");
+  say(output, `${action.title} …`);
+  const result = await post(`actions/${action.id}`).then((answer) => answer.json())
+    .catch((error) => ({ error: `The lens does not answer: ${error.message}` }));
+  const commands = (result.commands ?? []).map((command) => `$ ${command}`);
+  say(output, [...commands, result.output, result.error].filter(Boolean).join("\n"));
+  output.classList.toggle("failed", Boolean(result.error));
+  element.disabled = false;
+}
+
+// lens.recordings shows a list of recordings. The file beside them calls this.
+lens.recordings = (list) => {
+  const open = (file) => {
+    location.hash = file;
+    document.head.append(make("script", { src: document.body.dataset.recordings + file }));
+  };
+  actionsPanel.append(make("h2", {}, "Recordings"), make("div", { class: "recordings" },
+    ...list.map(({ file, title, about = "" }) => {
+      const entry = button("", () => open(file), { "data-file": file });
+      entry.append(make("b", {}, title), make("span", {}, about));
+      return entry;
+    })));
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  if (list.length) open((list.find(({ file }) => file === wanted) ?? list[0]).file);
+};
+
+let lastNote = 0, logEpoch = -1, logDrawn = 0;
+
+function drawLog(now) {
+  if (now - logDrawn < 100) return setTimeout(() => lens.draw("note"), 100);
+  logDrawn = now;
+  if (logEpoch !== lens.epoch) log.replaceChildren(), lastNote = 0;
+  logEpoch = lens.epoch;
+  const notes = [...lens.of("note")].filter(([id]) => numberOf(id) > lastNote).slice(-30);
+  if (notes.length) lastNote = numberOf(notes.at(-1)[0]);
+  log.append(...notes.map(([id, note]) => noteElement(id, note)));
+  while (log.childElementCount > 200) log.firstChild.remove();
+  if (log.firstChild) return;
+  log.append(make("p", { class: "empty" }, `Nothing yet. Press “${firstAction}”, ` +
+    "and follow the change from 1 to 7 in the picture."));
+}
+
+function noteElement(id, note) {
+  const [part, title, text] = lessons[note.lesson] ?? [];
+  const time = make("time", {}, (note.at / 1e9).toFixed(3));
+  if (!part) return make("p", { "data-id": id }, time, note.text);
+  const explanation = make("span", { class: "explanation", hidden: "" }, text);
+  const head = button("", () => {
+    explanation.hidden = !explanation.hidden;
+    set(head, { "aria-expanded": !explanation.hidden });
+    lens.show(parts[part].place);
+    if (note.key) lens.select(note.key);
+  }, { "aria-expanded": "false" });
+  head.append(note.text, " ", make("mark", {}, title));
+  return make("p", { "data-id": id, "data-lesson": note.lesson }, time, head, explanation);
+}
+
+const codePlaces = { handler: "event handlers", enqueue: "which key", queue: "the queue",
+  worker: "a worker", sync: "a sync", create: "create", update: "update", delete: "delete",
+  status: "status", read: "live read", cache: "caches", meaning: "what is asked for" };
+for (const [value, name] of Object.entries(codePlaces)) {
+  codePlace.append(make("option", { value }, name));
+}
+const codeOf = new Map();
+
+// lens.show shows the code that is at work at a place.
+lens.show = async (place) => {
+  codePlace.value = place;
+  for (const part of Object.values(parts)) {
+    part.group.classList.toggle("shown", part.place === place);
+  }
+  if (live && !codeOf.has(place)) {
+    const found = await fetch(`code?place=${place}`).catch(() => null);
+    if (found?.ok) codeOf.set(place, await found.json());
+  }
+  if (codePlace.value !== place) return;
+  const found = live ? codeOf.get(place) : lens.replay?.code?.[place];
+  say(codeFile, found ? `${found.file}:${found.line}  ${found.name}` : "There is no code here.");
+  code.replaceChildren(...coloured(found?.text ?? ""));
+  code.scrollTop = 0;
+};
+
+const goToken = new RegExp(/(\/\/.*)|("(?:[^"\\\n]|\\.)*"|`[^`]*`)|/.source + "\\b(" +
+  "break|case|chan|const|continue|default|defer|else|for|func|go|if|import|interface|map|nil|" +
+  "package|range|return|select|struct|switch|type|var)\\b", "g");
+
+function coloured(text) {
+  const pieces = [];
+  let end = 0;
+  for (const match of text.matchAll(goToken)) {
+    const look = match[1] ? "comment" : match[2] ? "string" : "keyword";
+    pieces.push(text.slice(end, match.index), make("span", { class: look }, match[0]));
+    end = match.index + match[0].length;
+  }
+  return [...pieces, text.slice(end)];
+}
+
+let newestPlace, shownRecording;
+
+// followCode shows the code of the newest span, as long as things pass one by one.
+function followCode() {
+  const paused = live ? gateMode() === "paused" : lens.replay && !lens.replay.playing;
+  const place = [...lens.of("span").values()].findLast((span) => span.place)?.place;
+  if (paused && place && place !== newestPlace) lens.show(place);
+  newestPlace = place;
+}
+
+lens.drawers.push((changed, now) => {
+  drawTime();
+  drawState();
+  if (changed.has("note") || logEpoch !== lens.epoch) drawLog(now);
+  if (changed.has("span")) followCode();
+  if (live && lens.connected && actionsFor !== lens.of("watch").size) loadActions();
+  if (shownRecording !== lens.replay) lens.show("sync");
+  shownRecording = lens.replay;
+});
+lens.draw("replay");
+if (live) lens.live(live);
+if (live) lens.show("sync");

@@ -1,0 +1,79 @@
+// Package wire stands between a program and the API server. It passes on what they say to each
+// other, tells what that was, and can hold it back or break it.
+package wire
+
+import "time"
+
+// Kind says what has happened.
+type Kind string
+
+// A request goes through RequestArrived, RequestPassed and Answered. A watch is a request that ends
+// with WatchClosed; each of its events goes through EventArrived and EventPassed. Not everything
+// passes, but each request is Answered in some way, and then each watch is closed.
+const (
+	RequestArrived Kind = "request arrived" // from the program; now it may be held
+	RequestPassed  Kind = "request passed"  // to the API server
+	Answered       Kind = "answered"        // the program gets the answer; for a watch, its header
+	WatchClosed    Kind = "watch closed"
+	EventArrived   Kind = "event arrived" // from the API server; now it may be held
+	EventPassed    Kind = "event passed"  // to the program
+)
+
+// Event is something that has happened on the wire.
+type Event struct {
+	Kind Kind      `json:"kind"`
+	At   time.Time `json:"at"`
+	// Request numbers the requests. All events of a request, and of its watch, have the same.
+	Request int `json:"request"`
+
+	// These say what was requested. Verb is that of RBAC: get, list, watch, create, update, patch,
+	// delete, deletecollection.
+	Verb        string `json:"verb,omitempty"`
+	Resource    string `json:"resource,omitempty"` // "foos.samplecontroller.k8s.io", "events.events.k8s.io", "pods"
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	// Path is for requests without a resource, such as /version.
+	Path string `json:"path,omitempty"`
+
+	// Number numbers the events of all watches, from 1. It is 0 for everything else.
+	Number int `json:"number,omitempty"`
+	// Type is that of a watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
+	Type string `json:"type,omitempty"`
+	// Object is what was sent with the request, what was answered, or what the watch event is about.
+	// It is nil if there was none, or if it is a list.
+	Object *Object `json:"object,omitempty"`
+	// Initial: the watch event belongs to the initial list (see WatchList), or is the bookmark at
+	// its end.
+	Initial bool `json:"initial,omitempty"`
+
+	// Code is the HTTP status of the answer, or that of an ERROR event; 0 if the connection broke.
+	Code int `json:"code,omitempty"`
+	// Reason is that of a Status: Conflict, Expired, ...; or what broke the connection.
+	Reason string `json:"reason,omitempty"`
+	// Injected: this is not from the API server, somebody has asked the Proxy for it.
+	Injected bool `json:"injected,omitempty"`
+}
+
+// Object is what a picture needs to know of an object.
+type Object struct {
+	Resource        string `json:"resource"`
+	Kind            string `json:"kind"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation      int64  `json:"generation,omitempty"`
+	Deleting        bool   `json:"deleting,omitempty"` // it has a deletionTimestamp
+	// Owner is the owner that is its controller; for an Event, what it is about.
+	Owner *Owner `json:"owner,omitempty"`
+	// Summary is for people: "2 of 3 available", "Ready", "Ready False: DeploymentNameTaken".
+	Summary string `json:"summary,omitempty"`
+}
+
+// Owner is a reference to another object in the same namespace.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
+}

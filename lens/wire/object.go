@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// maxBody limits what is decoded. What is larger is passed on without a look at it.
+const maxBody = 1 << 20
+
+// content is what is read of an object, of whatever kind it is.
+type content struct {
+	Kind     string
+	Metadata *struct {
+		Namespace, Name, UID, ResourceVersion, DeletionTimestamp string
+
+		Generation  int64
+		Annotations struct {
+			InitialEventsEnd string `json:"k8s.io/initial-events-end"`
+		}
+		OwnerReferences []struct {
+			Owner
+			Controller bool
+		}
+	}
+	Spec struct {
+		Replicas any // a number in most kinds
+	}
+	Status struct { // in a Status, it is a string
+		AvailableReplicas int64
+		Conditions        []struct{ Type, Status, Reason string }
+	}
+	// These are of a Status.
+	Code   int
+	Reason string // of an Event, too
+	// These are of an Event, in its two versions.
+	Note, Message             string
+	Regarding, InvolvedObject *Owner
+}
+
+// ObjectOf returns what a picture needs to know of an object. It returns nil if object has no
+// metadata.
+func ObjectOf(resource string, object runtime.Object) *Object {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil
+	}
+	var c content
+	unmarshal(data, &c)
+	if c.Kind == "" { // a typed client leaves it out
+		c.Kind = reflect.Indirect(reflect.ValueOf(object)).Type().Name()
+	}
+	return c.object(resource)
+}
+
+// object returns nil if c is not the content of an object.
+func (c *content) object(resource string) *Object {
+	if c.Metadata == nil || c.Kind == "Status" {
+		return nil
+	}
+	o := &Object{
+		Resource: resource, Kind: c.Kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name,
+		UID: c.Metadata.UID, ResourceVersion: c.Metadata.ResourceVersion,
+		Generation: c.Metadata.Generation, Deleting: c.Metadata.DeletionTimestamp != "",
+		Summary: c.summary(), Owner: cmp.Or(c.Regarding, c.InvolvedObject),
+	}
+	for _, owner := range c.Metadata.OwnerReferences {
+		if owner.Controller {
+			o.Owner = &owner.Owner
+		}
+	}
+	return o
+}
+
+func (c *content) summary() string {
+	if c.Regarding != nil || c.InvolvedObject != nil {
+		return c.Reason + ": " + c.Note + c.Message
+	}
+	for _, condition := range c.Status.Conditions {
+		switch {
+		case condition.Type != "Ready":
+		case condition.Status == "True":
+			return "Ready"
+		case condition.Reason == "":
+			return "Ready " + condition.Status
+		default:
+			return "Ready " + condition.Status + ": " + condition.Reason
+		}
+	}
+	replicas, ok := c.Spec.Replicas.(float64)
+	if ok && c.Kind != "Scale" { // a Scale does not say what is available
+		return fmt.Sprintf("%d of %.0f available", c.Status.AvailableReplicas, replicas)
+	}
+	return ""
+}
+
+// unmarshal reads JSON. A field that has another type than usual stays empty.
+func unmarshal(data []byte, into any) { _ = json.Unmarshal(data, into) }
+
+// unmarshalProtobuf reads an object of a type that client-go knows.
+func unmarshalProtobuf(data []byte, into *content) {
+	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+	if err != nil {
+		return
+	}
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil) // long, and not needed
+	}
+	if data, err = json.Marshal(object); err == nil {
+		unmarshal(data, into)
+	}
+}
+
+// isDecodable reports whether decode can read an answer.
+func isDecodable(header http.Header) bool {
+	mediaType := mediaType(header)
+	return mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeProtobuf
+}
+
+// decode reads a body. What it cannot read stays empty.
+func decode(data []byte, header http.Header) (c content) {
+	if header.Get("Content-Encoding") == "gzip" {
+		if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+			data, _ = io.ReadAll(io.LimitReader(reader, maxBody)) // what is cut off is no JSON
+		}
+	}
+	switch mediaType(header) {
+	case runtime.ContentTypeJSON, string(types.ApplyPatchType):
+		unmarshal(data, &c)
+	case runtime.ContentTypeProtobuf:
+		unmarshalProtobuf(data, &c)
+	}
+	return c
+}
+
+// decodeFrame reads an event of a watch. What it cannot read stays empty.
+func decodeFrame(data []byte, mediaType string) (eventType string, c content) {
+	switch {
+	case len(data) <= frameHeader, len(data) > maxBody:
+	case mediaType == runtime.ContentTypeJSON:
+		var event struct {
+			Type   string
+			Object content
+		}
+		unmarshal(data, &event)
+		return event.Type, event.Object
+	case mediaType == runtime.ContentTypeProtobuf:
+		var event metav1.WatchEvent
+		if err := event.Unmarshal(data[frameHeader:]); err == nil {
+			unmarshalProtobuf(event.Object.Raw, &c)
+			return event.Type, c
+		}
+	}
+	return "", c
+}
+
+// mediaType returns the Content-Type without parameters.
+func mediaType(header http.Header) string {
+	mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type")) // empty if it is wrong
+	return mediaType
+}

@@ -1,0 +1,167 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+)
+
+const (
+	maxHeld     = 1000     // events of a watch; then it is not read any more
+	frameHeader = 4        // bytes before an event in protobuf, which are its length
+	maxFrame    = 16 << 20 // bytes of an event in protobuf, as in client-go
+)
+
+// watch is the body of the answer to a watch, which lets each event pass when it may.
+type watch struct {
+	*exchange
+	body      io.ReadCloser // from the API server
+	mediaType string
+	initial   bool // the initial list has not ended
+	frames    chan frame
+	readErr   error  // why frames is closed
+	passing   []byte // the rest of the frame that passes
+}
+
+// frame is an event as it is on the wire.
+type frame struct {
+	data  []byte
+	event Event // as it was reported; empty if nothing could be read of it
+	held  *held // nil if it never waits
+}
+
+// newWatch returns a watch that reads ahead, so that what waits can be counted.
+func newWatch(x *exchange, response *http.Response) *watch {
+	w := &watch{
+		exchange: x, body: response.Body, mediaType: mediaType(response.Header),
+		initial: x.sendInitial, frames: make(chan frame, maxHeld),
+	}
+	go w.readAhead()
+	return w
+}
+
+func (w *watch) readAhead() {
+	defer close(w.frames)
+	r := bufio.NewReader(w.body)
+	for w.readErr == nil {
+		data, err := readFrame(r, w.mediaType)
+		if w.readErr = err; len(data) == 0 {
+			continue
+		}
+		select {
+		case w.frames <- w.arrive(data):
+		case <-w.watching.Done():
+			w.readErr = context.Cause(w.watching)
+		}
+	}
+}
+
+// readFrame returns one event or, if it does not know the media type, what there is.
+func readFrame(r *bufio.Reader, mediaType string) ([]byte, error) {
+	switch mediaType {
+	case runtime.ContentTypeJSON:
+		return r.ReadBytes('\n')
+	case runtime.ContentTypeProtobuf:
+		header, err := r.Peek(frameHeader)
+		if err != nil {
+			return header, err
+		}
+		length := binary.BigEndian.Uint32(header)
+		if length > maxFrame {
+			return nil, fmt.Errorf("the API server sends an event of %d bytes", length)
+		}
+		data := make([]byte, frameHeader+length)
+		n, err := io.ReadFull(r, data)
+		return data[:n], err
+	}
+	data := make([]byte, 4096)
+	n, err := r.Read(data)
+	return data[:n], err
+}
+
+// arrive reports an event.
+func (w *watch) arrive(data []byte) frame {
+	e := w.event
+	eventType, c := decodeFrame(data, w.mediaType)
+	if eventType == "" && len(data) <= maxBody {
+		return frame{data: data}
+	}
+	e.Kind, e.Type, e.Object, e.Initial = EventArrived, eventType, c.object(e.Resource), w.initial
+	if eventType == string(apiwatch.Error) {
+		e.Code, e.Reason = c.Code, c.Reason
+	}
+	if c.Metadata != nil && c.Metadata.Annotations.InitialEventsEnd == "true" {
+		w.initial = false
+	}
+	var h *held
+	if e.mayBeHeld() && eventType != string(apiwatch.Bookmark) && !e.Injected {
+		h = &held{owner: w.exchange, watch: e.Resource}
+	}
+	return frame{data, w.p.report(e, h), h}
+}
+
+// Read returns the frames that have passed.
+func (w *watch) Read(p []byte) (int, error) {
+	for len(w.passing) == 0 {
+		if w.err != nil {
+			return 0, w.err
+		}
+		w.passing, w.err = w.pass()
+	}
+	n := copy(p, w.passing)
+	w.passing = w.passing[n:]
+	return n, nil
+}
+
+// pass returns the next frame when it may pass. The last one comes with an error.
+func (w *watch) pass() (data []byte, err error) {
+	var f frame
+	select {
+	case next, ok := <-w.frames:
+		if f = next; !ok {
+			err = w.readErr
+		} else if f.held != nil {
+			err = w.p.wait(w.watching, f.held)
+		}
+	case <-w.watching.Done():
+		err = context.Cause(w.watching)
+	}
+	switch {
+	case errors.Is(err, errExpired):
+		f, err = w.expired()
+	case err != nil:
+		return nil, err
+	}
+	if f.event.Kind != "" {
+		f.event.Kind = EventPassed
+		w.p.report(f.event, nil)
+	}
+	return f.data, err
+}
+
+// expired returns the last frame of a watch that has expired.
+func (w *watch) expired() (frame, error) {
+	w.Close() // from now on, readAhead uses the watch no more
+	data, err := errorFrame(http.StatusGone, w.mediaType)
+	if err != nil {
+		return frame{}, err
+	}
+	w.event.Injected = true
+	return w.arrive(data), io.EOF
+}
+
+// Close ends readAhead.
+func (w *watch) Close() error {
+	w.expire(nil)
+	err := w.body.Close()
+	for range w.frames { // until it is closed
+	}
+	return err
+}

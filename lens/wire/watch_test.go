@@ -1,0 +1,331 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// forEachFraming runs test with an API server that answers watches in each media type.
+func forEachFraming(t *testing.T, test func(t *testing.T, mediaType string, c *channel, l *line)) {
+	for _, mediaType := range []string{jsonType, protobufType} {
+		t.Run(mediaType, func(t *testing.T) {
+			c := newChannel(mediaType)
+			test(t, mediaType, c, startLine(t, c.ServeHTTP))
+		})
+	}
+}
+
+func TestWatchEventsPass(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		body := l.watch(deploymentsPath + "?watch=true&sendInitialEvents=true")
+		for _, event := range []struct {
+			eventType       string
+			name            string
+			resourceVersion string
+			initial         bool
+		}{
+			{"ADDED", "b", "3", true},
+			{"ADDED", "c", "4", true},
+			{"BOOKMARK", "", "9", true},
+			{"ADDED", "d", "10", false},
+			{"MODIFIED", "b", "11", false},
+			{"BOOKMARK", "", "12", false},
+			{"DELETED", "b", "13", false},
+		} {
+			object := deployment(event.name, event.resourceVersion)
+			if event.resourceVersion == "9" {
+				object = bookmark()
+			}
+			data := encodeEvent(t, mediaType, event.eventType, object)
+			c.frames <- data
+			l.wantNext(body, data)
+		}
+		close(c.frames)
+		if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
+			t.Errorf("got %q, %v at the end, want nothing", rest, err)
+		}
+
+		l.awaitKind(1, WatchClosed)
+		var got []string
+		for _, e := range l.await(17, func(Event) bool { return true }) {
+			text := fmt.Sprint(e.Kind, " ", e.Code)
+			if e.Object != nil {
+				text = fmt.Sprintf("%s %d: %s %s %s %v",
+					e.Kind, e.Number, e.Type, e.Object.Name, e.Object.ResourceVersion, e.Initial)
+			}
+			got = append(got, text)
+			if e.Request != 1 || e.Verb != "watch" || e.Resource != "deployments.apps" ||
+				e.Namespace != "a" || e.Injected || e.Reason != "" {
+				t.Errorf("got %+v, want an event of the watch", e)
+			}
+		}
+		want := []string{
+			"request arrived 0", "request passed 0", "answered 200",
+			"event arrived 1: ADDED b 3 true", "event passed 1: ADDED b 3 true",
+			"event arrived 2: ADDED c 4 true", "event passed 2: ADDED c 4 true",
+			"event arrived 3: BOOKMARK  9 true", "event passed 3: BOOKMARK  9 true",
+			"event arrived 4: ADDED d 10 false", "event passed 4: ADDED d 10 false",
+			"event arrived 5: MODIFIED b 11 false", "event passed 5: MODIFIED b 11 false",
+			"event arrived 6: BOOKMARK  12 false", "event passed 6: BOOKMARK  12 false",
+			"event arrived 7: DELETED b 13 false", "event passed 7: DELETED b 13 false",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func TestErrorEvent(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		body := l.watch(deploymentsPath)
+		data := encodeEvent(t, mediaType, "ERROR", status(http.StatusGone))
+		c.frames <- data
+		l.wantNext(body, data)
+		for _, e := range append(l.awaitKind(1, EventArrived), l.awaitKind(1, EventPassed)...) {
+			if e.Type != "ERROR" || e.Code != 410 || e.Reason != "Expired" || e.Injected {
+				t.Errorf("got %+v, want a 410 of the API server", e)
+			}
+		}
+	})
+}
+
+// The events of several watches have one order, in which Step lets them pass.
+func TestHeldEventsPassInTheirOrder(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		bodies := []io.Reader{l.watch(deploymentsPath), l.watch(deploymentsPath)}
+		l.Pause()
+		var sent [][]byte
+		for i := range 6 {
+			sent = append(sent, encodeEvent(t, mediaType, "ADDED", deployment(fmt.Sprint(i), "1")))
+			c.frames <- sent[i]
+			l.awaitKind(i+1, EventArrived)
+		}
+		arrived := l.awaitKind(6, EventArrived)
+		for i := range arrived {
+			if n := l.Waiting(); n != 6-i {
+				t.Errorf("%d wait, want %d", n, 6-i)
+			}
+			l.Step()
+			passed := l.awaitKind(i+1, EventPassed)[i]
+			if passed.Number != i+1 || passed.Request != arrived[i].Request {
+				t.Errorf("got %+v, want number %d of request %d", passed, i+1, arrived[i].Request)
+			}
+			l.wantNext(bodies[passed.Request-1], sent[i])
+		}
+	})
+}
+
+// A bookmark is not held, but it must not overtake an event: after a bookmark, the program believes
+// that it has seen all that was before.
+func TestBookmarkDoesNotOvertake(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		body := l.watch(deploymentsPath)
+		l.Pause()
+		mark := encodeEvent(t, mediaType, "BOOKMARK", deployment("", "1"))
+		event := encodeEvent(t, mediaType, "ADDED", deployment("b", "2"))
+		c.frames <- mark
+		l.wantNext(body, mark)
+		c.frames <- event
+		c.frames <- mark
+		l.awaitKind(3, EventArrived)
+		if n := l.Waiting(); n != 1 {
+			t.Errorf("%d wait, want 1", n)
+		}
+		l.Step()
+		l.wantNext(body, event)
+		l.wantNext(body, mark)
+		var types []string
+		for _, e := range l.awaitKind(3, EventPassed) {
+			types = append(types, e.Type)
+		}
+		if want := []string{"BOOKMARK", "ADDED", "BOOKMARK"}; !slices.Equal(types, want) {
+			t.Errorf("got %v, want %v", types, want)
+		}
+	})
+}
+
+func TestWatchOfLeasesIsNotHeld(t *testing.T) {
+	c := newChannel(jsonType)
+	l := startLine(t, c.ServeHTTP)
+	l.Pause()
+	body := l.watch(leasesPath)
+	data := []byte(`{"type": "ADDED", "object": {"kind": "Lease", "metadata": {"name": "b"}}}` + "\n")
+	c.frames <- data
+	l.wantNext(body, data)
+}
+
+func TestHoldWatchHoldsOneResource(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		data := encodeEvent(t, mediaType, "ADDED", deployment("b", "1"))
+		deployments := l.watch(deploymentsPath)
+		l.HoldWatch("deployments.apps", time.Hour)
+		c.frames <- data
+		l.awaitKind(1, EventArrived)
+		if err := <-l.start(http.MethodGet, "/api/v1/pods?watch=true"); err != nil {
+			t.Error(err)
+		}
+		if n := l.Waiting(); n != 1 {
+			t.Errorf("%d wait, want 1", n)
+		}
+		l.HoldWatch("deployments.apps", 0)
+		l.wantNext(deployments, data)
+	})
+}
+
+func TestCutWatches(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		first, held := encodeEvent(t, mediaType, "ADDED", deployment("b", "1")),
+			encodeEvent(t, mediaType, "ADDED", deployment("c", "2"))
+		body := l.watch(deploymentsPath)
+		c.frames <- first
+		l.wantNext(body, first)
+		l.Pause()
+		c.frames <- held
+		l.awaitKind(2, EventArrived)
+
+		l.CutWatches("pods") // another resource
+		l.Step()
+		l.wantNext(body, held)
+		c.frames <- held
+		l.awaitKind(3, EventArrived)
+		l.CutWatches("deployments.apps")
+
+		if rest, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) || len(rest) > 0 {
+			t.Errorf("got %q, %v, want only %v", rest, err, io.ErrUnexpectedEOF)
+		}
+		closed := l.awaitKind(1, WatchClosed)[0]
+		if !closed.Injected || closed.Reason != errCut.Error() || l.Waiting() != 0 {
+			t.Errorf("got %+v, want that the watch was cut", closed)
+		}
+	})
+}
+
+func TestCutWatchesOfAllResources(t *testing.T) {
+	c := newChannel(jsonType)
+	l := startLine(t, c.ServeHTTP)
+	bodies := []io.Reader{l.watch(deploymentsPath), l.watch("/api/v1/pods")}
+	l.CutWatches("")
+	for _, body := range bodies {
+		if _, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("got %v, want %v", err, io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+// A program that is frozen does not read its watches.
+func TestCutWatchesThatNobodyReads(t *testing.T) {
+	c := newChannel(jsonType)
+	l := startLine(t, c.ServeHTTP)
+	l.write("GET " + deploymentsPath + "?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	data := []byte(strings.Repeat("x", maxBody) + "\n")
+	for range 20 { // megabytes: the kernel keeps some
+		c.frames <- data
+	}
+	l.awaitKind(20, EventArrived)
+	l.CutWatches("")
+	l.awaitKind(1, WatchClosed)
+}
+
+func TestProgramEndsItsWatch(t *testing.T) {
+	c := newChannel(jsonType)
+	l := startLine(t, c.ServeHTTP)
+	if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
+		t.Fatal(err)
+	}
+	closed := l.awaitKind(1, WatchClosed)[0]
+	if closed.Reason != "the program closed the connection" || closed.Injected {
+		t.Errorf("got %+v, want that the program closed it", closed)
+	}
+}
+
+func TestAPIServerBreaksAWatch(t *testing.T) {
+	data := encodeEvent(t, protobufType, "ADDED", deployment("b", "1"))
+	l := startLine(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", protobufType)
+		_, _ = w.Write(append(data, data[:20]...))
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	body := l.watch(deploymentsPath)
+	l.wantNext(body, data)
+	if _, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v, want %v", err, io.ErrUnexpectedEOF)
+	}
+	closed := l.awaitKind(1, WatchClosed)[0]
+	if closed.Reason != io.ErrUnexpectedEOF.Error() || closed.Injected {
+		t.Errorf("got %+v, want that the API server broke it", closed)
+	}
+	want := []Kind{RequestArrived, RequestPassed, Answered, EventArrived, EventPassed, WatchClosed}
+	if got := l.kinds(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWatchesThatCannotBeReadPass(t *testing.T) {
+	c := newChannel("application/cbor-seq")
+	l := startLine(t, c.ServeHTTP)
+	body := l.watch(deploymentsPath)
+	l.Pause()
+	for _, data := range []string{"some", "bytes\n"} {
+		c.frames <- []byte(data)
+		l.wantNext(body, []byte(data))
+	}
+	l.ExpireWatches("") // cannot say so in that format
+	if _, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %v, want %v", err, io.ErrUnexpectedEOF)
+	}
+}
+
+func TestLargeEventsAreHeldUnread(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		body := l.watch(deploymentsPath)
+		l.Pause()
+		large := deployment("b", "1")
+		large.Annotations = map[string]string{"long": strings.Repeat("x", maxBody)}
+		data := encodeEvent(t, mediaType, "ADDED", large)
+		c.frames <- data
+		if e := l.awaitKind(1, EventArrived)[0]; e.Object != nil || e.Type != "" || l.Waiting() != 1 {
+			t.Errorf("got %+v, want an event that was not read, and that waits", e)
+		}
+		l.Open()
+		l.wantNext(body, data)
+	})
+}
+
+func TestBrokenFramesPass(t *testing.T) {
+	for mediaType, data := range map[string][]string{
+		jsonType:     {"not JSON\n", `{"type": "ADDED"`},
+		protobufType: {"\x00\x00\x00\x03abc", "\x00\x00\x00\x00", "\x00\x00"},
+	} {
+		t.Run(mediaType, func(t *testing.T) {
+			c := newChannel(mediaType)
+			l := startLine(t, c.ServeHTTP)
+			body := l.watch(deploymentsPath)
+			for _, data := range data {
+				c.frames <- []byte(data)
+			}
+			close(c.frames)
+			l.wantNext(body, []byte(strings.Join(data, "")))
+		})
+	}
+}
+
+// Something that is no watch event must not make the Proxy ask for its memory.
+func TestFrameTooLong(t *testing.T) {
+	c := newChannel(protobufType)
+	l := startLine(t, c.ServeHTTP)
+	body := l.watch(deploymentsPath)
+	c.frames <- []byte("\xff\xff\xff\xffabc")
+	if rest, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) || len(rest) > 0 {
+		t.Errorf("got %q, %v, want only %v", rest, err, io.ErrUnexpectedEOF)
+	}
+	if closed := l.awaitKind(1, WatchClosed)[0]; !strings.Contains(closed.Reason, "4294967295") {
+		t.Errorf("got %+v, want the length", closed)
+	}
+}

@@ -1,0 +1,214 @@
+package lens
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"k8s.io/client-go/kubernetes"
+
+	"example.com/sample-controller/internal/freeport"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/internal/cluster"
+	"example.com/sample-controller/test/internal/process"
+)
+
+const (
+	root      = "../../"
+	namespace = "lens" // where the buttons of the page work
+)
+
+var (
+	patience = flag.Duration("patience", 90*time.Second,
+		"how long to wait for an expected change")
+	screenshots = flag.Bool("screenshots", false,
+		"make pictures of what the tests see; look at them in .local/lens/screenshots")
+	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
+		"`path` of the controller that the lens watches")
+)
+
+var (
+	controlPlane *cluster.Cluster
+	kubeClient   kubernetes.Interface
+	fooClient    clientset.Interface
+	noBrowser    error           // why no test is run
+	browser      context.Context // of chromedp
+	shared       *page           // shows the controller
+	metricsAt    string          // where the controller serves its metrics
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.benchtime", "200x") // Foos of the benchmark
+	flag.Parse()
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "lens:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runTests starts what all tests share, runs the tests, and stops it.
+func runTests(m *testing.M) (code int, err error) {
+	path, err := chromium()
+	if noBrowser = err; err != nil {
+		return m.Run(), nil
+	}
+	if controlPlane, err = cluster.Start(root, "lens-test"); err != nil {
+		return 1, err
+	}
+	defer controlPlane.Stop()
+	if err := controlPlane.InstallCRD(); err != nil {
+		return 1, err
+	}
+	if err := connect(); err != nil {
+		return 1, err
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(controlPlane.Dir, "lens"), "./lens")
+	build.Dir = root
+	if output, err := build.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building the lens: %w: %s", err, output)
+	}
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.Flag("enable-precise-memory-info", true))...)
+	defer end()
+	browser, end = chromedp.NewContext(allocator)
+	defer end()
+	if err := chromedp.Do(browser); err != nil {
+		return 1, fmt.Errorf("starting Chromium: %w", err)
+	}
+	if metricsAt, err = freeport.Find(); err != nil {
+		return 1, err
+	}
+	if *controllerPath, err = filepath.Abs(*controllerPath); err != nil {
+		return 1, err
+	}
+	l, err := startLens("--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
+		"-metrics-bind-address="+metricsAt)
+	if err != nil {
+		return 1, err
+	}
+	if shared, err = l.open(); err == nil {
+		code = m.Run()
+	}
+	return code, errors.Join(err, l.stop(syscall.SIGTERM))
+}
+
+// chromium returns the path of a browser.
+func chromium() (string, error) {
+	for _, name := range []string{
+		"chromium", "chromium-browser", "google-chrome",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is no Chromium")
+}
+
+// connect makes the clients.
+func connect() error {
+	config, err := controlPlane.Config()
+	if err != nil {
+		return err
+	}
+	if kubeClient, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	fooClient, err = clientset.NewForConfig(config)
+	return err
+}
+
+// lens is a running lens.
+type lens struct {
+	*process.Process
+	url string
+}
+
+var address = regexp.MustCompile(`The lens is at (http://\S+)`)
+
+// startLens starts a lens with these arguments.
+func startLens(args ...string) (*lens, error) {
+	command := exec.Command(filepath.Join(controlPlane.Dir, "lens"), args...)
+	command.Dir = root
+	started, err := process.Start(command, controlPlane.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	l := &lens{Process: started}
+	err = waitUntil(func() error {
+		match := address.FindStringSubmatch(l.Output())
+		if match == nil {
+			return fmt.Errorf("the lens has not said where it is: %s", l.Output())
+		}
+		l.url = match[1]
+		return nil
+	})
+	return l, err
+}
+
+// stop ends the lens by a signal, and returns an error if a process is left that it had started.
+func (l *lens) stop(signal os.Signal) error {
+	started := descendants(l.PID())
+	l.Signal(signal)
+	<-l.Exited
+	return waitUntil(func() error {
+		for pid, command := range started {
+			if now, _ := arguments(pid); now == command {
+				return fmt.Errorf("%v has left process %d: %s", signal, pid, command)
+			}
+		}
+		return nil
+	})
+}
+
+// arguments returns the command line of a process, and its parent, if it runs.
+func arguments(pid int) (command string, parent int) {
+	output, _ := exec.Command("ps", "-ww", "-o", "ppid=,stat=,command=", "-p", fmt.Sprint(pid)).Output()
+	fields := strings.Fields(string(output))
+	if len(fields) < 3 || strings.HasPrefix(fields[1], "Z") {
+		return "", 0
+	}
+	_, _ = fmt.Sscan(fields[0], &parent)
+	return strings.Join(fields[2:], " "), parent
+}
+
+// descendants returns the command lines of all processes that a process has started, by their IDs.
+func descendants(pid int) map[int]string {
+	output, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+	children := map[int][]int{}
+	for line := range strings.Lines(string(output)) {
+		var child, parent int
+		if _, err := fmt.Sscan(line, &child, &parent); err == nil {
+			children[parent] = append(children[parent], child)
+		}
+	}
+	found := map[int]string{}
+	for left := children[pid]; len(left) > 0; left = left[1:] {
+		left = append(left, children[left[0]]...)
+		found[left[0]], _ = arguments(left[0])
+	}
+	return found
+}
+
+// waitUntil calls check until it returns nil. After -patience, it returns the error of check.
+func waitUntil(check func() error) error {
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil || time.Since(begin) > *patience {
+			return err
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package lens
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/internal/metrics"
+)
+
+// page is a page in a tab of the browser.
+type page struct {
+	tab   context.Context
+	close context.CancelFunc
+
+	mu     sync.Mutex
+	errors []string // in the console
+}
+
+// openPage opens a page in a new tab.
+func openPage(url string) (*page, error) {
+	p := &page{}
+	p.tab, p.close = chromedp.NewContext(browser, chromedp.WithNewWindow(true)) // a hidden tab does not draw
+	messages := chromedp.Console(p.tab)
+	go func() {
+		for message, err := range messages {
+			if err != nil {
+				return // the tab is closed
+			}
+			if message.Type == chromedp.ConsoleError || message.IsException() {
+				p.mu.Lock()
+				p.errors = append(p.errors, fmt.Sprint(message))
+				p.mu.Unlock()
+			}
+		}
+	}()
+	return p, p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate(url))
+}
+
+// open opens the page of the lens, and waits until the program runs.
+func (l *lens) open() (*page, error) {
+	p, err := openPage(l.url)
+	if err == nil {
+		err = p.wait(`lens.one("process").state === "running"`)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; in the console: %q; the lens says: %s", err, p.errors, l.Output())
+	}
+	return p, err
+}
+
+// begin returns the shared page when the cluster is empty, nothing is held and all is quiet.
+func begin(t testing.TB) *page {
+	t.Helper()
+	if noBrowser != nil {
+		t.Skipf("nothing is shown: %v", noBrowser)
+	}
+	p := shared
+	p.watch(t)
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	foos := fooClient.SamplecontrollerV1alpha1().Foos(namespace)
+	deployments := kubeClient.AppsV1().Deployments(namespace) // the garbage collector takes its time
+	p.until(t, func() error {
+		none, all := metav1.DeleteOptions{}, metav1.ListOptions{}
+		return cmp.Or(foos.DeleteCollection(context.Background(), none, all),
+			deployments.DeleteCollection(context.Background(), none, all), isEmpty())
+	})
+	p.settle(t)
+	return p
+}
+
+// isEmpty returns nil if there is no Foo and no Deployment.
+func isEmpty() error {
+	objects, err := stored()
+	if err == nil && len(objects) > 0 {
+		err = fmt.Errorf("there are still %v", objects)
+	}
+	return err
+}
+
+// watch makes the test fail if there is an error in the page's console.
+func (p *page) watch(t testing.TB) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.errors = nil
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(p.errors) > 0 {
+			t.Errorf("the console has errors: %q", p.errors)
+		}
+	})
+}
+
+// do does something in the page, which may take as long as -patience.
+func (p *page) do(actions ...chromedp.Action[chromedp.Void]) error {
+	ctx, cancel := context.WithTimeout(p.tab, *patience)
+	defer cancel()
+	return chromedp.Do(ctx, actions...)
+}
+
+func (p *page) mustDo(t testing.TB, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := p.do(actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait waits until an expression is true in the page.
+func (p *page) wait(expression string) error {
+	_, err := chromedp.Run(p.tab,
+		chromedp.Poll[any](expression, chromedp.WithPollingTimeout(*patience)))
+	if err != nil {
+		text, _ := read[string](p, `["[role=status]", ".output", "[role=log]"].map((part) =>
+			document.querySelector(part)?.innerText.split(/\n+/).slice(-40).join("\n")).join("\n\n")`)
+		err = fmt.Errorf("waiting for %s: %w; the page says: %s", expression, err, text)
+	}
+	return err
+}
+
+func (p *page) mustWait(t testing.TB, expression string) {
+	t.Helper()
+	if err := p.wait(expression); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read returns the value of an expression in the page.
+func read[T any](p *page, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.tab, *patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+}
+
+func mustRead[T any](t testing.TB, p *page, expression string) T {
+	t.Helper()
+	value, err := read[T](p, expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// until calls check until it returns nil.
+func (p *page) until(t testing.TB, check func() error) {
+	t.Helper()
+	if err := waitUntil(check); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// press presses the button of an action, and waits until that is done.
+func (p *page) press(t testing.TB, action string) {
+	t.Helper()
+	button := fmt.Sprintf("[data-action=%q]", action)
+	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+		`document.querySelector(%q).closest("details").open = true, undefined`, button)),
+		chromedp.Click(chromedp.CSS(button)))
+	p.mustWait(t, fmt.Sprintf("!document.querySelector(%q).disabled", button))
+	if mustRead[bool](t, p, `document.querySelector(".output").classList.contains("failed")`) {
+		t.Fatalf("%s: %s", action, mustRead[string](t, p, `document.querySelector(".output").innerText`))
+	}
+}
+
+// says waits until the list of what happens says something new: what it has said before is in mark.
+func (p *page) says(t testing.TB, mark int, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[role=log] [data-id]")].some(
+			(note) => note.dataset.id.split("/")[1] > %d && new RegExp(%q).test(note.innerText))`, mark, want))
+	}
+}
+
+// mark returns the number of the last entry in the list of what happens.
+func (p *page) mark(t testing.TB) int {
+	t.Helper()
+	return mustRead[int](t, p, `Math.max(0, ...[...document.querySelectorAll("[role=log] [data-id]")].map(
+		(note) => note.dataset.id.split("/")[1]))`)
+}
+
+// byText is the button with that text.
+func byText(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
+}
+
+// stored returns the resourceVersions of all Foos and Deployments in the API server, by the IDs that
+// the page gives them.
+func stored() (map[string]string, error) {
+	ctx, versions := context.Background(), map[string]string{}
+	foos, err := fooClient.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, foo := range foos.Items {
+		versions["object/foos.samplecontroller.k8s.io/"+foo.Namespace+"/"+foo.Name] = foo.ResourceVersion
+	}
+	deployments, err := kubeClient.AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range deployments.Items {
+		versions["object/deployments.apps/"+d.Namespace+"/"+d.Name] = d.ResourceVersion
+	}
+	return versions, nil
+}
+
+// shown is what the page shows of the objects and the queue.
+type shown struct {
+	Stored, Cached map[string]string // resourceVersion by ID
+	Busy           []string          // what is under way
+}
+
+const readShown = `(() => {
+	const versions = (layer) => Object.fromEntries(
+		[...document.querySelectorAll("[data-layer=" + layer + "] [data-id^='object/']")].map(
+			(e) => [e.dataset.id, e.getAttribute("aria-label").match(/version (\w+)/)[1]]))
+	return {Stored: versions("objects"), Cached: versions("caches"),
+		Busy: [...document.querySelectorAll(
+			".key.waiting, .key.processing, .flight.held, .request.held, .request.going, .worker.busy")].map(
+			(e) => e.getAttribute("aria-label"))}
+})()`
+
+// settle waits until the queue is empty, in the page and by the controller's own metrics. And the page
+// must show all objects as the API server has them, in the caches, too.
+func (p *page) settle(t testing.TB) {
+	t.Helper()
+	p.until(t, func() error {
+		before, err := stored()
+		if err != nil {
+			return err
+		}
+		now, err := read[shown](p, readShown)
+		if err != nil {
+			return err
+		}
+		if len(now.Busy) > 0 {
+			return fmt.Errorf("the page shows as under way: %q", now.Busy)
+		}
+		if !maps.Equal(now.Stored, before) || !maps.Equal(now.Cached, before) {
+			return fmt.Errorf("the page shows %v, and in the caches %v; the API server has %v",
+				now.Stored, now.Cached, before)
+		}
+		served, err := metrics.Read(metricsAt)
+		if depth := served["workqueue_depth"]; err != nil || depth > 0 {
+			return fmt.Errorf("the depth of the queue is %v (error: %w)", depth, err)
+		}
+		return nil
+	})
+}
+
+var notInFileName = regexp.MustCompile(`\W+`)
+
+// shoot makes pictures of the page, if they are wanted: in light and dark, in two sizes.
+func (p *page) shoot(t testing.TB, name string) {
+	t.Helper()
+	if !*screenshots {
+		return
+	}
+	folder := filepath.Join(root, ".local/lens/screenshots")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		for width, height := range map[int64]int64{1280: 800, 1920: 1080} {
+			p.emulate(t, "prefers-color-scheme", theme)
+			p.mustDo(t, chromedp.EmulateViewport(width, height), chromedp.Sleep(time.Second)) // movements end
+			picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := fmt.Sprintf("%s-%s-%d.png", notInFileName.ReplaceAllString(name, "-"), theme, width)
+			if err := os.WriteFile(filepath.Join(folder, file), picture, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.emulate(t, "", "")
+	p.mustDo(t, chromedp.EmulateViewport(1280, 800))
+}
+
+// emulate makes the browser say that the user prefers something.
+func (p *page) emulate(t testing.TB, feature, value string) {
+	t.Helper()
+	var features []*emulation.MediaFeature
+	if feature != "" {
+		features = append(features, &emulation.MediaFeature{Name: feature, Value: value})
+	}
+	_, err := chromedp.Call(p.tab, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: features})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
