@@ -161,7 +161,14 @@ lens.recordings = (list) => {
     location.hash = file;
     document.head.append(make("script", { src: document.body.dataset.recordings + file }));
   };
-  actionsPanel.append(make("h2", {}, "Recordings"), make("div", { class: "recordings" },
+  const own = make("input", { type: "file", accept: ".js" });
+  own.addEventListener("change", async () => { // a script that is read, and not run
+    const text = await own.files[0].text();
+    lens.recording(JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)));
+  });
+  const label = make("label", {}, "One that you saved: ");
+  label.append(own);
+  actionsPanel.append(make("h2", {}, "Recordings"), label, make("div", { class: "recordings" },
     ...list.map(({ file, title, about = "" }) => {
       const entry = button("", () => open(file), { "data-file": file });
       entry.append(make("b", {}, title), make("span", {}, about));

@@ -125,6 +125,26 @@ func play(t *testing.T, path string) *page {
 	return p
 }
 
+func TestSavedRecordingIsOpened(t *testing.T) {
+	if noBrowser != nil {
+		t.Skipf("nothing is shown: %v", noBrowser)
+	}
+	path, err := filepath.Abs(root + "docs/lens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openPage("file://" + path + "/index.html#02-informer.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.watch(t)
+	p.mustWait(t, `lens.replay?.program === "docs/tutorial/02-informer"`)
+	p.mustDo(t, chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"),
+		[]string{path + "/recordings/04-queue.js"}))
+	p.mustWait(t, `lens.replay.program === "docs/tutorial/04-queue"`)
+}
+
 func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 	if noBrowser != nil {
 		t.Skipf("nothing is shown: %v", noBrowser)
