@@ -529,13 +529,15 @@ function drawLessons() {
   }
 }
 
-let drawnEpoch = -1;
+let drawnEpoch = -1, wasBlind = false;
 
 lens.drawers.push((changed) => {
   if (!boxes) return;
   const has = (...kinds) => kinds.concat("layout").some((kind) => changed.has(kind));
   still = drawnEpoch !== lens.epoch || changed.has("layout") || lens.rush;
   drawnEpoch = lens.epoch;
+  if (wasBlind !== isBlind()) changed.add("process");
+  wasBlind = isBlind();
   if (has("process", "server", "gate", "flight")) drawProcess();
   if (has("object", "watch", "process")) drawObjects(), drawWatches();
   if (has("object", "watch", "flight")) drawFlights();
