@@ -267,6 +267,7 @@ func TestNothingMovesIfThatIsNotWanted(t *testing.T) {
 	p := begin(t)
 	for _, preference := range []string{"no-preference", "reduce"} {
 		p.emulate(t, "prefers-reduced-motion", preference)
+		p.mustWait(t, "document.getAnimations().length === 0") // what moved before
 		p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.moved = 0; window.watching = true;
 			(function look() {
 				moved = Math.max(moved, document.getAnimations().length);
