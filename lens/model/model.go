@@ -16,8 +16,10 @@ const (
 	maxKeys    = 2000
 	maxIndex   = 4096 // resourceVersions whose writers and watch events are known
 	maxOver    = 500  // flights and requests that are over
-	// linger is how long those are still shown.
-	linger = 2 * time.Second
+	// linger is how long those are still shown, and lingerRefused if the request was refused: a
+	// person reads why.
+	linger        = 2 * time.Second
+	lingerRefused = 5 * time.Second
 	// heldAfter is when it is worth a note that an event is held.
 	heldAfter = 300 * time.Millisecond
 )
@@ -61,6 +63,7 @@ type Model struct {
 	writers  recent[string]  // IDs of spans, by the ID of the object and @resourceVersion
 	deleters recent[string]  // IDs of the spans of requests, by the ID of the object
 	commands []command       // the last ones of the user
+	manager  string          // what the managedFields call the program, if that is known
 }
 
 // timer is something that happens by itself.
@@ -167,7 +170,7 @@ func (m *Model) drop(id string) {
 }
 
 // dropLater takes an entity that is over out of the picture when it has been seen for some time.
-func (m *Model) dropLater(id string) {
+func (m *Model) dropLater(id string, linger time.Duration) {
 	m.drop(push(&m.overs, id, maxOver))
 	m.after(m.now+linger, func() { m.drop(id) })
 }

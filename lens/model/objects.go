@@ -49,7 +49,7 @@ func (m *Model) store(typ string, o *wire.Object) {
 		known.last, known.ResourceVersion, known.Summary, known.Deleting = o, "", "", false
 	} else if number(o.ResourceVersion) >= number(known.ResourceVersion) {
 		if o.Summary != known.Summary && strings.HasSuffix(o.Summary, "NameTaken") {
-			m.note(m.laneOf(o), "taken", "%s has to wait: the name belongs to somebody else.", o.Name)
+			m.note(m.laneOf(o), "taken", "%s has to wait: another object has the name.", o.Name)
 		}
 		known.last, known.ResourceVersion = o, o.ResourceVersion
 		known.Summary, known.Deleting = o.Summary, o.Deleting

@@ -169,8 +169,12 @@ func (m *Model) answered(e *wire.Event) {
 	}
 	r.State, r.Code, r.Reason, r.Injected, r.Ended = "answered", e.Code, e.Reason, e.Injected, m.at
 	m.show(r.id, &r.Request)
-	m.dropLater(r.id)
 	failed := e.Code/100 != 2
+	if failed {
+		m.dropLater(r.id, lingerRefused)
+	} else {
+		m.dropLater(r.id, linger)
+	}
 	m.end(r.span, failed)
 	if w := r.worker; w != nil && w.Request == r.id {
 		w.Request = ""
@@ -209,8 +213,10 @@ func (m *Model) noteAnswer(r *request) {
 		server, answer = "Nobody", "that: the connection broke"
 	case r.Reason == "AlreadyExists":
 		lesson, answer = "taken", "409: it exists already"
+	case r.Code == 409 && r.Injected:
+		lesson, answer = "conflict", "409, as if another program had written in between"
 	case r.Code == 409:
-		lesson, answer = "conflict", "409: somebody else wrote in between"
+		lesson, answer = "conflict", "409: another program wrote in between"
 	}
 	m.note(r.Key, lesson, "%s %s %s. %s answers %s.", who, verbs[r.Verb], r.What, server, answer)
 }

@@ -84,14 +84,17 @@ func TestARequestThatTheProxyAnswers(t *testing.T) {
 	l := newLens(t)
 	l.watch(foos)
 	l.requests++
-	e := wire.Event{Kind: wire.RequestArrived, Request: l.requests, Verb: "update", Resource: foos,
-		Namespace: "default", Name: "a", Injected: true, Code: 500}
-	l.see(Seen{Wire: &e})
-	answered := e
-	answered.Kind = wire.Answered
-	l.see(Seen{Wire: &answered})
-	contains(t, "notes", l.texts(), "The program updates foos a. The proxy answers 500.")
-	equal(t, "injected", get[Request](l, "request/1").Injected, true)
+	for code, answer := range map[int]string{
+		500: "500.", 409: "409, as if another program had written in between."} {
+		e := wire.Event{Kind: wire.RequestArrived, Request: l.requests, Verb: "update", Resource: foos,
+			Namespace: "default", Name: "a", Injected: true, Code: code}
+		l.see(Seen{Wire: &e})
+		answered := e
+		answered.Kind = wire.Answered
+		l.see(Seen{Wire: &answered})
+		contains(t, "notes", l.texts(), "The program updates foos a. The proxy answers "+answer)
+		equal(t, "injected", get[Request](l, "request/1").Injected, true)
+	}
 }
 
 func TestARequestOfTheOnlySync(t *testing.T) {
@@ -136,7 +139,7 @@ func TestWhatIsAnswered(t *testing.T) {
 		text    string
 	}{
 		"ok":        {200, "", false, nil, "The API server answers 200."},
-		"conflict":  {409, "Conflict", true, []string{"conflict"}, "The API server answers 409: somebody else wrote in between."},
+		"conflict":  {409, "Conflict", true, []string{"conflict"}, "The API server answers 409: another program wrote in between."},
 		"exists":    {409, "AlreadyExists", true, []string{"taken"}, "The API server answers 409: it exists already."},
 		"error":     {500, "InternalError", true, nil, "The API server answers 500."},
 		"no answer": {0, "EOF", true, nil, "Nobody answers that: the connection broke."},
@@ -151,6 +154,10 @@ func TestWhatIsAnswered(t *testing.T) {
 			contains(t, "notes", l.texts(), "The sync of default/a updates deployments web. "+test.text)
 			r := get[Request](l, "request/1")
 			equal(t, "answer", [2]any{r.Code, r.Reason}, [2]any{test.code, test.reason})
+			l.wait(linger + time.Millisecond)
+			equal(t, "what is refused stays", get[Request](l, "request/1") != Request{}, test.failed)
+			l.wait(lingerRefused)
+			equal(t, "it goes", get[Request](l, "request/1"), Request{})
 		})
 	}
 }

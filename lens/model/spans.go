@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,8 +18,12 @@ type command struct {
 	changed      map[string]bool // IDs of objects: it changes each of them once
 }
 
-// commandTail is how long after the end of a command its changes may be seen.
-const commandTail = time.Second
+const (
+	// commandTail is how long after the end of a command its changes may be seen.
+	commandTail = time.Second
+	// managedFieldsAge is how old the newest managedFields may be: their time is in whole seconds.
+	managedFieldsAge = 2 * time.Second
+)
 
 // begin begins a bar of the time line, and returns its ID.
 func (m *Model) begin(what, key, label, place, cause string) string {
@@ -99,6 +105,9 @@ func (m *Model) attribute(r *request, answer *wire.Object) {
 	case !r.writes() || r.Verb == "delete" || r.Code >= 300 || answer == nil:
 	case answer.ResourceVersion != "" && answer.ResourceVersion != r.before: // else it changed nothing
 		m.wrote(answer, r.span)
+		if r.Code == http.StatusCreated && len(answer.Managers) == 1 {
+			m.manager = answer.Managers[0]
+		}
 		if !m.stored[r.resource] {
 			m.store("MODIFIED", answer)
 		}
@@ -121,7 +130,9 @@ func (m *Model) somebody(c change) {
 		return
 	}
 	verb := map[string]string{"ADDED": "creates", "MODIFIED": "changes", "DELETED": "deletes"}[c.typ]
-	label, begin := "somebody else "+verb+" "+o.Kind+" "+o.Name, c.at
+	writer := m.otherWriter(c)
+	did := verb + " " + o.Kind + " " + o.Name
+	label, begin := cmp.Or(writer, "another program")+" "+did, c.at
 	i := slices.IndexFunc(m.commands, func(command command) bool {
 		isNow := command.began <= c.at && (command.ended == 0 || c.at < command.ended+commandTail)
 		return isNow && !command.changed[idOf(o)] &&
@@ -129,7 +140,7 @@ func (m *Model) somebody(c change) {
 				names(command.text, o))
 	})
 	if i < 0 {
-		m.note(lane, "", "Somebody else %s %s %s.", verb, o.Kind, o.Name)
+		m.note(lane, "", "%s %s.", cmp.Or(writer, "Another program"), did)
 	} else {
 		label, begin = m.commands[i].text, m.commands[i].began
 		m.commands[i].changed[idOf(o)] = true
@@ -138,6 +149,23 @@ func (m *Model) somebody(c change) {
 	span := m.span(id)
 	span.Begin, span.End = begin, c.at
 	m.wrote(o, id)
+}
+
+// otherWriter names who has made a change that is neither of the program nor of a command of the
+// user. The newest managedFields tell, if they were written just now and not by several others; else
+// it returns "".
+func (m *Model) otherWriter(c change) string {
+	commanded := slices.ContainsFunc(m.commands, func(command command) bool {
+		return command.ended == 0 || c.at-command.ended < managedFieldsAge
+	})
+	others := slices.DeleteFunc(slices.Clone(c.object.Managers), func(manager string) bool {
+		return manager == m.manager || commanded && strings.HasPrefix(manager, "kubectl")
+	})
+	age := m.start.Add(c.at).Sub(c.object.Written)
+	if len(others) != 1 || age > managedFieldsAge || c.object.Deleting || c.typ == "DELETED" {
+		return ""
+	}
+	return others[0]
 }
 
 // namesNone matches a command that does not name its objects: they are in a file, it takes all, or

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,8 +48,8 @@ func TestTheStoryOfAScale(t *testing.T) {
 		"sync: sync by worker 1 <- queue: Deployment updated",
 		"request: update foos/status a <- sync: sync by worker 1",
 		"watch: MODIFIED foos a <- request: update foos/status a",
-		"user: somebody else changes Deployment web",
-		"watch: MODIFIED deployments web <- user: somebody else changes Deployment web",
+		"user: another program changes Deployment web",
+		"watch: MODIFIED deployments web <- user: another program changes Deployment web",
 	})
 	equal(t, "notes", l.texts()[firstNote:], []string{
 		"You run: kubectl scale foo a --replicas=3",
@@ -63,7 +64,7 @@ func TestTheStoryOfAScale(t *testing.T) {
 		"The sync of default/a updates foos/status a. The API server answers 200.",
 		"The watch of foos brings a, which has changed.",
 		"Worker 1 has finished with default/a.",
-		"Somebody else changes Deployment web.",
+		"Another program changes Deployment web.",
 		"The watch of deployments brings web, which has changed.",
 	})
 	for _, s := range append(l.spans("user"), l.spans("watch")...) {
@@ -103,8 +104,8 @@ func TestWhoHasDeleted(t *testing.T) {
 		want      string
 	}{
 		"the program":                        {true, 200, "watch: DELETED deployments web <- request: delete deployments web"},
-		"somebody, as the program may not":   {true, 403, "watch: DELETED deployments web <- user: somebody else deletes Deployment web"},
-		"somebody, as nobody else has asked": {false, 0, "watch: DELETED deployments web <- user: somebody else deletes Deployment web"},
+		"somebody, as the program may not":   {true, 403, "watch: DELETED deployments web <- user: another program deletes Deployment web"},
+		"somebody, as nobody else has asked": {false, 0, "watch: DELETED deployments web <- user: another program deletes Deployment web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLens(t)
@@ -133,10 +134,10 @@ func TestADeletionTakesTwoSteps(t *testing.T) {
 	deleting.Deleting = true
 	l.stored("MODIFIED", deleting)
 	l.stored("DELETED", deployment("web", "5", "a"))
-	equal(t, "somebody else's changes", len(l.spans("user")), 2) // those from before
+	equal(t, "changes of others", len(l.spans("user")), 2) // those from before
 	l.stored("ADDED", deployment("web", "6", "a"))
 	l.stored("DELETED", deployment("web", "7", "a"))
-	equal(t, "somebody else's changes", len(l.spans("user")), 4)
+	equal(t, "changes of others", len(l.spans("user")), 4)
 }
 
 func TestOnlyAWriteOfTheSameObjectMayBeTheCause(t *testing.T) {
@@ -171,7 +172,7 @@ func TestAWriteWhoseAnswerIsLostIsTheProgramsOwn(t *testing.T) {
 	answer := l.request("create", deployments, "", deployment("web", "", "a"))
 	l.stored("ADDED", deployment("web", "3", "a"))
 	answer(0, "connection cut", nil)
-	equal(t, "somebody else's", len(l.spans("user")), 1) // the Foo
+	equal(t, "of others", len(l.spans("user")), 1) // the Foo
 	l.event("ADDED", deployment("web", "3", "a"))
 	contains(t, "story", l.story(), "watch: ADDED deployments web <- request: create deployments web")
 }
@@ -186,7 +187,7 @@ func TestAnUpdateThatChangesNothingHasNoEvent(t *testing.T) {
 	equal(t, "the first event's causes", l.spans("watch")[0].Causes, []string(nil))
 }
 
-func TestAConflictIsSomebodyElsesWrite(t *testing.T) {
+func TestAConflictIsAWriteOfAnotherProgram(t *testing.T) {
 	l := newLens(t)
 	l.watch(foos)
 	l.event("ADDED", foo("a", "2"))
@@ -195,7 +196,7 @@ func TestAConflictIsSomebodyElsesWrite(t *testing.T) {
 	l.stored("MODIFIED", deployment("web", "4", "a"))
 	equal(t, "not known yet", len(l.spans("user")), 1) // the Foo
 	answer(409, "Conflict", nil)
-	contains(t, "story", l.story(), "user: somebody else changes Deployment web")
+	contains(t, "story", l.story(), "user: another program changes Deployment web")
 }
 
 func TestWhoseCommandIsIt(t *testing.T) {
@@ -222,8 +223,8 @@ func TestWhoseCommandIsIt(t *testing.T) {
 	l.wait(commandTail)
 	l.stored("ADDED", foo("c", "5"))
 	equal(t, "story", l.story(), []string{"user: kubectl apply -f x.yaml",
-		"user: somebody else changes Foo a", "user: kubectl apply -f x.yaml",
-		"user: somebody else creates Foo c"})
+		"user: another program changes Foo a", "user: kubectl apply -f x.yaml",
+		"user: another program creates Foo c"})
 }
 
 func TestWhichCommandHasEnded(t *testing.T) {
@@ -239,7 +240,49 @@ func TestWhichCommandHasEnded(t *testing.T) {
 	l.see(Seen{User: &User{Command: "kubectl apply -k x", Ended: true}}) // it was ended before
 	l.wait(commandTail - 2*time.Millisecond)
 	l.stored("ADDED", foo("b", "3"))
-	equal(t, "story", l.story(), []string{"user: kubectl apply -k x", "user: somebody else creates Foo b"})
+	equal(t, "story", l.story(), []string{"user: kubectl apply -k x", "user: another program creates Foo b"})
+}
+
+func TestManagedFieldsTellWhoHasWritten(t *testing.T) {
+	const own, kubectl, other = "sample-controller", "kubectl-edit", "kube-controller-manager"
+	for name, test := range map[string]struct {
+		typ      string
+		managers []string
+		command  string
+		age      time.Duration
+		want     string
+	}{
+		"another one":          {"MODIFIED", []string{other}, "", time.Second, other + " changes Deployment web"},
+		"not the program":      {"MODIFIED", []string{other, own}, "", 0, other + " changes Deployment web"},
+		"one of two":           {"MODIFIED", []string{other, kubectl}, "", 0, "another program changes Deployment web"},
+		"not the user":         {"MODIFIED", []string{other, kubectl}, "kubectl edit foo a", 0, other + " changes Deployment web"},
+		"nobody":               {"MODIFIED", nil, "", 0, "another program changes Deployment web"},
+		"an older one":         {"MODIFIED", []string{other}, "", time.Minute, "another program changes Deployment web"},
+		"who has not erased":   {"DELETED", []string{other}, "", 0, "another program deletes Deployment web"},
+		"who has not begun to": {"DELETING", []string{other}, "", 0, "another program changes Deployment web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLens(t)
+			l.watch(foos)
+			l.stored("ADDED", foo("a", "2"))
+			created := deployment("web", "3", "a")
+			created.Managers, created.Written = []string{own}, start
+			l.request("create", deployments, "", deployment("web", "", "a"))(201, "", created)
+			l.stored("ADDED", created)
+			if test.command != "" {
+				l.see(Seen{User: &User{Command: test.command}})
+			}
+			changed := deployment("web", "4", "a")
+			changed.Managers, changed.Written = test.managers, start.Add(l.at-test.age)
+			if changed.Deleting = test.typ == "DELETING"; changed.Deleting {
+				test.typ = "MODIFIED"
+			}
+			l.stored(test.typ, changed)
+			equal(t, "label", l.spans("user")[1].Label, test.want)
+			text := l.texts()[len(l.texts())-1]
+			equal(t, "note", strings.ToLower(text), strings.ToLower(test.want)+".")
+		})
+	}
 }
 
 func TestAConflictBringsTheKeyBack(t *testing.T) {
@@ -297,7 +340,7 @@ func TestWhoHasTakenTheLabelOff(t *testing.T) {
 	l.event("ADDED", deployment("web", "5", "a"))
 	l.stored("MODIFIED", deployment("web", "5", "a"))
 	for _, s := range l.spans("user")[2:] {
-		equal(t, "label", s.Label, "somebody else changes Deployment web")
+		equal(t, "label", s.Label, "another program changes Deployment web")
 	}
 	equal(t, "changes", len(l.spans("user")), 4)
 }

@@ -208,7 +208,7 @@ func (w *watch) arrive(m *Model, f *flight, initial bool) {
 		f.State = "passed"
 	}
 	m.show(f.id, &f.Flight)
-	m.dropLater(f.id)
+	m.dropLater(f.id, linger)
 	m.end(f.span, false)
 	switch {
 	case initial: // one note is enough: see replace

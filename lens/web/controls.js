@@ -38,7 +38,8 @@ document.body.append(
   make("header", {}, make("h1", {}, "The lens"), pause, stepButton,
     make("span", { class: "speeds", role: "group", "aria-label": "Speed" }, ...speedButtons),
     make("span", { class: "keys" }, "space: pause, →: step"),
-    ...(live ? [make("a", { href: "recording", download: "" }, "Save")] : [scrub, playedTime])),
+    ...(live ? [make("a", { href: "recording", download: "" }, "Save")] : [scrub, playedTime]),
+    legend),
   state,
   make("main", {}, picture,
     make("section", { class: "times", "aria-label": "Time line" },
@@ -78,7 +79,7 @@ function setSpeed(value) {
 }
 
 document.addEventListener("keydown", (event) => {
-  const onButton = event.target.closest?.("button, a, [role=button]");
+  const onButton = event.target.closest?.("button, a, summary, [role=button]");
   const inField = event.target.closest?.("select, input, pre, .timeline");
   if (event.ctrlKey || event.altKey || event.metaKey || inField) return;
   if (event.key === " " && !onButton) togglePause();
@@ -126,13 +127,14 @@ function drawState() {
 }
 
 let actionsFor = -1; // how many watches there were when the actions were loaded
-let firstAction = "Play";
+let firstAction = "", lastAction = "";
 
 // loadActions makes the buttons. Which there are depends on what the program watches.
 async function loadActions() {
   actionsFor = lens.of("watch").size;
   const actions = await fetch("actions").then((answer) => answer.json()).catch(() => []);
-  firstAction = actions[0]?.title ?? "a button";
+  firstAction = actions[0]?.title;
+  lens.draw("actions");
   actionsPanel.replaceChildren(...[...Map.groupBy(actions, (action) => action.group)].map(
     ([group, members], i) => make("details", { name: "actions", open: i === 0 && "" },
       make("summary", {}, group), make("div", { class: "buttons" }, ...members.map(actionButton)))),
@@ -140,10 +142,18 @@ async function loadActions() {
 }
 
 const actionButton = (action) => button(action.title, (element) => run(action, element), {
-  "data-action": action.id, title: action.explain, class: action.title === firstAction && "main" });
+  "data-action": action.id, title: action.explain, "aria-current": action.id === lastAction });
+
+// markLast marks the button that was pressed last, of those whose data has that name.
+function markLast(name, value) {
+  for (const element of actionsPanel.querySelectorAll(`[data-${name}]`)) {
+    set(element, { "aria-current": element.dataset[name] === value });
+  }
+}
 
 async function run(action, element) {
   element.disabled = true;
+  markLast("action", lastAction = action.id);
   output.hidden = false;
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
@@ -159,6 +169,8 @@ async function run(action, element) {
 lens.recordings = (list) => {
   const open = (file) => {
     location.hash = file;
+    markLast("file", file);
+    actionsPanel.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     document.head.append(make("script", { src: document.body.dataset.recordings + file }));
   };
   const own = make("input", { type: "file", accept: ".js" });
@@ -190,8 +202,7 @@ function drawLog(now) {
   log.append(...notes.map(([id, note]) => noteElement(id, note)));
   while (log.childElementCount > 200) log.firstChild.remove();
   if (log.firstChild) return;
-  log.append(make("p", { class: "empty" }, `Nothing yet. Press “${firstAction}”, ` +
-    "and follow the change from 1 to 7 in the picture."));
+  log.append(make("p", { class: "empty" }, "Nothing yet."));
 }
 
 function noteElement(id, note) {
@@ -264,6 +275,8 @@ lens.drawers.push((changed, now) => {
   drawState();
   if (changed.has("note") || logEpoch !== lens.epoch) drawLog(now);
   if (changed.has("span")) followCode();
+  if (firstAction && !lastAction) say(explained, `The program ${looksAfter()}. Press “${
+    firstAction}”, and follow the change from 1 to 7 in the picture.`);
   if (live && lens.connected && actionsFor !== lens.of("watch").size) loadActions();
   if (shownRecording !== lens.replay) lens.show("sync");
   shownRecording = lens.replay;

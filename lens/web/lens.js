@@ -198,7 +198,8 @@ setInterval(() => {
   if (running || working) lens.draw("key", "worker", "clock");
 }, 200);
 
-const inSVG = new Set(["svg", "g", "rect", "path", "text", "title", "circle", "defs", "marker"]);
+const inSVG = new Set(["svg", "g", "rect", "path", "text", "tspan", "title", "circle", "defs",
+  "marker"]);
 
 // make returns a new element. Texts become text nodes, so nothing in them is taken for markup.
 function make(tag, attributes = {}, ...children) {

@@ -3,29 +3,40 @@
 // The picture: the API server on the left, the process on the right, and what moves between them.
 
 // parts are in the order in which a change goes through them. place is what GET /code calls the
-// code that is at work there.
+// code that is at work there. explain is in docs/lens.md, too.
 const parts = {
-  server: { title: "API server", about: "stores the objects", place: "meaning" },
-  watches: { title: "watches", about: "tell of each change", place: "cache" },
-  caches: { title: "caches", about: "copies of the objects, kept up to date", place: "cache" },
-  handlers: { title: "event handlers", about: "which key does it concern?", place: "handler" },
-  queue: { title: "queue", about: "keys to sync, each only once", place: "queue" },
-  workers: { title: "workers", about: "compare what is with what should be", place: "sync" },
-  requests: { title: "requests", about: "write the difference", place: "update" },
+  server: { title: "API server", about: "stores the objects", place: "meaning",
+    explain: "it stores the objects. An object that another one owns stands next to its owner" },
+  watches: { title: "watches", about: "tell of each change", place: "cache",
+    explain: "the API server sends each change to the program, on one connection for each " +
+      "resource" },
+  caches: { title: "caches", about: "copies of the objects, kept up to date", place: "cache",
+    explain: "the program keeps a copy of each object. A sync reads the copies" },
+  handlers: { title: "event handlers", about: "which key does it concern?", place: "handler",
+    explain: "for each change, they find out which object has to be synced. Its name is the key " +
+      "that they put on the queue" },
+  queue: { title: "queue", about: "keys: names of what to sync", place: "queue",
+    explain: "keys wait here, each only once. The first one in the line is the next" },
+  workers: { title: "workers", about: "compare what is with what should be", place: "sync",
+    explain: "each takes a key and syncs its object: it compares what is with what should be. It " +
+      "has one key at a time" },
+  requests: { title: "requests", about: "write the difference", place: "update",
+    explain: "a sync writes what is different. The API server answers" },
 };
 
 // lessons are what one should recognise: in which part, its name, and what it means.
 const lessons = {
   duplicate: ["queue", "waits already", "The key was waiting, so the queue did not add it again. " +
     "One sync is enough for any number of changes, because it reads the newest state."],
-  dirty: ["workers", "dirty", "The key was added while a worker had it. The queue hands it out " +
-    "again when this worker is done: two workers never have the same key."],
+  dirty: ["workers", "dirty: once more", "The key was added while a worker had it. The queue " +
+    "hands it out again when this worker is done: two workers never have the same key."],
   backoff: ["queue", "failed, comes back", "The sync failed, so the key waits before the next " +
     "try, twice as long after each failure. A success ends this."],
   stale: ["caches", "stale cache", "The cache does not show the program's own last write yet. A " +
     "sync would decide on old data, so the key waits for the watch."],
-  conflict: ["requests", "conflict", "Somebody else changed the object in between, so the API " +
-    "server refused this write (409). The next sync reads the newer object and tries again."],
+  conflict: ["requests", "conflict", "Another program changed the object in between, so the API " +
+    "server refused this write (409). The next sync reads the newer object and tries again. With " +
+    "⚡, the lens has answered this, because you asked for it."],
   expired: ["watches", "history expired", "The API server no longer has the changes that the " +
     "watch missed (410). So the program lists all objects again, and watches from there."],
   noop: ["workers", "nothing to do", "The sync found everything as it should be, and sent no " +
@@ -34,7 +45,7 @@ const lessons = {
     "again. It asks for all changes since the last one that it has, and so misses nothing."],
   held: ["watches", "late", "The lens holds this change back. Until it comes, the cache shows " +
     "what was before."],
-  taken: ["server", "name taken", "An object of this name exists and belongs to somebody else. " +
+  taken: ["server", "name taken", "An object of this name exists and belongs to another owner. " +
     "The program leaves it alone, and says so in the status."],
   deleted: ["caches", "deleted", "The object is not in the cache any more. The sync has nothing " +
     "to do: the garbage collector deletes what the object owned."],
@@ -46,7 +57,8 @@ make("path", { d: "M0 0 8 4 0 8z" }));
 const picture = make("svg", { class: "picture", role: "group", "aria-label": "The picture" },
   make("defs", {}, arrow("arrow", 10)));
 const processBox = make("rect", { class: "process", rx: 12 });
-const processTitle = make("text", { class: "title" });
+const processName = make("tspan"), processAbout = make("tspan", { class: "about", dx: 8 });
+const processTitle = make("text", { class: "title" }, processName, processAbout);
 const processState = make("text", { class: "count" });
 const gateLine = make("path", { class: "gateline" });
 const flows = ["", "", "", "", "reads"].map((name) => make("path", { class: `flow ${name}` }));
@@ -61,7 +73,8 @@ Object.entries(parts).forEach(([name, part], i) => {
   part.count = make("text", { class: "count" });
   part.lesson = make("g", { class: "lesson" }, make("rect", { rx: 9, height: 18 }), make("text"));
   part.group = make("g", { class: `part ${name}`, "data-part": name, "data-place": part.place,
-    role: "button", tabindex: 0 }, part.rect, part.number, part.name, part.text, part.count);
+    role: "button", tabindex: 0 }, make("title", {}, `${part.title}: ${part.explain}.`),
+  part.rect, part.number, part.name, part.text, part.count);
   picture.append(part.group);
 });
 
@@ -126,7 +139,7 @@ function paint(element, thing) {
   const isNew = !element.look;
   element.look = look;
   const inset = indent + (round > 8 ? 9 : 6);
-  const letter = /^(key|caption)/.test(thing.class) ? 6.8 : 6.3; // bold
+  const letter = { caption: 6.2, key: 6.8 }[thing.class.split(" ")[0]] ?? 6.3;
   const room = (w - inset - 4 - (mark?.length ?? 0) * 7) / letter;
   set(element, { class: `chip ${thing.class}`, "data-state": thing.state, "data-place": thing.place,
     "data-key": thing.key, "aria-label": label, role: label ? "img" : "presentation" });
@@ -255,7 +268,9 @@ function drawObjects() {
   const counts = resources.map((resource) =>
     `${shortResource(resource)} ${here.filter(([, o]) => o.resource === resource).length}`);
   const things = [counts.slice(0, 1), counts.slice(1)].map((lines, i) => ({ id: `counts/${i}`,
-    class: "caption", x: x + i * column, y: y - 2, w: column, h: 16, lines: [lines.join(", ")] }));
+    class: "caption", x: x + i * column, y: y - 2, w: column, h: 16, lines: [lines.join(", ")],
+    place: "meaning", label: lines.length && (i ? "others that the program watches"
+      : "what the program looks after: the name of each is a key") }));
   const rows = units.reduce((sum, unit) => sum + Math.max(1, unit.length - 1), 0);
   let row = 0;
   for (const [root, ...kids] of rows * 37 <= h - 18 ? units : []) {
@@ -294,23 +309,25 @@ function drawWatches() {
     const name = shortResource(watch.resource);
     const objects = cached.get(watch.resource) ?? [];
     const state = watch.state === "open" ? "" : watch.state === "listing" ? ", lists" : ", closed";
-    const behind = watch.behind ? `, ${watch.behind} behind` : "";
+    const behind = watch.behind ? `, ${plural(watch.behind, "event")} behind` : "";
+    const count = watch.behind ? behind : ` ${objects.length}`;
     tubes.push({ id, x: start, y: lane.y + h / 2 - 9, w: x - start, h: 18, round: 9, place: "cache",
       class: `tube ${watch.state}`, state: watch.state, path: `M10 9H${x - start - 8}`,
       above: `${watch.state === "closed" ? "✕ " : ""}${name}${state}${behind}`, below: watch.note,
       label: `Watch of ${name}: ${watch.state}${behind}. ${watch.note ?? ""}` });
     caches.push({ ...lane, id: `cache/${watch.resource}`, class: "inner", place: "cache",
       round: 6, label: `Cache of ${name}: ${plural(objects.length, "object")}` });
-    caches.push({ ...lane, id: `cached/${watch.resource}`, class: "caption", h: 17,
-      lines: [`${name} ${objects.length}${behind}`] });
+    if (!isGone()) caches.push({ ...lane, id: `cached/${watch.resource}`, class: "caption", h: 17,
+      place: "cache", lines: [name + count] });
     const inner = { x: x + 8, y: lane.y + 19, w: w - 16, h: h - 24 };
-    const dot = { w: 9, h: 9 }, large = inner.h < 30 ? dot : { w: (inner.w - 5) / 2, h: 30 };
+    const dot = { w: 9, h: 9 }, large = inner.h < 25 ? dot
+      : { w: (inner.w - 5) / 2, h: Math.min(30, inner.h) };
     const high = objects.length > 2 ? 9 : large.h;
     caches.push(...flow(objects, inner, large, dot, 60, watch.resource, (entry) =>
       objectThing(entry, true, high)));
     const own = watch.resource === lens.one("process").primary;
     const { content } = parts.handlers;
-    if (!isBlind()) handlers.push({ id: `handler/${watch.resource}`, class: "inner",
+    if (!isBlind() && !isGone()) handlers.push({ id: `handler/${watch.resource}`, class: "inner",
       place: "enqueue", x: content.x, y: lane.y, w: content.w, h, round: 6,
       label: `Event handler of ${name}`, lines: [name, `→ their ${own ? "own" : "owner's"} key`] });
   }
@@ -327,7 +344,8 @@ const symbols = { ADDED: "+", MODIFIED: "~", DELETED: "−", BOOKMARK: "·", ERR
 
 function drawFlights() {
   const lined = {}; // how many are at the same place
-  layers.flights.draw([...lens.of("flight")].slice(-40).flatMap(([id, flight]) => {
+  const flights = isGone() ? [] : [...lens.of("flight")].slice(-40);
+  layers.flights.draw(flights.flatMap(([id, flight]) => {
     const lane = lanes.get(flight.resource);
     if (!lane) return [];
     const line = Math.min(4, lined[flight.resource + flight.state] ?? 0);
@@ -355,7 +373,7 @@ function drawWorkers() {
   const busy = workers.filter(([, worker]) => worker.key);
   const withText = workers.length < 5 || busy.length < 4;
   const boxed = withText && workers.length > 4;
-  const large = { w, h: boxed ? (h - 58) / 3 - 5 : (h + 5) / 4 - 5 };
+  const large = { w, h: boxed ? (h - 74) / 3 - 5 : (h + 5) / 4 - 5 };
   const high = (h + 5) / Math.ceil(workers.length / 2) - 5;
   const half = { w: (w - 5) / 2, h: Math.max(12, Math.min(36, high)) };
   const row = ([id, worker]) =>
@@ -365,9 +383,12 @@ function drawWorkers() {
   slots = new Map();
   for (const thing of rows) if (thing.worker) describeWorker(thing, withText);
   const box = { x, y: y + h - 39, w, h: 40 }, little = { w: 17, h: 17 };
-  layers.slots.draw([...rows, ...flow(boxed ? workers : [], box, little, { w: 8, h: 8 }, 60, "boxes",
-    ([id, { key }]) => ({ id, class: `worker ${key ? "has" : "idle"}`, state: key ? "busy" : "idle",
-      place: "worker", label: `Worker ${id.split("/")[1]}: ${key || "waits for a key"}` }))]);
+  const all = boxed ? [{ id: "boxes", class: "caption", x: x - 6, y: box.y - 18, w, h: 17,
+    place: "worker", lines: [`${workers.length} workers, ${workers.length - busy.length} idle`] },
+  ...flow(workers, box, little, { w: 8, h: 8 }, 60, "boxes", ([id, { key }]) => ({ id,
+    class: `worker ${key ? "has" : "idle"}`, state: key ? "busy" : "idle", place: "worker",
+    label: `Worker ${id.split("/")[1]}: ${key || "waits for a key"}` }))] : [];
+  layers.slots.draw([...rows, ...all]);
   describe("workers", `${busy.length} of ${workers.length} at work`, busy.length);
   const { finished = 0 } = lens.one("process");
   say(parts.workers.count, finished ? plural(finished, "sync") : "");
@@ -382,7 +403,7 @@ function describeWorker(thing, withText) {
   const state = key ? "busy" : "idle", chip = thing.w * (withText ? 0.46 : 0.52);
   if (key) slots.set(key, { ...thing, chip });
   Object.assign(thing, { state, class: `worker ${state}`, indent: key ? chip : 0,
-    lines: withText ? doing : key ? [verb ?? "reads"] : [],
+    lines: withText ? doing : [!key ? "idle" : verb ?? "reads"],
     label: `Worker ${key ?? ""}: ${doing.join(" ")}` });
 }
 
@@ -397,7 +418,8 @@ function keyThing([id, entity]) {
     mark: state === "delayed" ? `${failures ? `${failures}✕ ` : ""}${duration(left)}`
       : entity.dirty ? "↻" : merged && state === "waiting" ? `×${merged}` : "",
     meter: state === "delayed" ? left / (until - since) : 0,
-    label: `Key ${key}: ${state}${entity.dirty ? ", dirty" : ""}` +
+    label: `Key ${key}: ${state}` +
+      (entity.dirty ? ", dirty: it was added meanwhile, and will be synced again" : "") +
       (entity.because ? `, because ${entity.because}` : "") + failed };
 }
 
@@ -415,9 +437,9 @@ function drawKeys() {
     return { ...keyThing(entry), ...(slot.chip < 70 && { mark: "" }), x: slot.x + 3,
       y: slot.y + (slot.h - h) / 2, w: slot.chip, h };
   });
-  layers.keys.draw(isBlind() ? [] : [
+  layers.keys.draw(isSilent() || isGone() ? [] : [
     { id: "shelf", class: "inner", x, y: top, w, h: shelf, round: 6 },
-    { id: "delayed", class: "caption", x, y: top + 1, w, h: 17,
+    { id: "delayed", class: "caption", x, y: top + 1, w, h: 17, place: "worker",
       lines: [delayed.length ? `delayed ${delayed.length}` : "no key is delayed"] },
     ...flow(waiting, { x, y, w, h: h - shelf - 6 }, half, dot, 40, "keys", keyThing),
     ...flow(delayed, { x: x + 4, y: top + 19, w: w - 8, h: 47 }, { w: w - 8, h: 21 }, dot, 20,
@@ -440,12 +462,12 @@ function answer({ state, code }) {
 }
 
 function drawRequests() {
-  const all = [...lens.of("request")];
-  const underWay = all.filter(([, request]) => request.state !== "answered");
+  const all = isGone() ? [] : [...lens.of("request")].reverse();
+  const underWay = all.filter(([, request]) => request.state !== "answered").reverse();
+  const refused = all.filter(([, request]) => /warn|bad/.test(answer(request)[0])).slice(0, 3);
   const { y, h: height } = parts.requests.content;
   const h = underWay.length > 4 ? 15 : 30, room = Math.floor((height - 8) / (h + 4));
-  const answered = all.slice(-room).filter(([, request]) => request.state === "answered");
-  const requests = [...underWay, ...answered.reverse()].slice(0, room);
+  const requests = [...new Map([...refused, ...underWay, ...all.slice(0, room)])].slice(0, room);
   const shown = new Set(requests.map(([id]) => id));
   for (const [id, row] of rows) if (!shown.has(id) || row >= room) rows.delete(id);
   const taken = new Set(rows.values());
@@ -488,20 +510,30 @@ function isBlind() {
   return Boolean(note) || [...lens.of("span").values()].some(old);
 }
 
+// isSilent reports whether the log has told nothing of the queue and of the workers until now.
+const isSilent = () => !lens.one("process").hasLog && !lens.of("worker").size;
+// isGone reports whether the program has exited, and with it all that it had.
+const isGone = () => lens.one("process").state === "exited";
+const looksAfter = () =>
+  `${isSilent() ? "watches" : "looks after"} ${shortResource(lens.one("process").primary)}`;
+
 function drawProcess() {
   const { command = "the program", state = "", starts } = lens.one("process");
   const { mode, waiting, delay } = lens.one("gate");
   const name = command.replace(/^go run (-\S+ )*/, "").split(" ")[0].split("/").pop();
   const symbol = { running: "● ", exited: "✕ " }[state] ?? "";
-  say(processTitle, name);
+  say(processName, name);
+  say(processAbout, lens.one("process").primary ? looksAfter() : "");
   say(processState, `${symbol}${state}${starts > 1 ? `, start ${starts}` : ""}`);
   const blind = isBlind();
-  picture.classList.toggle("exited", state === "exited" || state === "starting");
+  picture.classList.toggle("exited", isGone());
+  picture.classList.toggle("starting", state === "starting");
   picture.classList.toggle("blind", blind);
   picture.classList.toggle("down", lens.one("server").state === "down");
   for (const [name, part] of Object.entries(parts)) {
-    const unknown = blind && ["handlers", "queue", "workers"].includes(name);
-    say(part.text, unknown ? "the program does not log this" : part.about);
+    const logged = ["handlers", "queue", "workers"].includes(name);
+    say(part.text, isGone() && name !== "server" ? "gone, with the program"
+      : logged && blind ? "the program does not log this" : part.about);
   }
   const text = { paused: `❚❚ holds ${waiting}`, slow: `◔ ${delay} late` }[mode] ?? "open";
   layers.gate.draw([{ id: "gate", class: `gate ${mode}`, x: boxes.gate.x - 56, y: boxes.gate.y,
@@ -516,7 +548,8 @@ function drawLessons() {
   clearTimeout(lessonTimer);
   for (const note of lens.of("note").values()) {
     const [part, title] = lessons[note.lesson] ?? [];
-    if (part && note.at > lens.now() - 2.5e9) now[part] = title;
+    const gone = isGone() && part !== "server"; // the model keeps refused requests longer
+    if (part && !gone && note.at > lens.now() - 4e9) now[part] = title;
   }
   if (Object.keys(now).length) lessonTimer = setTimeout(() => lens.draw("lesson"), 500);
   for (const [name, { lesson }] of Object.entries(parts)) {
@@ -540,11 +573,11 @@ lens.drawers.push((changed) => {
   wasBlind = isBlind();
   if (has("process", "server", "gate", "flight")) drawProcess();
   if (has("object", "watch", "process")) drawObjects(), drawWatches();
-  if (has("object", "watch", "flight")) drawFlights();
+  if (has("object", "watch", "flight", "process")) drawFlights();
   if (has("worker", "process", "request")) drawWorkers();
   if (has("worker", "key", "process", "request")) drawKeys();
-  if (has("worker", "request")) drawRequests();
-  if (has("note", "lesson", "replay")) drawLessons();
+  if (has("worker", "request", "process")) drawRequests();
+  if (has("note", "lesson", "replay", "process")) drawLessons();
 });
 
 function choose(event) {

@@ -54,37 +54,65 @@ function chainOf(id) {
   return new Set([...causes, ...effects].filter((other) => lens.entities.has(other)));
 }
 
+let rowKeys = []; // the key of each row
+
+// newestKeys returns the keys of the spans, and when something happened to each; the newest last.
+function newestKeys(spans) {
+  const now = lens.now(), last = new Map();
+  for (const [, { key, end }] of spans) {
+    const before = last.get(key) ?? 0;
+    last.delete(key);
+    last.set(key, Math.max(before, end || now));
+  }
+  return last;
+}
+
+// placeKeys gives the rows to the newest keys. But a key keeps its row as long as something happens
+// to it, and for 3 s after that, so that a person can read the row.
+function placeKeys(last, room) {
+  const newest = [...last.keys()].slice(-room);
+  const since = view.follows ? Math.max(...last.values()) - 3e9 : 0;
+  rowKeys = [...Array(room)].map((_, i) => rowKeys[i])
+    .map((key) => (newest.includes(key) || last.get(key) >= since ? key : undefined));
+  for (const key of newest) {
+    const free = rowKeys.indexOf(undefined);
+    if (!rowKeys.includes(key) && free >= 0) rowKeys[free] = key;
+  }
+}
+
 function drawTimeline(now) {
   timelineDrawn = now;
   const { width, height } = view;
   const room = Math.max(1, Math.floor((height - axisHeight) / laneHeight));
   const spans = [...lens.of("span")].filter(([, span]) => !view.key || span.key === view.key);
-  const newest = new Set(); // the keys to which something happened last
-  for (let i = spans.length - 1; i >= 0 && newest.size < room; i--) newest.add(spans[i][1].key);
-  const all = view.follows ? spans.filter(([, span]) => newest.has(span.key)) : spans;
-  if (view.follows) [view.begin, view.end] = lastActivity(all.map(([, span]) => span));
   const clock = lens.now();
-  const seen = all.filter(([, { begin, end }]) => (end || clock) >= view.begin && begin <= view.end)
-    .slice(-300);
+  const isSeen = ([, { begin, end }]) => (end || clock) >= view.begin && begin <= view.end;
+  if (view.follows) {
+    const shown = new Set([...newestKeys(spans).keys()].slice(-room).concat(rowKeys));
+    [view.begin, view.end] = lastActivity(spans.map(([, span]) => span)
+      .filter(({ key }) => shown.has(key)));
+  }
+  const visible = spans.filter(isSeen), last = newestKeys(visible);
+  placeKeys(last, room);
+  const seen = visible.filter(([, span]) => rowKeys.includes(span.key)).slice(-300);
   const scale = (width - namesWidth - 8) / (view.end - view.begin);
   const x = (at) => namesWidth + (at - view.begin) * scale;
 
   const keys = [...new Set(seen.map(([, span]) => span.key))];
   const one = keys.length === 1;
   const high = one ? (height - axisHeight - 6) / kindsOfSpan.length : laneHeight;
-  const shownKeys = one ? keys : keys.slice(-room);
   const row = (span) => (one ? kindsOfSpan.indexOf(span.what === "delay" ? "queue" : span.what)
-    : shownKeys.indexOf(span.key));
+    : rowKeys.indexOf(span.key));
   const heights = { sync: 16, request: 8, user: 16 };
   const barHeight = (what) => (one ? Math.min(20, high - 6) : heights[what] ?? 6);
   const middle = (span) => axisHeight + row(span) * high + high / 2;
 
-  const names = one ? rowNames : shownKeys.map(shortKey);
-  const head = one ? shortKey(keys[0]) : `${shownKeys.length} keys`;
+  const names = one ? rowNames : rowKeys.map((key) => (keys.includes(key) ? shortKey(key) : ""));
+  const head = one ? shortKey(keys[0]) : last.size ? `${keys.length} of ${last.size} keys` : "";
   laneNames.replaceChildren(make("rect", { class: "names", width: namesWidth - 4, height }),
     make("text", { x: 8, y: 14, class: "about" }, shorten(head, 18)),
-    ...names.map((name, i) => make("text", { x: 8, y: axisHeight + i * high + high / 2 + 4 },
-      shorten(name, 16))));
+    ...names.map((name, i) => make("text", { x: 8, y: axisHeight + i * high + high / 2 + 4,
+      "data-row": name }, shorten(name, 16))));
   drawTicks(x, width, height);
 
   const next = new Map(); // from ID to the bar behind it: a text ends there

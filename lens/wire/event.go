@@ -69,6 +69,10 @@ type Object struct {
 	Owner *Owner `json:"owner,omitempty"`
 	// Summary is for people: "2 of 3 available", "Ready", "Ready False: DeploymentNameTaken".
 	Summary string `json:"summary,omitempty"`
+	// Managers are those whose entries in the managedFields are the newest, and Written is the time
+	// of these, in whole seconds. A write that only takes something off makes no entry.
+	Managers []string  `json:"managers,omitempty"`
+	Written  time.Time `json:"written,omitzero"`
 }
 
 // Owner is a reference to another object in the same namespace.

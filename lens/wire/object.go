@@ -10,6 +10,8 @@ import (
 	"mime"
 	"net/http"
 	"reflect"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,14 +37,12 @@ type content struct {
 			Owner
 			Controller bool
 		}
+		ManagedFields []struct{ Manager, Time string }
 	}
 	Spec struct {
 		Replicas any // a number in most kinds
 	}
-	Status struct { // in a Status, it is a string
-		AvailableReplicas int64
-		Conditions        []struct{ Type, Status, Reason string }
-	}
+	Status json.RawMessage // in a Status, it is a string
 	// These are of a Status.
 	Code   int
 	Reason string // of an Event, too
@@ -82,6 +82,15 @@ func (c *content) object(resource string) *Object {
 			o.Owner = &owner.Owner
 		}
 	}
+	for _, entry := range c.Metadata.ManagedFields {
+		written, _ := time.Parse(time.RFC3339, entry.Time) // zero if there is none
+		if written.After(o.Written) {
+			o.Written, o.Managers = written, nil
+		}
+		if written.Equal(o.Written) && !slices.Contains(o.Managers, entry.Manager) {
+			o.Managers = append(o.Managers, entry.Manager)
+		}
+	}
 	return o
 }
 
@@ -89,7 +98,12 @@ func (c *content) summary() string {
 	if c.Regarding != nil || c.InvolvedObject != nil {
 		return c.Reason + ": " + c.Note + c.Message
 	}
-	for _, condition := range c.Status.Conditions {
+	var status struct {
+		AvailableReplicas int64
+		Conditions        []struct{ Type, Status, Reason string }
+	}
+	unmarshal(c.Status, &status)
+	for _, condition := range status.Conditions {
 		switch {
 		case condition.Type != "Ready":
 		case condition.Status == "True":
@@ -100,11 +114,14 @@ func (c *content) summary() string {
 			return "Ready " + condition.Status + ": " + condition.Reason
 		}
 	}
-	replicas, ok := c.Spec.Replicas.(float64)
-	if ok && c.Kind != "Scale" { // a Scale does not say what is available
-		return fmt.Sprintf("%d of %.0f available", c.Status.AvailableReplicas, replicas)
+	switch replicas, ok := c.Spec.Replicas.(float64); {
+	case !ok, c.Kind == "Scale": // a Scale does not say what is available
+		return ""
+	case slices.Contains([]string{"", "null", "{}"}, string(c.Status)):
+		return "no status yet"
+	default:
+		return fmt.Sprintf("%d of %.0f available", status.AvailableReplicas, replicas)
 	}
-	return ""
 }
 
 // unmarshal reads JSON. A field that has another type than usual stays empty.
@@ -117,7 +134,11 @@ func unmarshalProtobuf(data []byte, into *content) {
 		return
 	}
 	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil) // long, and not needed
+		entries := accessor.GetManagedFields()
+		for i := range entries {
+			entries[i].FieldsV1 = nil // long, and not needed
+		}
+		accessor.SetManagedFields(entries)
 	}
 	if data, err = json.Marshal(object); err == nil {
 		unmarshal(data, into)

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"fmt"
+	"net/http"
 	"reflect"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -82,7 +85,9 @@ func TestSummary(t *testing.T) {
 		{"Foo", two, conditions("False", "DeploymentNameTaken"), "Ready False: DeploymentNameTaken"},
 		{"Foo", two, conditions("Unknown", ""), "Ready Unknown"},
 		{"Deployment", two, map[string]any{"availableReplicas": int64(1)}, "1 of 2 available"},
-		{"Deployment", two, nil, "0 of 2 available"},
+		{"Deployment", two, nil, "no status yet"},
+		{"Foo", two, map[string]any{}, "no status yet"},
+		{"Deployment", two, map[string]any{"observedGeneration": int64(1)}, "0 of 2 available"},
 		{"Deployment", two, map[string]any{"conditions": []any{
 			map[string]any{"type": "Available", "status": "True"},
 		}}, "0 of 2 available"},
@@ -102,6 +107,29 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestNewestManagedFieldsTellWhoHasWritten(t *testing.T) {
+	early := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	late := early.Add(time.Second)
+	entry := func(manager string, at time.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Time: new(metav1.NewTime(at)),
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}
+	}
+	for want, entries := range map[string][]metav1.ManagedFieldsEntry{
+		"[]":    nil,
+		"[b]":   {entry("a", early), entry("b", late), entry("c", early)},
+		"[b c]": {entry("b", late), entry("c", late), entry("c", late), entry("a", early)},
+	} {
+		object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: entries}}
+		for _, mediaType := range []string{jsonType, protobufType} {
+			c := decode(encode(t, mediaType, object), http.Header{"Content-Type": {mediaType}})
+			got := c.object("deployments.apps")
+			if fmt.Sprint(got.Managers) != want || want != "[]" && !got.Written.Equal(late) {
+				t.Errorf("%s: got %v at %v, want %s", mediaType, got.Managers, got.Written, want)
+			}
+		}
+	}
+}
+
 func TestObjectOfWhatIsNotAnObject(t *testing.T) {
 	for _, object := range []runtime.Object{
 		&metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status"}}, &metav1.DeleteOptions{},
@@ -109,6 +137,11 @@ func TestObjectOfWhatIsNotAnObject(t *testing.T) {
 		if got := ObjectOf("pods", object); got != nil {
 			t.Errorf("%T: got %+v, want nil", object, got)
 		}
+	}
+	without := &unstructured.Unstructured{Object: map[string]any{"kind": "Foo",
+		"metadata": map[string]any{}, "spec": map[string]any{"replicas": int64(1)}}}
+	if got := ObjectOf("", without).Summary; got != "no status yet" {
+		t.Errorf("an object without status says %q", got)
 	}
 	if got := ObjectOf("", &autoscalingv1.Scale{}); got == nil || got.Kind != "Scale" {
 		t.Errorf("got %+v, want a Scale", got)

@@ -45,7 +45,7 @@ func TestRequestsPass(t *testing.T) {
 			}
 
 			object := Object{Resource: "deployments.apps", Kind: "Deployment", Namespace: "a", Name: "b",
-				Summary: "0 of 1 available"}
+				Summary: "no status yet"}
 			storedObject := object
 			storedObject.ResourceVersion = "7"
 			want := Event{Request: 1, Verb: "create", Resource: "deployments.apps", Namespace: "a"}

@@ -38,6 +38,7 @@ func TestCreatedFooIsFollowedOnItsWay(t *testing.T) {
 	}
 	p.settle(t)
 	p.checkTimeLine(t)
+	p.mustWait(t, `/\d+ workers, \d+ idle/.test(document.querySelector(".picture").textContent)`)
 	p.shoot(t, "create")
 }
 
@@ -187,6 +188,7 @@ func TestTimeIsStopped(t *testing.T) {
 	p.press(t, "create")
 	p.mustWait(t, heldEvent)
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("1 thing")`)
+	p.mustWait(t, `document.querySelector("[data-layer=watches]").textContent.includes("foos, 1 event behind")`)
 	p.shoot(t, "paused-event")
 
 	p.key(t, kb.ArrowRight)
@@ -213,6 +215,14 @@ func TestFaultsAreShownAndOvercome(t *testing.T) {
 	p := begin(t)
 	p.press(t, "create")
 	p.settle(t)
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.conflict = {shown: 0, alone: 0};
+		(function look() {
+			const {classList, textContent} = parts.requests.lesson;
+			conflict.now = classList.contains("now") && textContent === "conflict";
+			if (conflict.now) conflict.shown++;
+			if (conflict.now && !document.querySelector(".request.warn[data-id]")) conflict.alone++;
+			requestAnimationFrame(look);
+		})()`))
 	for _, test := range []struct{ fault, then, lessons string }{
 		{"conflict", "scale", "conflict backoff"},
 		{"error", "delete-deployment", "backoff"},
@@ -230,6 +240,10 @@ func TestFaultsAreShownAndOvercome(t *testing.T) {
 		p.shoot(t, "fault-"+test.fault)
 		p.settle(t)
 		p.until(t, func() error { return hasReplicas(t, 3) })
+	}
+	p.mustWait(t, "conflict.shown > 0 && !conflict.now")
+	if alone := mustRead[int](t, p, "conflict.alone"); alone > 0 {
+		t.Errorf("in %d frames, the label says conflict, and the request is gone", alone)
 	}
 }
 
@@ -254,6 +268,12 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 		p.press(t, test.end)
 		p.mustWait(t, status)
 		p.shoot(t, test.end)
+		if test.end == "kill" {
+			p.mustWait(t, `parts.queue.text.textContent.includes("gone") &&
+				getComputedStyle(document.querySelector(".flow")).opacity < 1 &&
+				!["handlers", "slots", "flights", "keys", "requests"].some((layer) =>
+					document.querySelector("[data-layer=" + layer + "] [data-id]"))`)
+		}
 		p.press(t, test.begin)
 		p.mustWait(t, "!"+status)
 		p.settle(t)

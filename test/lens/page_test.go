@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -169,6 +170,11 @@ func (p *page) press(t testing.TB, action string) {
 		`document.querySelector(%q).closest("details").open = true, undefined`, button)),
 		chromedp.Click(chromedp.CSS(button)))
 	p.mustWait(t, fmt.Sprintf("!document.querySelector(%q).disabled", button))
+	marked := mustRead[[]string](t, p,
+		`[...document.querySelectorAll("[aria-current]")].map((button) => button.dataset.action)`)
+	if !slices.Equal(marked, []string{action}) {
+		t.Errorf("the buttons of %q are marked, want that of %s only", marked, action)
+	}
 	if mustRead[bool](t, p, `document.querySelector(".output").classList.contains("failed")`) {
 		t.Fatalf("%s: %s", action, mustRead[string](t, p, `document.querySelector(".output").innerText`))
 	}

@@ -26,9 +26,12 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	}
 	defer p.close()
 	p.watch(t)
+	const blank = `!document.querySelector("[data-layer=keys] [data-id]")`
+	p.mustWait(t, blank)
 	p.press(t, "create-deployment")
 	p.mustWait(t, `["handlers", "queue", "workers"].every((part) =>
 		document.querySelector("[data-part=" + part + "]").textContent.includes("does not log this"))`)
+	p.mustWait(t, blank)
 	p.mustWait(t, `document.querySelector(
 		"[data-layer=caches] [data-id='object/deployments.apps/lens/example-foo']")`)
 	p.shoot(t, "no-log")

@@ -38,7 +38,14 @@ func TestThousandFoosAtOnce(t *testing.T) {
 	p.settle(t)
 	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.tasks = [];
 		new PerformanceObserver((list) => tasks.push(...list.getEntries().map((e) => e.duration)))
-			.observe({type: "longtask"})`),
+			.observe({type: "longtask"});
+		window.moved = new Set(); // keys whose row has become another one
+		(function look(before) {
+			const rows = new Map([...document.querySelectorAll(".timeline [data-row]")].map(
+				(row) => [row.dataset.row, row.getAttribute("y")]));
+			for (const [key, y] of rows) if (key && (before.get(key) ?? y) !== y) moved.add(key);
+			requestAnimationFrame(() => look(rows));
+		})(new Map())`),
 		chromedp.Click(chromedp.JSPath(byText("Slow"))))
 	begin := time.Now()
 	var wg sync.WaitGroup
@@ -73,14 +80,17 @@ func TestThousandFoosAtOnce(t *testing.T) {
 	t.Logf("paused with %v keys in the queue", mustRead[int](t, p, waiting))
 	p.shoot(t, "burst")
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
-	p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[data-layer=objects] .column")].every(
-		(column) => column.textContent.endsWith(" %d"))`, burst))
+	p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[data-layer=objects] .caption")].filter(
+		(caption) => caption.textContent.endsWith(" %d")).length === 2`, burst))
 	p.mustWait(t, waiting+" === 0")
 	p.shoot(t, "burst-over")
 
 	if _, err := chromedp.Call(p.tab, heapprofiler.CollectGarbage,
 		cdp.Empty{}); err != nil {
 		t.Fatal(err)
+	}
+	if moved := mustRead[[]string](t, p, `[...moved]`); len(moved) > 0 {
+		t.Errorf("while they were shown, %d keys have moved to other rows of the time line: %v", len(moved), moved)
 	}
 	elements := mustRead[int](t, p, `document.querySelectorAll("*").length`)
 	heap := mustRead[int](t, p, `performance.memory.usedJSHeapSize`)

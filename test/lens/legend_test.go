@@ -1,0 +1,44 @@
+package lens
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// tableRow matches a row of a table in docs/lens.md: of the parts, or of the colours and symbols.
+var tableRow = regexp.MustCompile(`(?m)^\|(?: \d \|)? ([^|]+) \| ([^|]+) \|(?:[^|\n]+\|)?$`)
+
+func TestLegendSaysWhatThePageOfTheLensSays(t *testing.T) {
+	p := begin(t)
+	text, err := os.ReadFile(root + "docs/lens.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tables, _ := strings.Cut(string(text), "## What you see")
+	tables, _, _ = strings.Cut(tables, "### What happens")
+	var want []string
+	for _, row := range tableRow.FindAllStringSubmatch(tables, -1) {
+		want = append(want, strings.NewReplacer("`", "", "*", "").Replace(row[1]+": "+row[2]))
+	}
+	want = slices.DeleteFunc(want, func(row string) bool { return row == "you see: it means" })
+	got := mustRead[[]string](t, p, `[...document.querySelectorAll(".legend tr")].map(
+		(row) => [...row.children].slice(1).map((cell) => cell.textContent).join(": "))`)
+	if len(got) < 20 || !slices.Equal(got, want) {
+		t.Errorf("the legend says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+
+	p.mustDo(t, chromedp.Focus(chromedp.CSS(".legend summary")), chromedp.KeyEvent(" "))
+	p.mustWait(t, `document.querySelector(".legend").open`)
+	p.shoot(t, "legend")
+	p.mustDo(t, chromedp.KeyEvent(kb.Escape))
+	p.mustWait(t, `!document.querySelector(".legend").open`)
+	if mustRead[string](t, p, `lens.one("gate").mode`) != "open" {
+		t.Error("the space that has opened the legend has paused the lens, too")
+	}
+}
