@@ -5,6 +5,10 @@ CONTROLLER := .local/bin/sample-controller
 CLUSTER ?= dev
 KUBECONFIG_DEV = .local/clusters/$(CLUSTER)/kubeconfig.yaml
 KUBECTL_DEV = KUBECACHEDIR=.local/cache .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
+# Without the first --for, kubectl fails if there are no conditions yet:
+# https://github.com/kubernetes/kubernetes/issues/66439
+WAIT_FOR_CRD = $(KUBECTL_DEV) wait --for=jsonpath='{.status.conditions[0]}' \
+  --for=condition=Established --timeout 120s -f artifacts/examples/crd.yaml
 # component-base accepts only versions that begin like v1.2.3.
 VERSION ?= v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -40,7 +44,7 @@ run: build cluster ## run the controller in the foreground against the local con
 .PHONY: lens lens-build lens-record
 lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
-	@$(KUBECTL_DEV) wait --for condition=Established --timeout 120s -f artifacts/examples/crd.yaml >/dev/null
+	@$(WAIT_FOR_CRD) >/dev/null
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
 
 lens-build:
@@ -136,7 +140,7 @@ bench-long: BENCH = -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50
 	-contenders this,controller-runtime,lasso
 bench-long: bench ## run the benchmark with up to 20,000 Foos
 
-faults: build histories ## make everything around the controller fail, for about ten minutes
+faults: build ## make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
 
 histories: ## run 5,000 random histories of faults and edits in virtual time
@@ -157,7 +161,7 @@ cluster-empty: ## start the local control plane with nothing in it, whatever it 
 
 cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Foos
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
-	@$(KUBECTL_DEV) wait --for condition=Established --timeout 120s -f artifacts/examples/crd.yaml
+	@$(WAIT_FOR_CRD)
 
 cluster-down: ## stop the local control plane and delete its state
 	@hack/cluster down $(CLUSTER)

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -17,10 +16,8 @@ import (
 // hold deletes a Foo that has a finalizer, so that it stays, with a deletionTimestamp.
 func (h *harness) hold(name string) {
 	h.t.Helper()
-	h.changeFoo(name, func(foo *v1alpha1.Foo) {
-		foo.Finalizers = []string{"example.com/held"}
-		foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	})
+	h.changeFoo(name, func(foo *v1alpha1.Foo) { foo.Finalizers = []string{"example.com/held"} })
+	h.deleteFoo(name)
 }
 
 // expectStatus checks the status, and that it describes the newest generation of the Foo.
@@ -68,11 +65,12 @@ func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
 		h.expectStatus("example-foo", "False FooTerminating", 2)
 
 		h.changeDeployment("web", func(d *appsv1.Deployment) {
-			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+			d.Finalizers = []string{"foregroundDeletion"}
 		})
+		h.deleteDeployment("web")
 		h.expectStatus("example-foo", "False DeploymentTerminating", 2)
 
-		h.deleteDeployment("web")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Finalizers = nil })
 		h.expectStatus("example-foo", "False FooTerminating", 0)
 
 		h.clearRequests()

@@ -62,8 +62,8 @@ func FuzzHandleObject(f *testing.F) {
 	})
 }
 
-// newHandlers returns a Controller and the handlers that client-go would call for events of Foos and
-// of Deployments.
+// newHandlers returns a Controller and the handlers that client-go would call for events of Foos
+// and of Deployments.
 func newHandlers(t testing.TB) (c *Controller, foos, deployments cache.ResourceEventHandler) {
 	t.Helper()
 	clients := fakes.New()

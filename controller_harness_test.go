@@ -91,7 +91,7 @@ func (h *harness) start() {
 // do.
 func (h *harness) act(action func() error) {
 	h.t.Helper()
-	time.Sleep(time.Millisecond) // virtual: two Events of the same instant would share a name
+	time.Sleep(time.Millisecond) // virtual: nobody does two things in the same instant
 	if err := action(); err != nil {
 		h.t.Fatal(err)
 	}

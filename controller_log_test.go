@@ -36,8 +36,8 @@ func captureLog(t *testing.T) func(texts ...string) []string {
 	}
 }
 
-// TestLogTellsTheWayOfAFoo has no errors in it: a key is queued, synced, and queued again because of
-// what the sync wrote. A handler may log that before or after the sync ends.
+// TestLogTellsTheWayOfAFoo has no errors in it: a key is queued, synced, and queued again because
+// of what the sync wrote. A handler may log that before or after the sync ends.
 func TestLogTellsTheWayOfAFoo(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		log := captureLog(t)

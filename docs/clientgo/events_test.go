@@ -38,8 +38,8 @@ func Example_eventTellsWhatHappenedToWhom() {
 	// sample-controller
 }
 
-// Eventf does not wait. While one Event is being written, up to a thousand wait. client-go drops the
-// rest silently.
+// Eventf does not wait. While one Event is being written, up to a thousand wait. client-go drops
+// the rest silently.
 func TestEventsThatDoNotFitAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broadcaster := events.NewBroadcaster(nil)

@@ -15,12 +15,12 @@ import (
 // changed.
 const changeAfter = "CHANGE_AFTER"
 
-// KUBE_CACHE_MUTATION_DETECTOR=true makes each informer compare, every second, the objects that came
-// into its cache with copies that it made of them. If one differs, the process panics. An object is
-// forgotten when it has been in the cache, unchanged, for two to four minutes.
+// KUBE_CACHE_MUTATION_DETECTOR=true makes each informer compare, every second, the objects that
+// came into its cache with copies that it made of them. If one differs, the process panics. An
+// object is forgotten when it has been in the cache, unchanged, for two to four minutes.
 //
-// client-go reads the variable when the process starts, and nobody can catch the panic. So this test
-// starts itself again, as a child.
+// client-go reads the variable when the process starts, and nobody can catch the panic. So this
+// test starts itself again, as a child.
 func TestDetectorPanicsWhenACachedObjectWasChanged(t *testing.T) {
 	if after := os.Getenv(changeAfter); after != "" {
 		changeCachedFoo(t, after)

@@ -49,8 +49,8 @@ func isTerm(words string) bool {
 		!slices.Contains(stressed, strings.ToLower(words))
 }
 
-// checkTerms returns the terms that a chapter uses although only a later chapter introduces them. It
-// also returns those that it should introduce, in *italics*, but does not, and those that it
+// checkTerms returns the terms that a chapter uses although only a later chapter introduces them.
+// It also returns those that it should introduce, in *italics*, but does not, and those that it
 // introduces although the glossary lacks them. Code, links and asides do not count.
 func checkTerms(p *page, chapter int, terms []term) (problems []string) {
 	prose := p.prose()

@@ -170,8 +170,8 @@ func managed() labels.Selector {
 }
 
 // preflight finds out whether the API server serves Foos and lets this program list what it needs.
-// Without it, the Manager would wait for the indexed kinds for ever, and not even end on a signal: if
-// its context is done then, runnableGroup.Start does not return, but spins.
+// Without it, the Manager would wait for the indexed kinds for ever, and not even end on a signal:
+// if its context is done then, runnableGroup.Start does not return, but spins.
 func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()

@@ -39,8 +39,10 @@ func checkNames(n names, resource string) (names, error) {
 			n.name = called
 		}
 	}
-	n.short = shortName(n.kind)
-	return n, errors.Join(checkPackage(n.pkg), checkPlural(n, resource), checkName(n.name))
+	short := n.short
+	n.short = cmp.Or(short, shortName(n.kind))
+	return n, errors.Join(checkPackage(n.pkg), checkPlural(n, resource), checkName(n.name),
+		checkShort(short))
 }
 
 // checkModule is a short form of golang.org/x/mod/module.CheckPath.
@@ -58,6 +60,8 @@ func checkModule(module string) error {
 		return wrong("a new module begins at v0, and has no version in its path")
 	case len(elements) < 2:
 		return wrong("it needs a path after the domain, because an image has this name, too")
+	case strings.HasSuffix(module, ".git"):
+		return wrong("a module has no .git at its end")
 	}
 	for _, element := range elements {
 		if !pathElement.MatchString(element) || strings.HasSuffix(element, ".") {
@@ -79,7 +83,7 @@ func checkGroup(group string) error {
 		return wrong("a group needs a dot")
 	case len(group) > 180: // the CRD is called PLURAL.GROUP
 		return wrong("it is longer than 180 characters")
-	case builtinGroups()[group]:
+	case builtinGroups()[group], group == "k8s.io", group == "kubernetes.io":
 		return wrong("it is a group of Kubernetes itself")
 	}
 	for _, label := range labels {
@@ -138,6 +142,18 @@ func checkPlural(n names, resource string) error {
 	case builtinNames()[plural]:
 		return fmt.Errorf("--plural %s: kubectl knows a resource of Kubernetes by that name; choose "+
 			"another kind or plural", plural)
+	}
+	return nil
+}
+
+// checkShort checks a short name that somebody has chosen.
+func checkShort(short string) error {
+	switch {
+	case short != "" && !lowerWord.MatchString(short):
+		return fmt.Errorf("--short %q: write some lower-case letters and digits, like wi", short)
+	case builtinNames()[short]:
+		return fmt.Errorf("--short %s: kubectl knows a resource of Kubernetes by that name; choose "+
+			"another", short)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestKindsAreRefusedOrWork(t *testing.T) {
 			n, err := checkNames(names{module: "github.com/acme/things", group: "things.acme.dev",
 				version: "v1", kind: test.kind}, "")
 			if err == nil {
-				_, err = newFork(from, n)
+				_, err = newFork(from, n, nothing(t))
 			}
 			if test.refused == "" && err != nil ||
 				test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)) {

@@ -44,7 +44,8 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	}
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
-			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator"},
+			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg",
+			"without": "faults,histories,lens,mutants"},
 		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
 			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
 	}
@@ -53,8 +54,10 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			folder := forkInto(t, values)
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
+			claimsNothing(t, folder)
 			at(t, folder, "go test ./...")
 			at(t, folder, "hack/verify-codegen.sh")
+			at(t, folder, "go build .")
 			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
 			down, err := cleanup.Prepare(folder, "hack/cluster", "down", "fork")
 			if err != nil {
@@ -80,6 +83,16 @@ func speaksOfItself(t *testing.T, folder string) {
 		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' || :`)
 	if found != "" {
 		t.Errorf("the fork has old names:\n%s", found)
+	}
+}
+
+// claimsNothing checks that the pages say nothing of what was measured in another repository.
+func claimsNothing(t *testing.T, folder string) {
+	t.Helper()
+	found := at(t, folder, `git grep -n -e '✓ |' -e '[0-9] MiB |' -e 'measured here' -e ' | 20[0-9][0-9]-' \
+		-e 'histories take' -e 'inputs per second' -- '*.md' || :`)
+	if found != "" {
+		t.Errorf("the fork claims what nobody has measured:\n%s", found)
 	}
 }
 
@@ -168,13 +181,35 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 	}
 }
 
+func TestForkDoesWithoutParts(t *testing.T) {
+	from := thisRepository(t)
+	for _, without := range []string{"faults", "histories", "mutants", "faults,lens",
+		"faults,histories,lens,mutants"} {
+		t.Run(without, func(t *testing.T) {
+			out, err := omit(strings.Split(without, ","))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := newFork(from, namesOf(t, "Widget", ""), out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file := range f.files {
+				if out.has(file) {
+					t.Errorf("%s is there", file)
+				}
+			}
+		})
+	}
+}
+
 func TestSameNamesChangeNothing(t *testing.T) {
 	from := thisRepository(t)
-	f, err := newFork(from, from.names)
+	f, err := newFork(from, from.names, nothing(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range from.kept(from.names.protected()) {
+	for file, text := range from.kept(nothing(t), from.names.protected()) {
 		if f.files[file] != text {
 			t.Errorf("%s has changed", file)
 		}

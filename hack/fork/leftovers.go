@@ -32,12 +32,12 @@ func places(files map[string]string, find func(file, line string) string) (found
 
 // mentions returns the places that mention what is left out. files are not renamed yet, because a
 // fork may have a resource called examples.
-func mentions(files map[string]string, protected bool) []string {
+func mentions(files map[string]string, out *omission, protected bool) []string {
 	return places(files, func(file, line string) string {
 		if !protected && strings.Contains(line, approval) {
 			return approval
 		}
-		return mention(file, line)
+		return out.mention(file, line)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -27,6 +28,8 @@ writes a new repository to DIR, a folder that does not exist yet.
   --kind KIND       the resource: Widget
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
+  --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
+  --without PARTS   what it does without: some of faults,histories,lens,mutants
   --name NAME       the name of the controller, its image and its namespace (default:
                     KIND-controller, in lower case)
 `
@@ -48,22 +51,30 @@ func main() {
 
 // run forks the repository that contains the folder.
 func run(ctx context.Context, folder string, args []string, progress io.Writer) error {
-	n, resource, dir, err := parseFlags(args, progress)
+	n, o, err := parseFlags(args, progress)
 	if err != nil {
 		return err
 	}
-	if n, err = checkNames(n, resource); err != nil {
+	out, err := omit(o.without)
+	if err != nil {
+		return err
+	}
+	if n, err = checkNames(n, o.resource); err != nil {
 		return err
 	}
 	from, err := openRepository(ctx, folder)
 	if err != nil {
 		return err
 	}
-	target, err := checkDir(dir, from.root)
+	target, err := checkDir(o.dir, from.root)
 	if err != nil {
 		return err
 	}
-	f, err := newFork(from, n)
+	if n.kind == from.names.kind {
+		return fmt.Errorf("--kind %s: that is the example of this repository; write the name of your "+
+			"resource, like Widget", n.kind)
+	}
+	f, err := newFork(from, n, out)
 	if err != nil {
 		return err
 	}
@@ -72,34 +83,52 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	_, plural := n.lower()
 	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
 		from.names.kind, n.kind, plural, n.group, n.version, n.short, n.name)
+	if n.protected() {
+		fmt.Fprintf(progress, "fork: %s is a group of the Kubernetes project, which approves each API in "+
+			"it: https://github.com/kubernetes/enhancements/pull/1111. If that is not your project, stop, "+
+			"and choose a domain of yours\n", n.group)
+	}
 	if err := f.create(ctx, target); err != nil {
 		return err
 	}
-	fmt.Fprintf(progress, "fork: done. Go on with %s/NEXT.md\n", dir)
+	fmt.Fprintf(progress, "fork: done. Go on with %s/NEXT.md\n", o.dir)
 	return nil
 }
 
-// parseFlags returns the values of the flags. The plural of the resource may be empty.
-func parseFlags(args []string, out io.Writer) (n names, resource, dir string, err error) {
+// options are what is said besides the names.
+type options struct {
+	resource string   // the plural of the resource, may be empty
+	without  []string // parts
+	dir      string
+}
+
+// parseFlags returns the values of the flags.
+func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 	flags := flag.NewFlagSet("fork", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&n.module, "module", "", "")
 	flags.StringVar(&n.group, "group", "", "")
 	flags.StringVar(&n.version, "version", "v1alpha1", "")
 	flags.StringVar(&n.kind, "kind", "", "")
-	flags.StringVar(&resource, "plural", "", "")
+	flags.StringVar(&o.resource, "plural", "", "")
+	flags.StringVar(&n.short, "short", "", "")
 	flags.StringVar(&n.name, "name", "", "")
+	flags.Func("without", "", func(value string) error {
+		o.without = append(o.without, strings.Split(value, ",")...)
+		return nil
+	})
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(out, usage)
-		return n, "", "", err
+		return n, o, err
 	case err != nil:
-		return n, "", "", fmt.Errorf("%w; go run ./hack/fork --help lists the flags", err)
+		return n, o, fmt.Errorf("%w; go run ./hack/fork --help lists the flags", err)
 	case flags.NArg() == 0:
-		return n, "", "", errors.New("the folder to write is missing; write it last, like ../widgets")
+		return n, o, errors.New("the folder to write is missing; write it last, like ../widgets")
 	case flags.NArg() > 1:
-		return n, "", "", fmt.Errorf("one folder to write is enough, got %q; write it last, after "+
+		return n, o, fmt.Errorf("one folder to write is enough, got %q; write it last, after "+
 			"all flags", flags.Args())
 	}
-	return n, resource, flags.Arg(0), nil
+	o.dir = flags.Arg(0)
+	return n, o, nil
 }

@@ -166,12 +166,12 @@ func needsN(before, kind string) bool {
 		!partOfName(lastRune(said[:len(said)-1]))
 }
 
-// renameFile renames the text of a file, and formats Go code again.
+// renameFile renames the text of a file, formats Go code again, and wraps what is too long now.
 func (r *renamer) renameFile(file, text string) (string, error) {
 	text = r.rename(file, text)
 	if path.Ext(file) != ".go" {
-		return text, nil
+		return wrap(file, text), nil
 	}
 	formatted, err := format.Source([]byte(text))
-	return string(formatted), err
+	return wrap(file, string(formatted)), err
 }

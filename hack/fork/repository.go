@@ -112,10 +112,11 @@ const templates = "hack/fork/"
 
 // kept returns the files of a fork, in the old names: without what is about this project, without
 // what is generated, and with the fork's own pages.
-func (r *repository) kept(protected bool) map[string]string {
+func (r *repository) kept(out *omission, protected bool) map[string]string {
 	drop := func(file string) func(string) bool {
 		return func(unit string) bool {
-			return mention(file, unit) != "" || !protected && strings.Contains(unit, approval)
+			return out.mention(file, unit) != "" || evidence.MatchString(unit) ||
+				!protected && strings.Contains(unit, approval)
 		}
 	}
 	kept := map[string]string{}
@@ -123,11 +124,11 @@ func (r *repository) kept(protected bool) map[string]string {
 		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, templates), ".tmpl")
 		switch {
 		case isTemplate:
-			kept[page] = text
-		case isLeftOut(file) || isGenerated(text):
+			kept[page] = withoutUnits(page, text, drop(page))
+		case out.has(file) || isGenerated(text):
 		case r.files[templates+file+".tmpl"] != "":
 		default:
-			kept[file] = withoutUnits(file, text, drop(file))
+			kept[file] = withoutUnits(file, withoutMeasurements(text), drop(file))
 			if !protected {
 				kept[file] = withoutApproval(file, kept[file])
 			}

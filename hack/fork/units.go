@@ -1,14 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// leftOut is what is about this project and not about a controller. Nothing in a fork refers to it.
-var leftOut = []string{
+// project is what is about this project and not about a controller.
+var project = []string{
 	"docs/tutorial", "docs/clientgo", "docs/controller-client-go.md", "docs/deconstructed.md",
 	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
 	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
@@ -16,38 +17,99 @@ var leftOut = []string{
 	"hack/fork", "CHANGELOG.md", ".ci",
 }
 
-// isLeftOut reports whether a fork does not get this file.
-func isLeftOut(file string) bool {
-	return slices.ContainsFunc(leftOut, func(out string) bool {
+// part is what a fork may do without: files, and how other files speak of them.
+type part struct {
+	name  string
+	paths []string
+	words string // a regular expression
+	needs string // the part that has to go, too
+}
+
+var parts = []part{
+	{name: "faults", paths: []string{"test/faults"},
+		words: `make faults|STEPS=faults|go test \./faults|^## Faults`},
+	{name: "histories",
+		paths: []string{"controller_histories_test.go", "controller_histories_world_test.go",
+			"test/histories"},
+		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},
+	{name: "lens", paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
+		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
+	{name: "mutants", paths: []string{"mutants_test.go", "mutants_list_test.go", "test/broken"},
+		words: `[Mm]utants?\b`},
+}
+
+// omission is all that a fork does not get. Nothing in the fork refers to it.
+type omission struct {
+	paths []string
+	path  *regexp.Regexp
+	words *regexp.Regexp // nil if there are none
+}
+
+// omit returns the omission of what is about this project, and of some parts.
+func omit(without []string) (*omission, error) {
+	o := &omission{paths: slices.Clone(project)}
+	var names, words []string
+	for _, p := range parts {
+		names = append(names, p.name)
+		if !slices.Contains(without, p.name) {
+			continue
+		}
+		if p.needs != "" && !slices.Contains(without, p.needs) {
+			return nil, fmt.Errorf("--without %s: %s uses a piece of it; write --without %s,%s",
+				p.name, p.needs, p.name, p.needs)
+		}
+		o.paths, words = append(o.paths, p.paths...), append(words, p.words)
+	}
+	for _, name := range without {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("--without %q: there is no such part; write some of %s", name,
+				strings.Join(names, ","))
+		}
+	}
+	o.path = mentioned(o.paths)
+	if len(words) > 0 {
+		o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
+	}
+	return o, nil
+}
+
+// has reports whether a fork does not get this file.
+func (o *omission) has(file string) bool {
+	return slices.ContainsFunc(o.paths, func(out string) bool {
 		return file == out || strings.HasPrefix(file, out+"/")
 	})
 }
 
-// mentioned finds the paths of leftOut, as they are written from the root or from a folder. A word
-// alone is a path only if a slash follows, or if a script excludes it (":!examples").
-var mentioned = func() *regexp.Regexp {
-	paths := make([]string, len(leftOut))
-	for i, out := range leftOut {
+// mentioned finds paths as they are written from the root or from a folder. A word alone is a path
+// only if a slash follows, or if a script excludes it (":!examples").
+func mentioned(out []string) *regexp.Regexp {
+	paths := make([]string, len(out))
+	for i, out := range out {
 		paths[i] = regexp.QuoteMeta(out) + `(?:$|[^\w-])`
 		if !strings.ContainsAny(out, "/.") {
 			paths[i] = "(?:" + out + "/|!" + out + `\b)`
 		}
 	}
 	return regexp.MustCompile(`(?m)(?:^|[^\w./-])(?:(?:\.\.?/)*)(` + strings.Join(paths, "|") + ")")
-}()
+}
 
 var link = regexp.MustCompile(`\]\(([^)\s#]+)`)
 
-// mention returns a path in the text of a file that is left out, or "".
-func mention(file, text string) string {
-	if found := mentioned.FindStringSubmatch(text); found != nil {
+// mention returns what the text of a file says of what is left out, or "".
+func (o *omission) mention(file, text string) string {
+	if found := o.path.FindStringSubmatch(text); found != nil {
 		return strings.TrimRight(found[1], " )]'\"/`,;:\n\t")
+	}
+	if o.words != nil {
+		if found := o.words.FindString(text); found != "" {
+			return found
+		}
 	}
 	if path.Ext(file) != ".md" {
 		return ""
 	}
 	for _, target := range link.FindAllStringSubmatch(text, -1) {
-		if to := path.Join(path.Dir(file), target[1]); isLeftOut(to) {
+		if to := path.Join(path.Dir(file), target[1]); o.has(to) {
 			return to
 		}
 	}
@@ -58,18 +120,25 @@ func mention(file, text string) string {
 const approval = "api-approved.kubernetes.io"
 
 // withoutUnits returns the text of a file without the units for which drop returns true. In
-// Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts and Makefiles,
-// what stands between empty lines. Other files stay whole.
+// Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts, Makefiles,
+// workflows and .gitignore, what stands between empty lines. Each mutant is a unit, too. Other
+// files stay whole.
 func withoutUnits(file, text string, drop func(unit string) bool) string {
-	isScript := strings.HasPrefix(text, "#!") || path.Base(file) == "Makefile"
+	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" ||
+		path.Base(file) == "Makefile" || path.Dir(file) == ".github/workflows"
 	var units []string
 	switch {
 	case path.Ext(file) == ".md":
 		units = markdownUnits(text)
 	case isScript:
 		units = strings.SplitAfter(text, "\n\n")
+	case path.Base(file) == "mutants_list_test.go":
+		units = mutantUnits(text)
 	default:
 		return text
+	}
+	if path.Ext(file) == ".md" {
+		units = withoutSections(units, drop)
 	}
 	kept := slices.DeleteFunc(units, drop)
 	if path.Ext(file) == ".md" {
@@ -112,12 +181,52 @@ func markdownUnits(text string) (units []string) {
 	return units
 }
 
+// measured finds what a page says of measurements that were made here, and what a fork says
+// instead.
+var measured = regexp.MustCompile(
+	`(?s)<!-- measured here; a fork says:\s(.*?)\s?-->\n.*?\n<!-- so far measured here -->\n`)
+
+// evidence finds rows of tables with a date, which say what was proven here, and when.
+var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
+
+// withoutMeasurements replaces what was measured here: a fork must not claim it.
+func withoutMeasurements(text string) string { return measured.ReplaceAllString(text, "$1\n") }
+
+var mutant = regexp.MustCompile(`(?ms)^\t\{.*?\},\n`)
+
+// mutantUnits splits the list of mutants.
+func mutantUnits(text string) (units []string) {
+	done := 0
+	for _, at := range mutant.FindAllStringIndex(text, -1) {
+		units = append(units, text[done:at[0]], text[at[0]:at[1]])
+		done = at[1]
+	}
+	return append(units, text[done:])
+}
+
+// level returns the level of a heading, or 0 if the unit is none.
+func level(unit string) int { return len(unit) - len(strings.TrimLeft(unit, "#")) }
+
+// withoutSections drops the sections whose headings drop returns true for.
+func withoutSections(units []string, drop func(unit string) bool) (kept []string) {
+	dropped := 0 // the level of the section that is being dropped
+	for _, unit := range units {
+		if l := level(unit); l > 0 && (dropped == 0 || l <= dropped) {
+			dropped = 0
+			if drop(unit) {
+				dropped = l
+			}
+		}
+		if dropped == 0 {
+			kept = append(kept, unit)
+		}
+	}
+	return kept
+}
+
 // withoutEmptySections drops headings at the end, and headings before another one of the same or a
 // higher level.
 func withoutEmptySections(units []string) (kept []string) {
-	level := func(unit string) int {
-		return len(unit) - len(strings.TrimLeft(unit, "#"))
-	}
 	for i, unit := range units {
 		if level(unit) == 0 {
 			kept = append(kept, unit)
@@ -137,7 +246,7 @@ func withoutEmptySections(units []string) (kept []string) {
 // withoutApproval drops the comment in Go that asks for the annotation, if the group is not
 // protected.
 func withoutApproval(file, text string) string {
-	if path.Ext(file) != ".go" || isLeftOut(file) {
+	if path.Ext(file) != ".go" {
 		return text
 	}
 	lines := slices.Collect(strings.Lines(text))

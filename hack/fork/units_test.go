@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+// nothing is an omission of what is about this project only.
+func nothing(t *testing.T) *omission {
+	t.Helper()
+	out, err := omit(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestPathsThatAreLeftOutAreNoticed(t *testing.T) {
 	tests := []struct{ file, text, want string }{
 		{"a.md", "see docs/tutorial/01-polling.md", "docs/tutorial"},
@@ -19,7 +29,7 @@ func TestPathsThatAreLeftOutAreNoticed(t *testing.T) {
 		{"docs/a.md", "see [this](behaviour.md)", ""},
 	}
 	for _, test := range tests {
-		if got := mention(test.file, test.text); got != test.want {
+		if got := nothing(t).mention(test.file, test.text); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", test.file, test.text, got, test.want)
 		}
 	}
@@ -34,6 +44,10 @@ func TestUnitsAreDroppedAsAWhole(t *testing.T) {
 		{"a block stays whole", "a.md", "```sh\na\n\n- b\n```\nX\n", "```sh\na\n\n- b\n```\n"},
 		{"an item before a paragraph", "a.md", "- X\n\nb\n", "b\n"},
 		{"a section", "a.md", "# A\n\n## B\n\nX\n\n## C\n\nc\n", "# A\n\n## C\n\nc\n"},
+		{"a section by its heading", "a.md", "# A\n\na\n\n## X\n\nb\n\n### C\n\n## D\n\nd\n",
+			"# A\n\na\n\n## D\n\nd\n"},
+		{"a mutant", "mutants_list_test.go", "a{\n\t{\"b\",\n\t\t\"X\"},\n\t{\"c\"},\n}\n",
+			"a{\n\t{\"c\"},\n}\n"},
 		{"the last section", "a.md", "# A\n\na\n\n## B\n\nX\n", "# A\n\na\n"},
 		{"a target", "Makefile", "a:\n\tb\n\nc: ## X\n\td\n\ne:\n", "a:\n\tb\n\ne:\n"},
 		{"a step", "hack/a", "#!/bin/bash\na\n\nb\nX\n\nc\n", "#!/bin/bash\na\n\nc\n"},
@@ -44,6 +58,17 @@ func TestUnitsAreDroppedAsAWhole(t *testing.T) {
 		if got := withoutUnits(test.file, test.text, drop); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
+	}
+}
+
+func TestMeasurementsAreReplaced(t *testing.T) {
+	const page = "a\n\n<!-- measured here; a fork says:\nMeasure it\nwith `make`. -->\n\n| 1 |\n\nb\n\n" +
+		"<!-- so far measured here -->\n\nc\n"
+	if got, want := withoutMeasurements(page), "a\n\nMeasure it\nwith `make`.\n\nc\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := withoutMeasurements("a\n\nb\n"); got != "a\n\nb\n" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -88,12 +113,12 @@ func TestLeftoversAreNoticed(t *testing.T) {
 func TestMentionsAreNoticed(t *testing.T) {
 	files := map[string]string{"a.go": "// as docs/tutorial says", "b.yaml": approval + ": unapproved",
 		"c.md": "artifacts/examples/crd.yaml"}
-	got := mentions(files, false)
+	got := mentions(files, nothing(t), false)
 	if len(got) != 2 || !strings.Contains(got[0], "a.go:1: still says \"docs/tutorial\"") ||
 		!strings.Contains(got[1], "b.yaml:1: still says \""+approval) {
 		t.Errorf("got %q", got)
 	}
-	if got := mentions(files, true); len(got) != 1 {
+	if got := mentions(files, nothing(t), true); len(got) != 1 {
 		t.Errorf("of a protected group: got %q", got)
 	}
 	err := unclean(make([]string, 12))

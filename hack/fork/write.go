@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -21,10 +22,10 @@ type fork struct {
 }
 
 // newFork renames everything, and refuses names with which the fork would not work.
-func newFork(from *repository, to names) (*fork, error) {
+func newFork(from *repository, to names, out *omission) (*fork, error) {
 	f := &fork{from: from, names: to, files: map[string]string{}, modes: map[string]os.FileMode{}}
-	kept := from.kept(to.protected())
-	err := errors.Join(unclean(mentions(kept, to.protected())),
+	kept := from.kept(out, to.protected())
+	err := errors.Join(unclean(mentions(kept, out, to.protected())),
 		checkNotInScripts(kept, to.name, from.names.name))
 	if err != nil {
 		return nil, err
@@ -56,7 +57,23 @@ func newFork(from *repository, to names) (*fork, error) {
 			f.modes[renamed] = 0o644
 		}
 	}
+	f.ignoreProgram()
 	return f, unclean(leftovers(f.files, from.names, to))
+}
+
+// ignoreProgram makes git ignore what go build leaves in the root: it takes the last element of the
+// module path as its name.
+func (f *fork) ignoreProgram() {
+	program := path.Base(f.names.module)
+	for file := range f.files {
+		if strings.HasPrefix(file, program+"/") {
+			return // go build refuses to write a file that has the name of a folder
+		}
+	}
+	if program != f.names.name {
+		line := "/" + f.names.name + "\n"
+		f.files[".gitignore"] = strings.Replace(f.files[".gitignore"], line, line+"/"+program+"\n", 1)
+	}
 }
 
 // create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded.

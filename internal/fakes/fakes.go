@@ -3,7 +3,9 @@
 package fakes
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
@@ -65,7 +69,7 @@ func useTracker(
 			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},
 		versions: map[schema.GroupVersionResource]int{},
 	}
-	client.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
+	client.AddReactor("*", "*", tracker.react)
 	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		options := action.(clienttesting.WatchActionImpl).ListOptions
 		w, err := tracker.Watch(action.GetResource(), action.GetNamespace(), options)
@@ -116,12 +120,15 @@ func matching(labelSelector string) watch.FilterFunc {
 	}
 }
 
-// Tracker gives each written object the next resourceVersion of its resource, and refuses an update
-// of an older version. The tracker that it wraps counts in the same way, but only for lists.
+// Tracker does what the one that it wraps does not do. It gives each written object the next
+// resourceVersion of its resource. (The wrapped one counts in the same way, but only for lists.) It
+// refuses a write to another version or to another object than the writer has seen. And an object
+// with finalizers stays, marked as being deleted, until the last of them is gone.
 type Tracker struct {
 	clienttesting.ObjectTracker
 	mu       sync.Mutex
 	versions map[schema.GroupVersionResource]int
+	released sync.Map // objects that are gone since the Update of their last finalizer, by idOf
 }
 
 // Version returns the resourceVersion of the last write to that resource. Each write adds one.
@@ -131,85 +138,150 @@ func (t *Tracker) Version(gvr schema.GroupVersionResource) int {
 	return t.versions[gvr]
 }
 
-// write writes object with the next resourceVersion. t.mu must be held.
+// write gives object the next resourceVersion and writes it. t.mu must be held.
 func (t *Tracker) write(
-	gvr schema.GroupVersionResource, object runtime.Object, write func(runtime.Object) error,
+	gvr schema.GroupVersionResource, object metav1.Object, write func() error,
 ) error {
 	version := max(t.versions[gvr], 1) + 1
-	object = object.DeepCopyObject()
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return err
-	}
-	accessor.SetResourceVersion(strconv.Itoa(version))
-	if err := write(object); err != nil {
+	object.SetResourceVersion(strconv.Itoa(version))
+	if err := write(); err != nil {
 		return err
 	}
 	t.versions[gvr] = version
 	return nil
 }
 
-// checkVersion refuses a write if the object has another version. An empty version allows any. The
-// object must exist.
-func (t *Tracker) checkVersion(
-	gvr schema.GroupVersionResource, ns, name, version string,
-) error {
+// live returns the object of that name. It returns a conflict if the object has another UID or
+// another resourceVersion. An empty one allows any.
+func (t *Tracker) live(
+	gvr schema.GroupVersionResource, ns, name string, uid types.UID, version string,
+) (runtime.Object, metav1.Object, error) {
 	object, err := t.Get(gvr, ns, name)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	live, err := meta.Accessor(object)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if version != "" && version != live.GetResourceVersion() {
-		return apierrors.NewConflict(gvr.GroupResource(), name, errors.New("old version"))
+	conflict := ""
+	switch {
+	case uid != "" && uid != live.GetUID():
+		conflict = "another object"
+	case version != "" && version != live.GetResourceVersion():
+		conflict = "old version"
+	default:
+		return object, live, nil
 	}
-	return nil
+	return nil, nil, apierrors.NewConflict(gvr.GroupResource(), name, errors.New(conflict))
 }
 
+// Create creates a copy of object.
 func (t *Tracker) Create(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.CreateOptions,
 ) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.write(gvr, object, func(object runtime.Object) error {
+	object = object.DeepCopyObject()
+	created, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	return t.write(gvr, created, func() error {
 		return t.ObjectTracker.Create(gvr, object, ns, opts...)
 	})
 }
 
+// Update replaces the object of that name by a copy of object.
 func (t *Tracker) Update(
 	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.UpdateOptions,
 ) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return err
-	}
-	err = t.checkVersion(gvr, ns, accessor.GetName(), accessor.GetResourceVersion())
-	if err != nil {
-		return err
-	}
-	return t.write(gvr, object, func(object runtime.Object) error {
+	object = object.DeepCopyObject()
+	gone, err := t.replace(gvr, object, ns, func() error {
 		return t.ObjectTracker.Update(gvr, object, ns, opts...)
 	})
+	if gone {
+		t.released.Store(idOf(gvr, object.(metav1.Object)), object)
+	}
+	return err
 }
 
-// Delete honours the precondition of a resourceVersion, which the wrapped tracker does not.
+// Patch replaces the object of that name by object, which has been patched, and gives object its
+// new resourceVersion.
+func (t *Tracker) Patch(
+	gvr schema.GroupVersionResource, object runtime.Object, ns string, opts ...metav1.PatchOptions,
+) error {
+	_, err := t.replace(gvr, object, ns, func() error {
+		return t.ObjectTracker.Patch(gvr, object, ns, opts...)
+	})
+	return err
+}
+
+// replace writes object, and then deletes it if it was waiting for its last finalizer.
+func (t *Tracker) replace(
+	gvr schema.GroupVersionResource, object runtime.Object, ns string, write func() error,
+) (gone bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := meta.Accessor(object)
+	if err != nil {
+		return false, err
+	}
+	_, live, err := t.live(gvr, ns, now.GetName(), now.GetUID(), now.GetResourceVersion())
+	if err != nil {
+		return false, err
+	}
+	if err := t.write(gvr, now, write); err != nil {
+		return false, err
+	}
+	if live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) > 0 &&
+		len(now.GetFinalizers()) == 0 {
+		return true, t.ObjectTracker.Delete(gvr, ns, now.GetName())
+	}
+	return false, nil
+}
+
+// react answers a request. The reaction that it wraps reads an object again after an Update, but
+// the Update may have removed the last finalizer and, with it, the object.
+func (t *Tracker) react(action clienttesting.Action) (bool, runtime.Object, error) {
+	handled, object, err := clienttesting.ObjectReaction(t)(action)
+	if update, ok := action.(clienttesting.UpdateActionImpl); ok && apierrors.IsNotFound(err) {
+		id := idOf(update.Resource, update.Object.(metav1.Object))
+		if gone, ok := t.released.LoadAndDelete(id); ok {
+			return true, gone.(runtime.Object), nil
+		}
+	}
+	return handled, object, err
+}
+
+// idOf returns what no other object has.
+func idOf(gvr schema.GroupVersionResource, object metav1.Object) string {
+	return fmt.Sprint(gvr, cache.MetaObjectToName(object), object.GetUID())
+}
+
+// Delete deletes the object of that name, or marks it as being deleted if it has finalizers.
 func (t *Tracker) Delete(
 	gvr schema.GroupVersionResource, ns, name string, opts ...metav1.DeleteOptions,
 ) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	version := ""
+	var uid types.UID
+	var version string
 	for _, options := range opts {
-		if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
-			version = *options.Preconditions.ResourceVersion
+		if required := options.Preconditions; required != nil {
+			uid, version = *cmp.Or(required.UID, &uid), *cmp.Or(required.ResourceVersion, &version)
 		}
 	}
-	if err := t.checkVersion(gvr, ns, name, version); err != nil {
+	object, live, err := t.live(gvr, ns, name, uid, version)
+	if err != nil {
 		return err
 	}
-	return t.ObjectTracker.Delete(gvr, ns, name, opts...)
+	if len(live.GetFinalizers()) == 0 {
+		return t.ObjectTracker.Delete(gvr, ns, name, opts...)
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	live.SetDeletionTimestamp(new(metav1.Now()))
+	return t.write(gvr, live, func() error { return t.ObjectTracker.Update(gvr, object, ns) })
 }

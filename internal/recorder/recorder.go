@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
@@ -33,6 +34,7 @@ type Recorder struct {
 	instance   string
 	queue      workqueue.TypedInterface[*eventsv1.Event]
 	pending    sync.WaitGroup
+	lastName   atomic.Int64 // the nanoseconds in the name of the last Event
 }
 
 var _ events.EventRecorder = &Recorder{}
@@ -92,7 +94,7 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      eventutil.GenerateEventName(about.Name, now.UnixNano()),
+			Name:      eventutil.GenerateEventName(about.Name, r.nextName(now.UnixNano())),
 			Namespace: about.Namespace,
 		},
 		EventTime:           now,
@@ -110,6 +112,18 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 		return nil, fmt.Errorf("referring to the related object of an event: %w", err)
 	}
 	return event, nil
+}
+
+// nextName returns now or, if another Event has that name already, the first time after that. Some
+// clocks show the same time more than once, and so does that of a synctest bubble.
+func (r *Recorder) nextName(now int64) int64 {
+	for {
+		last := r.lastName.Load()
+		next := max(now, last+1)
+		if r.lastName.CompareAndSwap(last, next) {
+			return next
+		}
+	}
 }
 
 // write writes one Event after the other until the queue is shut down.

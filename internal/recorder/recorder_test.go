@@ -10,15 +10,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 )
 
-// server is an API server that takes half a second to write an Event, and counts the Events about
-// Pods.
+// server is an API server that takes half a second to write an Event, refuses a second one of the
+// same name, and counts those about Pods.
 type server struct {
 	kubernetes.Interface
 	eventsclient.EventsV1Interface
@@ -26,6 +28,7 @@ type server struct {
 
 	mu      sync.Mutex
 	written map[string]int // by reason
+	names   sets.Set[string]
 }
 
 func (s *server) EventsV1() eventsclient.EventsV1Interface { return s }
@@ -38,6 +41,10 @@ func (s *server) Create(
 	time.Sleep(500 * time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.names.Has(event.Name) {
+		return nil, apierrors.NewAlreadyExists(eventsv1.Resource("events"), event.Name)
+	}
+	s.names.Insert(event.Name)
 	if event.Regarding.Kind == "Pod" && event.ReportingController == "test-controller" {
 		s.written[event.Reason]++
 	}
@@ -49,7 +56,7 @@ func (s *server) Create(
 func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{written: map[string]int{}}
+		s := &server{written: map[string]int{}, names: sets.New[string]()}
 		recorder, err := New(t.Context(), s, "test-controller", corev1.AddToScheme)
 		if err != nil {
 			t.Fatal(err)
@@ -87,6 +94,19 @@ func TestNoEventOfABurstIsLost(t *testing.T) {
 
 		if got := written("Burst"); got != 3000 {
 			t.Errorf("events written: got %d, want 3000", got)
+		}
+	})
+}
+
+func TestEventsOfOneInstantAreAllWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, recorder *Recorder, written func(string) int) {
+		for range 3 { // time stands still meanwhile
+			recorder.Eventf(pod, nil, "Normal", "Created", "Test", "one of three objects is created")
+		}
+		recorder.Flush(time.Minute)
+
+		if got := written("Created"); got != 3 {
+			t.Errorf("written: got %d, want 3", got)
 		}
 	})
 }

@@ -26,8 +26,8 @@ func (m *Model) uncache(o *object) {
 	}
 }
 
-// listed notes the answer of a list. What was in it is not known: it is taken for what is stored and
-// belongs to a key.
+// listed notes the answer of a list. What was in it is not known: it is taken for what is stored
+// and belongs to a key.
 func (m *Model) listed(resource string, failed bool) {
 	if failed {
 		return

@@ -26,8 +26,9 @@ type record struct {
 // lines reads the lines of a log.
 type lines struct{ open []byte }
 
-// add returns the record that ends with line, if one does. A value of several lines ends the first
-// line with "=<", has a tab before each of its own lines, and ends with a line that begins with " >".
+// add returns the record that ends with line, if one does. If a value has several
+// lines, the first line ends with "=<", and each line of the value begins with a tab. The line after
+// them begins with a space and ">".
 func (l *lines) add(line string, read time.Time) (record, bool) {
 	inside := len(l.open) > 0 && (strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " >"))
 	switch {
@@ -109,7 +110,8 @@ func parseValue(text string) (value, rest string) {
 }
 
 // parseJSON reads a record of component-base, whose time is in milliseconds:
-// {"ts":1700000000000.123,"caller":"file:line","msg":"...","v":4,"key":"value"}. Errors have no "v".
+// {"ts":1700000000000.123,"caller":"file:line","msg":"...","v":4,"key":"value"}.
+// Errors have no "v".
 func parseJSON(text string) (record, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &fields) != nil || fields["msg"] == nil {

@@ -81,8 +81,8 @@ func (m *Model) seeRecord(r record) {
 	}
 }
 
-// keyOf returns the key of a record about a key of that kind. It returns nil if there is none, or if
-// it is of another queue.
+// keyOf returns the key of a record about a key of that kind. It returns nil if there is none, or
+// if it is of another queue.
 func (m *Model) keyOf(r record, kind string) *key {
 	name := ""
 	for field, value := range r.values {
@@ -155,7 +155,8 @@ func (m *Model) addAgain(k *key, r record) {
 }
 
 // started applies the line after queue.Get. A key that does not wait is taken as it is: another
-// worker may have written its line first, or it was delayed for a shorter time than the Model knows.
+// worker may have written its line first, or it was delayed for a shorter time than the Model
+// knows.
 func (m *Model) started(k *key) {
 	cause := k.queue
 	if k.waiting {
@@ -203,7 +204,8 @@ func (m *Model) finished(k *key) {
 	m.showKey(k)
 }
 
-// failed applies the line before queue.AddRateLimited. It may come before that of finished or after.
+// failed applies the line before queue.AddRateLimited. It may come before that of finished or
+// after.
 func (m *Model) failed(k *key, r record) {
 	if retries, err := strconv.Atoi(r.values["retries"]); err == nil {
 		k.Failures = retries
@@ -282,8 +284,8 @@ func (m *Model) addWorker() *worker {
 	return w
 }
 
-// dropLost drops keys that wait although a worker has been free for long: they are not in the queue.
-// That is rare. The Model may count a delay that the queue has merged with another one.
+// dropLost drops keys that wait although a worker has been free for long: they are not in the
+// queue. That is rare. The Model may count a delay that the queue has merged with another one.
 func (m *Model) dropLost() {
 	if !slices.ContainsFunc(m.workers, func(w *worker) bool {
 		return w.Key == "" && m.now-w.Since >= patience

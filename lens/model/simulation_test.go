@@ -218,8 +218,8 @@ func TestTheModelIsWhatTheQueueIs(t *testing.T) {
 	}
 }
 
-// TestTheModelIsWhatTheQueueIsWhenItIsQuiet holds in whatever order the goroutines run. At any other
-// time, the Model may miss that a key is in the queue again, but it shows none that is not.
+// TestTheModelIsWhatTheQueueIsWhenItIsQuiet holds in whatever order the goroutines run. At any
+// other time, the Model may miss that a key is in the queue again, but it shows none that is not.
 func TestTheModelIsWhatTheQueueIsWhenItIsQuiet(t *testing.T) {
 	for seed := range uint64(20) {
 		s := simulate(t, seed, false)
@@ -236,8 +236,8 @@ func TestTheModelIsWhatTheQueueIsWhenItIsQuiet(t *testing.T) {
 	}
 }
 
-// settled reports whether the lines tell all that the goroutine has done: no call is missing after a
-// line, and no line after a call.
+// settled reports whether the lines tell all that the goroutine has done: no call is missing after
+// a line, and no line after a call.
 func (s *simulation) settled(g *goroutine) bool {
 	return len(g.steps) == 0 || g.worker && (len(g.steps) == 2 || len(g.steps) == 3)
 }

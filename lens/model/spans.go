@@ -152,8 +152,8 @@ func (m *Model) somebody(c change) {
 }
 
 // otherWriter names who has made a change that is neither of the program nor of a command of the
-// user. The newest managedFields tell, if they were written just now and not by several others; else
-// it returns "".
+// user. The newest managedFields tell, if they were written just now and not by several others;
+// else it returns "".
 func (m *Model) otherWriter(c change) string {
 	commanded := slices.ContainsFunc(m.commands, func(command command) bool {
 		return command.ended == 0 || c.at-command.ended < managedFieldsAge

@@ -37,8 +37,8 @@ func configuration(name string, replicas int32) *appsapply.DeploymentApplyConfig
 
 var errNotOurs = errors.New("the Deployment is somebody else's")
 
-// applyToOwn applies desired to a Deployment that owner controls, and to no other. If it was written
-// or replaced since it was read, the API server refuses, and the caller tries again.
+// applyToOwn applies desired to a Deployment that owner controls, and to no other. If it was
+// written or replaced since it was read, the API server refuses, and the caller tries again.
 func applyToOwn(
 	ctx context.Context, owner metav1.Object, desired *appsapply.DeploymentApplyConfiguration,
 ) error {

@@ -2,8 +2,8 @@
 // writes: see docs/performance.md. It starts a control plane of its own.
 //
 // Read it in this order: contenders.go, what is measured; run.go, start.go, phase.go and
-// restarts.go, how; figures.go, what is computed from the audit log; tables.go, targets.go, plots.go and page.go,
-// what is shown.
+// restarts.go, how; figures.go, what is computed from the audit log; tables.go, targets.go,
+// plots.go and page.go, what is shown.
 package main
 
 import (

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// compareRestarts lets the controllers take turns at starting with the Foos that this controller has
-// worked for. Other than in a run, each of them finds the API server in the same state, and there can
-// be many starts.
+// compareRestarts lets the controllers take turns at starting with the Foos that this controller
+// has worked for. Other than in a run, each of them finds the API server in the same state, and
+// there can be many starts.
 func (o options) compareRestarts(ctx context.Context) (*Results, error) {
 	b, stop, err := o.startBench(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lastBehaviour is the highest number of a behaviour that this suite proves. test/faults proves
+// lastBehaviour is the highest number of a behaviour that this suite proves. Another proves
 // number 20.
 const lastBehaviour = 19
 

@@ -17,7 +17,8 @@ import (
 )
 
 // BenchmarkProxy measures how long it takes from a Foo to its Deployment, by the clock of the API
-// server: with a lens that a page shows, and without a lens. The two take turns. It reports medians.
+// server: with a lens that a page shows, and without a lens. The two take turns. It reports
+// medians.
 func BenchmarkProxy(b *testing.B) {
 	p := begin(b)
 	p.press(b, "stop")

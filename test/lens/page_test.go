@@ -201,8 +201,8 @@ func byText(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
 }
 
-// stored returns the resourceVersions of all Foos and Deployments in the API server, by the IDs that
-// the page gives them.
+// stored returns the resourceVersions of all Foos and Deployments in the API server, by the IDs
+// that the page gives them.
 func stored() (map[string]string, error) {
 	ctx, versions := context.Background(), map[string]string{}
 	foos, err := fooClient.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
@@ -238,8 +238,8 @@ const readShown = `(() => {
 			(e) => e.getAttribute("aria-label"))}
 })()`
 
-// settle waits until the queue is empty, in the page and by the controller's own metrics. And the page
-// must show all objects as the API server has them, in the caches, too.
+// settle waits until the queue is empty, in the page and by the controller's own metrics. And the
+// page must show all objects as the API server has them, in the caches, too.
 func (p *page) settle(t testing.TB) {
 	t.Helper()
 	p.until(t, func() error {

@@ -1,0 +1,86 @@
+// Package finalizer adds and removes a finalizer. A controller that makes something outside
+// Kubernetes needs one: the API server then keeps the custom resource until the controller has
+// removed what it made.
+//
+// The order matters. Add the finalizer before the outside thing is made, and remove it after that
+// is gone. Otherwise, a crash between the two leaves something behind that nobody knows of.
+//
+//	if website.DeletionTimestamp != nil {
+//		if !finalizer.Has(website, name) {
+//			return nil // another finalizer holds it
+//		}
+//		if err := c.registry.Delete(ctx, website.UID); err != nil {
+//			return err // report it in the status, too, or nobody knows why the Website stays
+//		}
+//		return finalizer.Remove(ctx, client, website, name)
+//	}
+//	if !finalizer.Has(website, name) {
+//		return finalizer.Add(ctx, client, website, name)
+//	}
+package finalizer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Patcher is the part of a generated client that is used here.
+type Patcher[T metav1.Object] interface {
+	Patch(ctx context.Context, name string, patchType types.PatchType, data []byte,
+		options metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// Has reports whether object has the finalizer.
+func Has(object metav1.Object, finalizer string) bool {
+	return slices.Contains(object.GetFinalizers(), finalizer)
+}
+
+// Add adds the finalizer, and returns the object as the API server has it then. It returns a
+// conflict if object, which is what the caller has seen, is not the newest.
+func Add[T metav1.Object](
+	ctx context.Context, client Patcher[T], object T, finalizer, manager string,
+) (T, error) {
+	return patch(ctx, client, object, append(slices.Clone(object.GetFinalizers()), finalizer), manager)
+}
+
+// Remove removes the finalizer, and returns the object as the API server had it last. It is no
+// error if the object is gone already. Remove returns a conflict if object is not the newest.
+func Remove[T metav1.Object](
+	ctx context.Context, client Patcher[T], object T, finalizer, manager string,
+) (T, error) {
+	left := slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
+		func(name string) bool { return name == finalizer })
+	removed, err := patch(ctx, client, object, left, manager)
+	if apierrors.IsNotFound(err) {
+		return object, nil
+	}
+	return removed, err
+}
+
+// patch writes the finalizers of object, and nothing else. The patch names the UID and the
+// resourceVersion of object: a list in a merge patch replaces what others have added since then,
+// and an object that was made again under the same name is another one.
+func patch[T metav1.Object](
+	ctx context.Context, client Patcher[T], object T, finalizers []string, manager string,
+) (T, error) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":             object.GetUID(),
+		"resourceVersion": object.GetResourceVersion(),
+		"finalizers":      finalizers,
+	}})
+	if err != nil {
+		return object, err
+	}
+	patched, err := client.Patch(ctx, object.GetName(), types.MergePatchType, data,
+		metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		return object, fmt.Errorf("writing the finalizers: %w", err)
+	}
+	return patched, nil
+}

@@ -1,0 +1,55 @@
+package owned
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const typeReady = "Ready"
+
+// Ends of the reasons of conditions. They begin with the name of the kind.
+const (
+	reasonTerminating = "Terminating"
+	reasonNameTaken   = "NameTaken"
+	reasonRejected    = "Rejected"
+)
+
+// maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
+const maxMessage = 1024
+
+// nameTaken returns the condition of an owner whose object should have the name of object, which it
+// does not own.
+func (o *Objects[O, T]) nameTaken(object T) *metav1.Condition {
+	holder := "no controller"
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		holder = fmt.Sprintf("%s %q", controller.Kind, controller.Name)
+	}
+	return NotReady(o.kind.Name+reasonNameTaken, fmt.Sprintf("%s %q exists and belongs to %s, not to "+
+		"this %s: delete it or choose another name", o.kind.Name, object.GetName(), holder,
+		o.owners.GroupVersionKind.Kind))
+}
+
+// NotReady returns a Ready condition that is False. The message may come from anybody, for example
+// from an admission webhook. Control characters are replaced, because kubectl could not print the
+// object. A message that is too long is cut, because the API server would refuse the Event.
+func NotReady(reason, message string) *metav1.Condition {
+	message = strings.Map(printable, message)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..."
+	}
+	return &metav1.Condition{
+		Type: typeReady, Status: metav1.ConditionFalse, Reason: reason, Message: message,
+	}
+}
+
+// printable returns r, or a replacement if r is a control character. If there is one in a status,
+// `kubectl get -o yaml` prints only an error.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return unicode.ReplacementChar
+}

@@ -1,0 +1,270 @@
+// Package owned keeps the objects that custom resources own as they should be, whatever their kind
+// is. It does for any kind what this repository's writes.go does for the Deployment of a Foo:
+//
+//   - It creates an object with Create, which cannot take over what somebody else has created.
+//   - It changes only the fields that the controller decides on, and only if nobody else wrote in
+//     between.
+//   - It waits until the informer shows a write before it decides anything else.
+//   - It tells an object that the API server refuses from a request that failed.
+//   - It deletes what is left over under a former name.
+//
+// A controller describes each kind of object that it owns by a [Kind], and makes [Objects] of it. A
+// sync goes through all of them, and goes on after a write:
+//
+//	ready, written := allReady, false
+//	for _, objects := range c.owned {
+//		condition, err := objects.Sync(ctx, website)
+//		switch {
+//		case err != nil:
+//			return err // is retried with backoff
+//		case condition == nil:
+//			written = true
+//		case condition.Status != metav1.ConditionTrue && ready.Status == metav1.ConditionTrue:
+//			ready = *condition // the first problem is the one to report
+//		}
+//	}
+//	if written {
+//		return nil // the event of the write brings the key back
+//	}
+//	return c.updateStatus(ctx, website, ready)
+package owned
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+
+	"example.com/sample-controller/internal/consistency"
+)
+
+const (
+	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
+	// the object, or its name belongs to an object that the informer does not select.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is how long a key waits for the event of a write. The event may never come: an
+	// object that is created and deleted while the watch is down leaves no trace in the informer.
+	staleRetryDelay = time.Second
+
+	controllerUIDIndex = "controllerUID"
+)
+
+// Object is a pointer to an object of the API, such as *appsv1.Deployment.
+type Object interface {
+	comparable
+	metav1.Object
+	runtime.Object
+}
+
+// Owners describes the custom resources of one controller. They own objects of one kind or several.
+type Owners[O Object] struct {
+	// GroupVersionKind is what the owner references of the objects say.
+	GroupVersionKind schema.GroupVersionKind
+	// Manager is the name of the controller, as field manager of its writes.
+	Manager string
+	// Informer has the owners. It must not be started yet.
+	Informer cache.TypedSharedIndexInformer[O]
+	// IsNew reports whether no sync of an owner has ended yet: its status is empty, for example.
+	// Before the first object of such an owner is created, it need not be read again.
+	IsNew func(owner O) bool
+	// Get reads an owner from the API server.
+	Get func(ctx context.Context, namespace, name string) (O, error)
+	// Enqueue puts the key of an owner on the queue: at once if after is 0, else when that time has
+	// passed. The log should say why.
+	Enqueue func(key cache.ObjectName, after time.Duration, why Why)
+	// Recorder records Events about the owners.
+	Recorder events.EventRecorder
+}
+
+// Why is the reason for which a key is put on the queue.
+type Why struct {
+	Because string // for example "Deployment updated"
+	// Object is the object of the event, or nil if it was no event.
+	Object metav1.Object
+}
+
+// Kind describes one kind of object that each owner has one of.
+type Kind[O, T Object] struct {
+	// Name is the name of the kind, such as Deployment. Reasons of conditions and of Events begin
+	// with it.
+	Name string
+	// Informer has the objects. It must not be started yet.
+	Informer cache.TypedSharedIndexInformer[T]
+	// Client returns a client for a namespace.
+	Client func(namespace string) Client[T]
+
+	// NameOf returns the name that the object of owner has. Its namespace is that of owner.
+	NameOf func(owner O) string
+	// New returns the object of owner as it is created, with a name and a namespace. An owner
+	// reference is added, and SetFields is called. So it sets only what cannot be changed later.
+	New func(owner O) T
+	// SetFields sets the fields of object that this controller decides on, and no others. What the
+	// API server fills in, and what other people and programs write, stays as it is. If the informer
+	// selects by a label, it sets that, too.
+	SetFields func(object T, owner O)
+	// Ready returns the condition of an object that has all these fields: is it ready and, if not,
+	// why? If Ready is nil, it always is, as a ConfigMap is.
+	Ready func(object T) metav1.Condition
+}
+
+// Client is the part of a generated client that Objects needs.
+type Client[T Object] interface {
+	Get(context.Context, string, metav1.GetOptions) (T, error)
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Update(context.Context, T, metav1.UpdateOptions) (T, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+// Objects are the objects of one kind that the owners of one controller own.
+type Objects[O, T Object] struct {
+	owners  Owners[O]
+	kind    Kind[O, T]
+	writes  *consistency.Writes
+	handler cache.ResourceEventHandlerRegistration
+}
+
+// New returns the Objects of kind. It adds indexes and an event handler to the informers.
+func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error) {
+	o := &Objects[O, T]{
+		owners: owners, kind: kind, writes: consistency.NewWrites(kind.Informer.GetStore()),
+	}
+	if err := o.addIndexers(); err != nil {
+		return nil, fmt.Errorf("adding indexers for each %s: %w", kind.Name, err)
+	}
+	handler, err := kind.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[T]{
+		AddFunc:    func(object T) { o.handleObject(object, "added") },
+		UpdateFunc: func(_, object T) { o.handleObject(object, "updated") },
+		DeleteFunc: func(deleted cache.DeletedObject[T]) {
+			// If the watch missed the deletion, this may be an older state: the owner may have
+			// changed since then, but not the name.
+			var unknown T
+			if deleted.OptionalObj != unknown {
+				o.handleObject(deleted.OptionalObj, "deleted")
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("adding an event handler for each %s: %w", kind.Name, err)
+	}
+	o.handler = handler
+	return o, nil
+}
+
+// addIndexers adds the indexes by which DeleteOthers finds the objects of an owner, and
+// handleObject the owners that name an object, without a search through all objects.
+func (o *Objects[O, T]) addIndexers() error {
+	err := o.kind.Informer.AddTypedIndexers(cache.TypedIndexers[T]{
+		controllerUIDIndex: func(object T) ([]string, error) {
+			if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+				return []string{string(controller.UID)}, nil
+			}
+			return nil, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return o.owners.Informer.AddTypedIndexers(cache.TypedIndexers[O]{
+		o.kind.Name: func(owner O) ([]string, error) { return []string{o.key(owner).String()}, nil },
+	})
+}
+
+// key returns namespace and name of the object of owner.
+func (o *Objects[O, T]) key(owner O) cache.ObjectName {
+	return cache.NewObjectName(owner.GetNamespace(), o.kind.NameOf(owner))
+}
+
+// handleObject enqueues the owner that controls object, and the owners whose object should have
+// that name: they may wait for the name to become free, or may have lost the object.
+func (o *Objects[O, T]) handleObject(object T, event string) {
+	why := Why{Because: o.kind.Name + " " + event, Object: object}
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller != nil && o.isOwner(controller) {
+		o.owners.Enqueue(cache.NewObjectName(object.GetNamespace(), controller.Name), 0, why)
+	}
+	name := cache.MetaObjectToName(object).String()
+	owners, err := o.owners.Informer.GetTypedIndexer().ByTypedIndex(o.kind.Name, name)
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("finding the owners of %s %s: %w", o.kind.Name, name, err))
+	}
+	for _, owner := range owners {
+		if controller == nil || owner.GetUID() != controller.UID {
+			o.owners.Enqueue(cache.MetaObjectToName(owner), 0, why)
+		}
+	}
+}
+
+// isOwner reports whether reference refers to a custom resource of this controller, of any version.
+func (o *Objects[O, T]) isOwner(reference *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(reference.APIVersion)
+	want := o.owners.GroupVersionKind
+	return err == nil && gv.Group == want.Group && reference.Kind == want.Kind
+}
+
+// HandlerSynced is done when the event handler has seen all objects of the first list.
+func (o *Objects[O, T]) HandlerSynced() cache.DoneChecker { return o.handler.HasSyncedChecker() }
+
+// Seen reports whether the informer shows the last write on behalf of the owner with that key. If
+// it does not, a sync would decide on an old state.
+func (o *Objects[O, T]) Seen(key cache.ObjectName) bool { return o.writes.Seen(key) }
+
+// Forget forgets the writes on behalf of an owner that is gone.
+func (o *Objects[O, T]) Forget(key cache.ObjectName) { o.writes.Clear(key) }
+
+// Sync takes one step towards the object that owner should have, and returns the condition of that
+// object: ready or, if not, why not. If the API server refuses the object, or its name belongs to
+// somebody else, that is a condition, too; Sync then has enqueued owner for a later time.
+//
+// The condition is nil if Sync has written the object, or if owner is gone. Then there is nothing
+// to report yet: an event will bring the key of owner back. An error is to be retried with backoff.
+func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, error) {
+	observed, err := o.cached(owner)
+	var none T
+	switch {
+	case err != nil:
+		return nil, err
+	case observed == none:
+		return o.create(ctx, owner)
+	case !metav1.IsControlledBy(observed, owner):
+		return o.nameTaken(observed), nil
+	case observed.GetDeletionTimestamp() != nil:
+		return NotReady(o.kind.Name+reasonTerminating,
+			fmt.Sprintf("%s %q is being deleted", o.kind.Name, observed.GetName())), nil
+	}
+	desired := observed.DeepCopyObject().(T)
+	o.kind.SetFields(desired, owner)
+	if !equality.Semantic.DeepEqual(observed, desired) {
+		return o.update(ctx, owner, desired)
+	}
+	if o.kind.Ready == nil {
+		return &metav1.Condition{Type: typeReady, Status: metav1.ConditionTrue}, nil
+	}
+	return new(o.kind.Ready(observed)), nil
+}
+
+// Get returns the object of owner as the informer shows it, or nil if there is none, or if that
+// name belongs to somebody else.
+func (o *Objects[O, T]) Get(owner O) (T, error) {
+	object, err := o.cached(owner)
+	var none T
+	if object == none || metav1.IsControlledBy(object, owner) {
+		return object, err
+	}
+	return none, nil
+}
+
+// cached returns the object with the name that the object of owner has, or nil.
+func (o *Objects[O, T]) cached(owner O) (object T, err error) {
+	item, exists, err := o.kind.Informer.GetStore().GetByKey(o.key(owner).String())
+	if err != nil || !exists {
+		return object, err
+	}
+	return item.(T), nil
+}

@@ -1,0 +1,157 @@
+package owned
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// create creates the object of owner.
+func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition, error) {
+	if gone, err := o.isGone(ctx, owner); gone || err != nil {
+		return nil, err // the event of the deletion is on the way
+	}
+	object := o.kind.New(owner)
+	object.SetOwnerReferences(append(object.GetOwnerReferences(),
+		*metav1.NewControllerRef(owner, o.owners.GroupVersionKind)))
+	o.kind.SetFields(object, owner)
+	created, err := o.kind.Client(owner.GetNamespace()).Create(
+		ctx, object, metav1.CreateOptions{FieldManager: o.owners.Manager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return o.resolveAlreadyExists(ctx, owner)
+	case err != nil:
+		return o.handleWriteError(owner, false, fmt.Errorf("creating %s: %w", o.kind.Name, err))
+	}
+	o.wrote(ctx, owner, created, "Create", "Created")
+	return nil, nil
+}
+
+// isGone asks the API server whether an owner that had an object before is deleted. The garbage
+// collector deletes the objects of such an owner, and their watch may show that first. Without
+// isGone, the controller would create them again until the watch of the owners catches up.
+func (o *Objects[O, T]) isGone(ctx context.Context, owner O) (bool, error) {
+	if o.owners.IsNew(owner) && !o.writes.HasWritten(cache.MetaObjectToName(owner)) {
+		return false, nil // its first object: no request needed
+	}
+	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the owner before its %s is made again: %w", o.kind.Name, err)
+	}
+	return live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil, nil
+}
+
+// resolveAlreadyExists handles an object that exists although the informer does not show it: it
+// lacks the label that the informer selects by.
+func (o *Objects[O, T]) resolveAlreadyExists(
+	ctx context.Context, owner O,
+) (*metav1.Condition, error) {
+	observed, err := o.kind.Client(owner.GetNamespace()).Get(
+		ctx, o.kind.NameOf(owner), metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s that exists already: %w", o.kind.Name, err)
+	}
+	if !metav1.IsControlledBy(observed, owner) {
+		o.enqueue(owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
+		return o.nameTaken(observed), nil
+	}
+	// It belongs to owner, but somebody has removed the label: put it back.
+	o.kind.SetFields(observed, owner)
+	return o.update(ctx, owner, observed)
+}
+
+// update writes desired, a changed copy of the object that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
+func (o *Objects[O, T]) update(
+	ctx context.Context, owner O, desired T,
+) (*metav1.Condition, error) {
+	updated, err := o.kind.Client(owner.GetNamespace()).Update(
+		ctx, desired, metav1.UpdateOptions{FieldManager: o.owners.Manager})
+	if err != nil {
+		return o.handleWriteError(owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
+	}
+	o.wrote(ctx, owner, updated, "Update", "Updated")
+	return nil, nil
+}
+
+// wrote makes the next sync of owner wait until the informer shows the write. It also makes sure
+// that there is a next sync, even if the event of the write never comes.
+func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, past string) {
+	key := cache.MetaObjectToName(owner)
+	o.writes.WroteAt(key, written.GetResourceVersion())
+	time.AfterFunc(staleRetryDelay, func() {
+		if o.writes.Pending(key) {
+			o.enqueue(owner, 0, "no sync has seen the last write")
+		}
+	})
+	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
+	o.owners.Recorder.Eventf(owner, written, corev1.EventTypeNormal, o.kind.Name+past,
+		verb+o.kind.Name, "%s %s %q", past, o.kind.Name, written.GetName())
+}
+
+// DeleteOthers deletes the objects that owner owned under other names. Call it when the object of
+// the name of today is ready.
+func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
+	all, err := o.kind.Informer.GetTypedIndexer().ByTypedIndex(
+		controllerUIDIndex, string(owner.GetUID()))
+	if err != nil {
+		return fmt.Errorf("finding each %s of the owner: %w", o.kind.Name, err)
+	}
+	name := o.kind.NameOf(owner)
+	for _, object := range all {
+		if object.GetName() == name || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		err := o.kind.Client(owner.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{
+			// Only this object, and only if it is unchanged: then owner still owns it.
+			Preconditions: &metav1.Preconditions{
+				UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion()),
+			},
+			PropagationPolicy: new(metav1.DeletePropagationBackground),
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting %s of the former name: %w", o.kind.Name, err)
+		}
+		klog.FromContext(ctx).V(2).Info("Deleted "+o.kind.Name, "object", klog.KObj(object))
+		o.owners.Recorder.Eventf(owner, object, corev1.EventTypeNormal, o.kind.Name+"Deleted",
+			"Delete"+o.kind.Name, "Deleted %s %q, now replaced by %q", o.kind.Name, object.GetName(), name)
+	}
+	return nil
+}
+
+// handleWriteError handles the error of a Create or of an Update. If the API server would refuse
+// the same write again, it returns a condition that says so, and retries slowly. It returns nothing
+// if the object or the namespace is gone, and any other error for a retry.
+func (o *Objects[O, T]) handleWriteError(
+	owner O, existed bool, err error,
+) (*metav1.Condition, error) {
+	switch {
+	case existed && apierrors.IsNotFound(err):
+		// Deleted in between. If the informer did not show it, no event tells of the deletion.
+		o.enqueue(owner, staleRetryDelay, "the "+o.kind.Name+" was deleted in between")
+		return nil, nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil, nil // the namespace goes, and the owner with it
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		o.enqueue(owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
+		return NotReady(o.kind.Name+reasonRejected, err.Error()), nil
+	default:
+		return nil, err
+	}
+}
+
+func (o *Objects[O, T]) enqueue(owner O, after time.Duration, because string) {
+	o.owners.Enqueue(cache.MetaObjectToName(owner), after, Why{Because: because})
+}
