@@ -357,7 +357,7 @@ var mutants = []struct{ name, file, old, new, test string }{
 	{"the proxy compresses what nobody asked for", "lens/wire/proxy.go",
 		"config.DisableCompression = true", "", "TestNothingIsCompressedUnasked"},
 	{"the proxy holds bookmarks", "lens/wire/watch.go",
-		"eventType != string(apiwatch.Bookmark) &&", "", "TestBookmarkDoesNotOvertake"},
+		" && !isBookmark", "", "TestBookmarkDoesNotOvertake"},
 	{"the proxy does not read ahead", "lens/wire/watch.go", "maxHeld     = 1000", "maxHeld = 0",
 		"TestHeldEventsPassInTheirOrder"},
 	{"the initial list never ends", "lens/wire/watch.go", "w.initial = false", "",

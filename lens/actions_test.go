@@ -16,11 +16,10 @@ import (
 
 // watches makes s think that its program watches that.
 func watches(s *session, paths ...string) {
+	s.follow = func(watched) {}
 	for _, path := range paths {
-		r := httptest.NewRequest(http.MethodGet, path+"?watch=true", nil)
-		if w, ok := watchOf(r.Method, r.URL); ok {
-			s.addWatch(w)
-		}
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path+"?watch=true", nil)
+		s.proxy.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
 
@@ -245,30 +244,28 @@ func TestKilledServerIsNoted(t *testing.T) {
 	}
 }
 
-func TestWatchOf(t *testing.T) {
+func TestWhatTheProgramWatchesIsFollowed(t *testing.T) {
 	foos := schema.GroupVersionResource{
 		Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos",
 	}
-	for path, want := range map[string]watched{
-		foosPath + "?watch=true": {resource: foos},
-		foosPath + "?watch=1":    {resource: foos},
-		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/a/foos?watch=true": {foos, "a"},
-		"/api/v1/namespaces?watch=true": {
-			resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
+	for path, want := range map[string][]watched{
+		foosPath + "?watch=true": {{resource: foos}},
+		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/a/foos?watch=true": {{foos, "a"}},
 		"/api/v1/namespaces/a/pods?watch=true": {
-			schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "a"},
-		foosPath:                                 {},
-		foosPath + "?watch=false":                {},
-		"/api/v1/namespaces/a/pods/b?watch=true": {},
-		"/version?watch=true":                    {},
+			{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "a"}},
+		foosPath:                                 nil,
+		"/api/v1/namespaces/a/pods/b?watch=true": nil,
+		"/version?watch=true":                    nil,
 	} {
-		r := httptest.NewRequest(http.MethodGet, path, nil)
-		if got, ok := watchOf(r.Method, r.URL); ok != (want != watched{}) || ok && got != want {
-			t.Errorf("%s: %v, %+v", path, ok, got)
+		s := newTestSession(t, emptyServer)
+		var got []watched
+		s.follow = func(w watched) { got = append(got, w) }
+		for range 2 { // the second time, it is followed already
+			r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+			s.proxy.ServeHTTP(httptest.NewRecorder(), r)
 		}
-	}
-	r := httptest.NewRequest(http.MethodDelete, foosPath+"?watch=true", nil)
-	if _, ok := watchOf(r.Method, r.URL); ok {
-		t.Error("a deletion is taken for a watch")
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
 	}
 }

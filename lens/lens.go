@@ -10,8 +10,11 @@ import (
 )
 
 const (
-	// maxBehind is how many steps a page may be behind. A page that is slower has to begin again.
-	maxBehind = 4096
+	// frame is how long what is seen may wait until the pages show it, together with what follows: a
+	// page that draws, and the model, take processors from the program.
+	frame = 30 * time.Millisecond
+	// maxBehind is how many frames a page may be behind. A page that is slower has to begin again.
+	maxBehind = 1024
 	// maxRecording limits a recording, in bytes.
 	maxRecording = 64 << 20
 	// tick is how often the model is told that time has passed.
@@ -20,8 +23,12 @@ const (
 
 // lens puts together what is seen, and shows it to the pages that are open.
 type lens struct {
-	mu    sync.Mutex
 	start time.Time
+
+	seeing  sync.Mutex
+	unshown []model.Seen // since the last frame
+
+	mu    sync.Mutex
 	model *model.Model
 	pages map[chan []byte]bool
 
@@ -36,38 +43,73 @@ func newLens(primary string) *lens {
 	return &lens{start: start, model: model.New(start, primary), pages: map[chan []byte]bool{}}
 }
 
-// see shows what has happened just now. If that is nothing, time has passed.
+// see notes what has happened just now. If that is nothing, time has passed. The program may have
+// to wait for see, so show does the work, a moment later.
 func (l *lens) see(seen model.Seen) {
+	l.seeing.Lock()
+	defer l.seeing.Unlock()
+	seen.At = time.Now()
+	if l.unshown = append(l.unshown, seen); len(l.unshown) == 1 {
+		time.AfterFunc(frame, l.show)
+	}
+}
+
+// show sends the steps that follow from what was seen to the pages.
+func (l *lens) show() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seen.At = time.Now()
-	step := l.model.See(seen)
-	isEmpty := len(step.Set) == 0 && len(step.Drop) == 0
-	if isEmpty && seen == (model.Seen{At: seen.At}) {
-		return // nothing has changed with time
+	l.seeing.Lock()
+	unshown := l.unshown
+	l.unshown = nil
+	l.seeing.Unlock()
+	var messages []byte
+	for _, seen := range unshown {
+		if seen.Wire != nil {
+			seen.Wire.Read()
+		}
+		if step := l.apply(seen); step != nil {
+			messages = append(messages, message(step)...)
+		}
 	}
-	l.record(&l.seen, encode(seen))
-	if isEmpty {
+	if messages == nil {
 		return
 	}
-	message := encode(step)
-	l.record(&l.steps, message)
 	for page := range l.pages {
 		select {
-		case page <- message:
+		case page <- messages:
 		default:
 			l.closeLocked(page)
 		}
 	}
 }
 
-// open returns a channel with all that there is, and then with each step. It is closed when the
-// reader is too far behind.
+// apply returns the step that follows from what was seen as JSON, or nil if nothing has changed.
+func (l *lens) apply(seen model.Seen) []byte {
+	step := l.model.See(seen)
+	isEmpty := len(step.Set) == 0 && len(step.Drop) == 0
+	if isEmpty && seen == (model.Seen{At: seen.At}) {
+		return nil
+	}
+	l.record(&l.seen, encode(seen))
+	if isEmpty {
+		return nil
+	}
+	text := encode(step)
+	l.record(&l.steps, text)
+	return text
+}
+
+// message returns a step as an EventSource of a page reads it.
+func message(step []byte) []byte { return fmt.Appendf(nil, "data: %s\n\n", step) }
+
+// open returns a channel with messages of all that there is, and then of each step. It is closed
+// when the reader is too far behind.
 func (l *lens) open() chan []byte {
+	l.show()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	page := make(chan []byte, maxBehind)
-	page <- encode(l.model.All())
+	page <- message(encode(l.model.All()))
 	l.pages[page] = true
 	return page
 }
@@ -88,6 +130,7 @@ func (l *lens) closeLocked(page chan []byte) {
 
 // all returns all entities that there are now.
 func (l *lens) all() map[string]model.Entity {
+	l.show()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.model.All().Set

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -47,17 +47,16 @@ func (p *program) start() error {
 	if err != nil {
 		return err
 	}
-	last := ""
-	log := &lineWriter{each: func(line string) {
-		last = line
-		p.logged(line)
-	}}
+	log, toLog := io.Pipe()
+	lastLine := make(chan string, 1)
+	go func() { lastLine <- eachLine(log, p.logged) }()
 	command := exec.Command(p.command[0], p.command[1:]...)
 	command.Env = append(os.Environ(), p.env...)
-	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, log)
+	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, toLog)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 	command.WaitDelay = stopTimeout // a child of the command may write for longer than the command
 	if err := command.Start(); err != nil {
+		toLog.Close()
 		end()
 		return err
 	}
@@ -65,7 +64,8 @@ func (p *program) start() error {
 	p.changed(model.Program{Command: p.title, Running: true})
 	go func() {
 		_ = command.Wait() // how it ended is in ProcessState
-		log.flush()
+		toLog.Close()
+		last := <-lastLine
 		end()
 		note := fmt.Sprintf("It ended: %v.", command.ProcessState)
 		if command.ProcessState.ExitCode() > 0 && last != "" {
@@ -126,28 +126,15 @@ func newGroup() (group int, end func(), err error) {
 	}, nil
 }
 
-// lineWriter calls each with every line that is written to it.
-type lineWriter struct {
-	each func(line string)
-	rest []byte
-}
-
-// Write never fails.
-func (w *lineWriter) Write(text []byte) (int, error) {
-	w.rest = append(w.rest, text...)
+// eachLine calls each with every line of a log, and returns the last one.
+func eachLine(log io.Reader, each func(line string)) (last string) {
+	lines := bufio.NewReaderSize(log, maxLine)
 	for {
-		line, rest, found := bytes.Cut(w.rest, []byte("\n"))
-		if !found && len(line) < maxLine {
-			return len(text), nil
+		line, _, err := lines.ReadLine()
+		if err != nil {
+			return last
 		}
-		w.each(strings.ToValidUTF8(string(line), "?"))
-		w.rest = rest
-	}
-}
-
-// flush passes on what was written after the last end of a line.
-func (w *lineWriter) flush() {
-	if len(w.rest) > 0 {
-		_, _ = w.Write([]byte("\n"))
+		last = strings.ToValidUTF8(string(line), "?")
+		each(last)
 	}
 }

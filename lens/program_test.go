@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"example.com/sample-controller/lens/model"
@@ -192,16 +194,13 @@ func TestKilledLensLeavesNoProcess(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	var got []string
-	w := &lineWriter{each: func(line string) { got = append(got, line) }}
 	long := strings.Repeat("x", maxLine)
-	for _, text := range []string{"one\ntw", "o\n\nfour\xff\n", long, "rest"} {
-		if n, err := w.Write([]byte(text)); n != len(text) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	w.flush()
-	w.flush()
-	if want := fmt.Sprint([]string{"one", "two", "", "four?", long, "rest"}); fmt.Sprint(got) != want {
+	last := eachLine(iotest.HalfReader(strings.NewReader("one\ntwo\n\nfour\xff\n"+long+"rest")),
+		func(line string) { got = append(got, line) })
+	if want := []string{"one", "two", "", "four?", long, "rest"}; !slices.Equal(got, want) {
 		t.Errorf("got %.200q", got)
+	}
+	if last != "rest" {
+		t.Errorf("the last line is %.200q", last)
 	}
 }

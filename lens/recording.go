@@ -142,6 +142,7 @@ func (s *session) recording(title, about string) []byte {
 		}
 	}
 	l := s.lens
+	l.show()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cut {

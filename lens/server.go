@@ -67,7 +67,7 @@ func withHeaders(handler http.Handler) http.Handler {
 	})
 }
 
-// serveSteps sends each step as it is made.
+// serveSteps sends what happens, frame by frame.
 func (s *session) serveSteps(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	page := s.lens.open()
@@ -78,13 +78,12 @@ func (s *session) serveSteps(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case step, ok := <-page:
+		case messages, ok := <-page:
 			if !ok {
 				return // the browser is too slow
 			}
 			_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a recorder in tests has none
-			fmt.Fprintf(w, "data: %s\n\n", step)
-			if len(page) == 0 && control.Flush() != nil {
+			if _, err := w.Write(messages); err != nil || control.Flush() != nil {
 				return
 			}
 		}

@@ -164,6 +164,26 @@ func TestPageGetsEverythingAndThenEachStep(t *testing.T) {
 	}
 }
 
+// The program may have to wait for see, and not for what is made of that.
+func TestSeeDoesNotWaitForTheModel(t *testing.T) {
+	l := newLens("")
+	page := l.open()
+	receive(t, page)
+	seen := make(chan bool)
+	l.mu.Lock() // as a model that takes its time
+	go func() {
+		l.see(model.Seen{Server: &model.Server{State: "up"}})
+		l.see(model.Seen{Server: &model.Server{State: "down"}})
+		close(seen)
+	}()
+	receive(t, seen)
+	l.mu.Unlock()
+	frame := string(receive(t, page))
+	if _, then, ok := strings.Cut(frame, `"up"`); !ok || !strings.Contains(then, `"down"`) {
+		t.Errorf("a frame has not both steps in their order: %s", frame)
+	}
+}
+
 func TestSlowPageHasToBeginAgain(t *testing.T) {
 	s := newTestSession(t, emptyServer)
 	slow, quick := s.lens.open(), s.lens.open()
@@ -171,6 +191,7 @@ func TestSlowPageHasToBeginAgain(t *testing.T) {
 	receive(t, quick)
 	for i := range maxBehind + 1 {
 		s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: fmt.Sprint(i)}})
+		s.lens.show()
 		receive(t, quick)
 	}
 	received := 0
@@ -178,7 +199,7 @@ func TestSlowPageHasToBeginAgain(t *testing.T) {
 		received++
 	}
 	if received != maxBehind {
-		t.Errorf("the page got %d steps before it was dropped, want %d", received, maxBehind)
+		t.Errorf("the page got %d frames before it was dropped, want %d", received, maxBehind)
 	}
 	s.lens.close(slow) // the handler does that, too
 	again := s.lens.open()
@@ -335,6 +356,7 @@ func TestRecordingIsBounded(t *testing.T) {
 	for range 100 {
 		l.see(model.Seen{Log: strings.Repeat("x", 100)})
 	}
+	l.show()
 	if !l.cut || len(l.seen) == 0 || len(l.seen) > 10 || l.size > maxRecording {
 		t.Errorf("cut: %v, after %d lines and %d bytes", l.cut, len(l.seen), l.size)
 	}

@@ -28,6 +28,7 @@ type session struct {
 	lens         *lens
 	proxy        *wire.Proxy
 	program      *program
+	follow       func(watched) // set by start
 
 	creating sync.Mutex // the namespace
 	mu       sync.Mutex
@@ -49,8 +50,16 @@ func newSession(o *options, c *cluster, folder string, p *program) (*session, er
 	if s.client, err = dynamic.NewForConfig(c.config); err != nil {
 		return nil, err
 	}
-	s.proxy, err = wire.New(c.config, func(e wire.Event) { s.lens.see(model.Seen{Wire: &e}) })
+	s.proxy, err = wire.New(c.config, s.observe)
 	return s, err
+}
+
+// observe sees what has happened on the wire. What the program watches, the lens follows, too.
+func (s *session) observe(e wire.Event) {
+	s.lens.see(model.Seen{Wire: &e})
+	if w, ok := watchOf(&e); ok && s.addWatch(w) {
+		s.follow(w)
+	}
 }
 
 // start starts the proxy and then the program, and looks at the API server until ctx is done. end
@@ -66,7 +75,8 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: protected(s.noteWatches(ctx, s.proxy))}
+	s.follow = func(w watched) { go s.lens.follow(ctx, s.client, w) }
+	server := &http.Server{Handler: protected(s.proxy)}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	end = func() {
 		s.proxy.Open() // the program may wait for something that is held
@@ -88,16 +98,6 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 		end()
 	}
 	return end, err
-}
-
-// noteWatches notes what the program watches, and follows it in the API server.
-func (s *session) noteWatches(ctx context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if watched, ok := watchOf(r.Method, r.URL); ok && s.addWatch(watched) {
-			go s.lens.follow(ctx, s.client, watched)
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // addWatch returns false if it knows that watch already.

@@ -3,10 +3,6 @@ package main
 import (
 	"context"
 	"maps"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,25 +33,10 @@ type watched struct {
 	namespace string // "" for all
 }
 
-// watchOf returns what a request watches. ok is false if it is not a watch of a whole resource.
-func watchOf(method string, address *url.URL) (w watched, ok bool) {
-	watching := address.Query().Get("watch")
-	parts := strings.Split(strings.Trim(address.Path, "/"), "/")
-	switch {
-	case method != http.MethodGet, slices.Contains([]string{"", "0", "false"}, watching):
-		return w, false
-	case parts[0] == "api" && len(parts) > 2:
-		w.resource.Version, parts = parts[1], parts[2:]
-	case parts[0] == "apis" && len(parts) > 3:
-		w.resource.Group, w.resource.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return w, false
-	}
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		w.namespace, parts = parts[1], parts[2:]
-	}
-	w.resource.Resource = parts[0]
-	return w, len(parts) == 1
+// watchOf returns what the program begins to watch. ok is false if that is not a whole resource.
+func watchOf(e *wire.Event) (w watched, ok bool) {
+	ok = e.Kind == wire.RequestArrived && e.Verb == "watch" && e.Resource != "" && e.Name == ""
+	return watched{schema.ParseGroupResource(e.Resource).WithVersion(e.Version), e.Namespace}, ok
 }
 
 // follow tells what the API server stores of a resource, until ctx is done. It asks past the proxy,

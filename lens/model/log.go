@@ -27,8 +27,8 @@ type record struct {
 type lines struct{ open []byte }
 
 // add returns the record that ends with line, if one does. If a value has several
-// lines, the first line ends with "=<", and each line of the value begins with a tab. The line after
-// them begins with a space and ">".
+// lines, the first line ends with "=<", and each line of the value begins with a tab. The line
+// after them begins with a space and ">".
 func (l *lines) add(line string, read time.Time) (record, bool) {
 	inside := len(l.open) > 0 && (strings.HasPrefix(line, "\t") || strings.HasPrefix(line, " >"))
 	switch {
@@ -61,17 +61,15 @@ func parseText(text string, read time.Time) (record, bool) {
 	if match == nil {
 		return record{}, false
 	}
-	r := record{failed: match[1] == "E" || match[1] == "F", message: match[3]}
-	for _, day := range []int{0, -1} { // it may be read after midnight
-		date := read.AddDate(0, 0, day).Format(time.DateOnly)
-		at, err := time.ParseInLocation("2006-01-02 15:04:05", date+" "+match[2], read.Location())
-		if err != nil {
-			return record{}, false
-		}
-		if r.at = at; read.Sub(at) > -maxSkew {
-			break
-		}
+	at, err := time.ParseInLocation(time.DateTime,
+		read.Format(time.DateOnly)+" "+match[2], read.Location())
+	if err != nil {
+		return record{}, false
 	}
+	if at.Sub(read) >= maxSkew { // it was read after midnight
+		at = at.AddDate(0, 0, -1)
+	}
+	r := record{at: at, failed: match[1] == "E" || match[1] == "F", message: match[3]}
 	if quoted, err := strconv.QuotedPrefix(match[3]); err == nil {
 		r.message, _ = strconv.Unquote(quoted)
 		r.values = parseValues(match[3][len(quoted):])

@@ -85,7 +85,7 @@ func (m *Model) keyOfRequest(r *request, sent *wire.Object) string {
 	if lane != "" || r.event {
 		return lane
 	}
-	before, only := "", ""
+	before := ""
 	for _, other := range m.lately {
 		k := m.keys[other.Key]
 		if other.target == r.target && (other.sync == "" || k != nil && k.worker != nil) {
@@ -95,17 +95,21 @@ func (m *Model) keyOfRequest(r *request, sent *wire.Object) string {
 	if known := m.objects[r.target]; known != nil {
 		lane = m.laneOf(known.last)
 	}
-	for _, w := range m.workers {
-		if w.Key != "" && only != "" {
-			only = ""
-			break
-		}
-		only = cmp.Or(w.Key, only)
-	}
 	if r.writes() {
-		return cmp.Or(lane, before, only)
+		return cmp.Or(lane, before, m.onlySync())
 	}
-	return cmp.Or(before, lane, only)
+	return cmp.Or(before, lane, m.onlySync())
+}
+
+// onlySync returns the key that is being synced, or "" if there are several.
+func (m *Model) onlySync() (key string) {
+	for _, w := range m.workers {
+		if w.Key != "" && key != "" {
+			return ""
+		}
+		key = cmp.Or(w.Key, key)
+	}
+	return key
 }
 
 // assign notes that the sync of k makes the request r.
@@ -139,21 +143,18 @@ func (m *Model) isIdle(sync string) bool {
 	})
 }
 
-// take returns the request that has that number and no answer, or nil.
-func (m *Model) take(number int, remove bool) *request {
-	i := slices.IndexFunc(m.going, func(r *request) bool { return r.number == number })
-	if i < 0 {
-		return nil
+// underWay returns the request that has that number and no answer, or nil.
+func (m *Model) underWay(number int) *request {
+	for _, r := range m.going {
+		if r.number == number {
+			return r
+		}
 	}
-	r := m.going[i]
-	if remove {
-		m.going = slices.Delete(m.going, i, i+1)
-	}
-	return r
+	return nil
 }
 
 func (m *Model) requestPassed(e *wire.Event) {
-	if r := m.take(e.Request, false); r != nil {
+	if r := m.underWay(e.Request); r != nil {
 		r.State = "going"
 		m.show(r.id, &r.Request)
 		if r.Verb == "delete" && r.target != "" {
@@ -163,10 +164,11 @@ func (m *Model) requestPassed(e *wire.Event) {
 }
 
 func (m *Model) answered(e *wire.Event) {
-	r := m.take(e.Request, true)
+	r := m.underWay(e.Request)
 	if r == nil {
 		return
 	}
+	m.going = slices.DeleteFunc(m.going, func(other *request) bool { return other == r })
 	r.State, r.Code, r.Reason, r.Injected, r.Ended = "answered", e.Code, e.Reason, e.Injected, m.at
 	m.show(r.id, &r.Request)
 	failed := e.Code/100 != 2

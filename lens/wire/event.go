@@ -29,6 +29,7 @@ type Event struct {
 	// These say what was requested. Verb is that of RBAC: get, list, watch, create, update, patch,
 	// delete, deletecollection.
 	Verb        string `json:"verb,omitempty"`
+	Version     string `json:"version,omitempty"`  // of the API: "v1alpha1"
 	Resource    string `json:"resource,omitempty"` // "foos.samplecontroller.k8s.io", "events.events.k8s.io", "pods"
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
@@ -41,18 +42,37 @@ type Event struct {
 	// Type is that of a watch event: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
 	Type string `json:"type,omitempty"`
 	// Object is what was sent with the request, what was answered, or what the watch event is about.
-	// It is nil if there was none, or if it is a list.
+	// It is nil if there was none, if it is a list, and before Read.
 	Object *Object `json:"object,omitempty"`
 	// Initial: the watch event belongs to the initial list (see WatchList), or is the bookmark at
 	// its end.
 	Initial bool `json:"initial,omitempty"`
 
-	// Code is the HTTP status of the answer, or that of an ERROR event; 0 if the connection broke.
+	// Code is the HTTP status of the answer or, after Read, that of an ERROR event; 0 if the
+	// connection broke.
 	Code int `json:"code,omitempty"`
-	// Reason is that of a Status: Conflict, Expired, ...; or what broke the connection.
+	// Reason is that of a Status, after Read: Conflict, Expired, ...; or what broke the connection.
 	Reason string `json:"reason,omitempty"`
 	// Injected: this is not from the API server, somebody has asked the Proxy for it.
 	Injected bool `json:"injected,omitempty"`
+
+	content func() content // nil if there is none
+}
+
+// Read reads the Object, or the Status that there is instead. That takes longer than all else that
+// the Proxy does, so it is left to the observer, who may do it when nobody waits for that.
+func (e *Event) Read() {
+	if e.content == nil {
+		return
+	}
+	c := e.content()
+	e.content, e.Object = nil, c.object(e.Resource)
+	if c.Kind == "Status" {
+		e.Reason = c.Reason
+		if e.Type != "" {
+			e.Code = c.Code
+		}
+	}
 }
 
 // Object is what a picture needs to know of an object.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"sync"
 )
 
 // exchange is a request and what becomes of it.
@@ -71,11 +72,9 @@ func (x *exchange) arrive(r *http.Request) (e Event, err error) {
 	e = x.event
 	e.Kind = RequestArrived
 	if r.Body != nil {
-		var c content
-		if c, r.Body, err = peek(r.Body, r.Header); err != nil {
+		if e.content, r.Body, err = peek(r.Body, r.Header); err != nil {
 			return e, err
 		}
-		e.Object = c.object(e.Resource)
 	}
 	x.arrived = true
 	if !e.mayBeHeld() {
@@ -91,13 +90,8 @@ func (x *exchange) answer(response *http.Response) {
 	e.Kind, e.Code = Answered, response.StatusCode
 	many := response.StatusCode == http.StatusOK && (e.Verb == "watch" || e.Verb == "list")
 	if !many && e.Resource != "" && isDecodable(response.Header) {
-		var c content
-		if c, response.Body, x.err = peek(response.Body, response.Header); x.err != nil {
+		if e.content, response.Body, x.err = peek(response.Body, response.Header); x.err != nil {
 			return // the program notices it when it reads the body
-		}
-		e.Object = c.object(e.Resource)
-		if c.Kind == "Status" {
-			e.Reason = c.Reason
 		}
 	}
 	x.answered = true
@@ -131,12 +125,16 @@ func (x *exchange) reportEnd() {
 	}
 }
 
-// peek decodes a body unless it is too large, and returns one from which the same can be read.
-func peek(body io.ReadCloser, header http.Header) (c content, again io.ReadCloser, err error) {
+// peek returns what is in a body unless it is too large, and one from which the same can be read.
+func peek(
+	body io.ReadCloser, header http.Header,
+) (c func() content, again io.ReadCloser, err error) {
 	var data bytes.Buffer
 	_, err = io.CopyN(&data, body, maxBody+1)
 	if errors.Is(err, io.EOF) {
-		c, err = decode(data.Bytes(), header), nil
+		err = nil
+		all, mediaType, encoding := data.Bytes(), mediaType(header), header.Get("Content-Encoding")
+		c = sync.OnceValue(func() content { return decode(all, mediaType, encoding) })
 	}
 	return c, struct {
 		io.Reader

@@ -30,7 +30,8 @@ func TestExpiredWatchEndsWith410(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventType, got := decodeFrame(data, mediaType)
+		eventType, object := decodeFrame(data, mediaType)
+		got := decode(object, mediaType, "")
 		if eventType != "ERROR" || got.Kind != "Status" || got.Code != 410 || got.Reason != "Expired" {
 			t.Errorf("got %s %+v, want an ERROR with 410, Expired", eventType, got)
 		}
@@ -156,8 +157,9 @@ func TestFailureInAWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventType, c := decodeFrame(data, jsonType)
-	if response.StatusCode != http.StatusOK || eventType != "ERROR" || c.Reason != "Expired" {
+	eventType, object := decodeFrame(data, jsonType)
+	reason := decode(object, jsonType, "").Reason
+	if response.StatusCode != http.StatusOK || eventType != "ERROR" || reason != "Expired" {
 		t.Errorf("got %d with %s, want 200 with an ERROR", response.StatusCode, data)
 	}
 }

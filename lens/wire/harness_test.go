@@ -66,6 +66,7 @@ func startLine(t *testing.T, handler http.HandlerFunc) *line {
 func (l *line) observe(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	e.Read()
 	l.seen = append(l.seen, e)
 	close(l.change)
 	l.change = make(chan struct{})

@@ -52,18 +52,28 @@ type content struct {
 }
 
 // ObjectOf returns what a picture needs to know of an object. It returns nil if object has no
-// metadata.
+// metadata. It takes off the managedFields, which are long.
 func ObjectOf(resource string, object runtime.Object) *Object {
-	data, err := json.Marshal(object)
-	if err != nil {
-		return nil
+	c := contentOf(object)
+	return c.object(resource)
+}
+
+// contentOf reads an object of any type.
+func contentOf(object runtime.Object) (c content) {
+	if accessor, err := meta.Accessor(object); err == nil {
+		entries := accessor.GetManagedFields()
+		for i := range entries {
+			entries[i].FieldsV1 = nil // long, and not needed
+		}
+		accessor.SetManagedFields(entries)
 	}
-	var c content
-	unmarshal(data, &c)
+	if data, err := json.Marshal(object); err == nil {
+		unmarshal(data, &c)
+	}
 	if c.Kind == "" { // a typed client leaves it out
 		c.Kind = reflect.Indirect(reflect.ValueOf(object)).Type().Name()
 	}
-	return c.object(resource)
+	return c
 }
 
 // object returns nil if c is not the content of an object.
@@ -127,65 +137,46 @@ func (c *content) summary() string {
 // unmarshal reads JSON. A field that has another type than usual stays empty.
 func unmarshal(data []byte, into any) { _ = json.Unmarshal(data, into) }
 
-// unmarshalProtobuf reads an object of a type that client-go knows.
-func unmarshalProtobuf(data []byte, into *content) {
-	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
-	if err != nil {
-		return
-	}
-	if accessor, err := meta.Accessor(object); err == nil {
-		entries := accessor.GetManagedFields()
-		for i := range entries {
-			entries[i].FieldsV1 = nil // long, and not needed
-		}
-		accessor.SetManagedFields(entries)
-	}
-	if data, err = json.Marshal(object); err == nil {
-		unmarshal(data, into)
-	}
-}
-
 // isDecodable reports whether decode can read an answer.
 func isDecodable(header http.Header) bool {
 	mediaType := mediaType(header)
 	return mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeProtobuf
 }
 
-// decode reads a body. What it cannot read stays empty.
-func decode(data []byte, header http.Header) (c content) {
-	if header.Get("Content-Encoding") == "gzip" {
+// decode reads an object. What it cannot read stays empty.
+func decode(data []byte, mediaType, encoding string) (c content) {
+	if encoding == "gzip" {
 		if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
 			data, _ = io.ReadAll(io.LimitReader(reader, maxBody)) // what is cut off is no JSON
 		}
 	}
-	switch mediaType(header) {
+	switch mediaType {
 	case runtime.ContentTypeJSON, string(types.ApplyPatchType):
 		unmarshal(data, &c)
-	case runtime.ContentTypeProtobuf:
-		unmarshalProtobuf(data, &c)
+	case runtime.ContentTypeProtobuf: // of a type that client-go knows
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
+		if err == nil {
+			c = contentOf(object)
+		}
 	}
 	return c
 }
 
 // decodeFrame reads an event of a watch. What it cannot read stays empty.
-func decodeFrame(data []byte, mediaType string) (eventType string, c content) {
+func decodeFrame(data []byte, mediaType string) (eventType string, object []byte) {
+	var event metav1.WatchEvent
+	var err error
 	switch {
 	case len(data) <= frameHeader, len(data) > maxBody:
 	case mediaType == runtime.ContentTypeJSON:
-		var event struct {
-			Type   string
-			Object content
-		}
-		unmarshal(data, &event)
-		return event.Type, event.Object
+		err = json.Unmarshal(data, &event)
 	case mediaType == runtime.ContentTypeProtobuf:
-		var event metav1.WatchEvent
-		if err := event.Unmarshal(data[frameHeader:]); err == nil {
-			unmarshalProtobuf(event.Object.Raw, &c)
-			return event.Type, c
-		}
+		err = event.Unmarshal(data[frameHeader:])
 	}
-	return "", c
+	if err != nil {
+		return "", nil
+	}
+	return event.Type, event.Object.Raw
 }
 
 // mediaType returns the Content-Type without parameters.

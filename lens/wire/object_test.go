@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"net/http"
 	"reflect"
 	"testing"
 	"time"
@@ -121,7 +120,7 @@ func TestNewestManagedFieldsTellWhoHasWritten(t *testing.T) {
 	} {
 		object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: entries}}
 		for _, mediaType := range []string{jsonType, protobufType} {
-			c := decode(encode(t, mediaType, object), http.Header{"Content-Type": {mediaType}})
+			c := decode(encode(t, mediaType, object), mediaType, "")
 			got := c.object("deployments.apps")
 			if fmt.Sprint(got.Managers) != want || want != "[]" && !got.Written.Equal(late) {
 				t.Errorf("%s: got %v at %v, want %s", mediaType, got.Managers, got.Written, want)

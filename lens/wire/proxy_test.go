@@ -48,7 +48,8 @@ func TestRequestsPass(t *testing.T) {
 				Summary: "no status yet"}
 			storedObject := object
 			storedObject.ResourceVersion = "7"
-			want := Event{Request: 1, Verb: "create", Resource: "deployments.apps", Namespace: "a"}
+			want := Event{Request: 1, Verb: "create", Version: "v1", Resource: "deployments.apps",
+				Namespace: "a"}
 			l.wantSeen(
 				with(want, func(e *Event) { e.Kind, e.Object = RequestArrived, &object }),
 				with(want, func(e *Event) { e.Kind, e.Object = RequestPassed, &object }),

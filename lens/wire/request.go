@@ -13,9 +13,9 @@ func requested(r *http.Request) (e Event) {
 	var group string
 	switch {
 	case parts[0] == "api" && len(parts) > 2: // api/VERSION/RESOURCE
-		parts = parts[2:]
+		e.Version, parts = parts[1], parts[2:]
 	case parts[0] == "apis" && len(parts) > 3: // apis/GROUP/VERSION/RESOURCE
-		group, parts = parts[1], parts[3:]
+		group, e.Version, parts = parts[1], parts[2], parts[3:]
 	default:
 		return Event{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
 	}

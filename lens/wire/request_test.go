@@ -2,11 +2,13 @@ package wire
 
 import (
 	"net/http/httptest"
+	"reflect"
 	"testing"
 )
 
 func TestRequested(t *testing.T) {
 	const apps, foos = "/apis/apps/v1", "/apis/samplecontroller.k8s.io/v1alpha1"
+	const resource = "foos.samplecontroller.k8s.io"
 	for _, test := range []struct {
 		method, target string
 		want           Event
@@ -18,39 +20,43 @@ func TestRequested(t *testing.T) {
 		{"GET", "/", Event{Verb: "get", Path: "/"}},
 		{"POST", "/openapi/v3", Event{Verb: "post", Path: "/openapi/v3"}},
 
-		{"GET", "/api/v1/pods", Event{Verb: "list", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=false", Event{Verb: "list", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=0", Event{Verb: "list", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=true", Event{Verb: "watch", Resource: "pods"}},
+		{"GET", "/api/v1/pods", Event{Verb: "list", Version: "v1", Resource: "pods"}},
+		{"GET", "/api/v1/pods?watch=false", Event{Verb: "list", Version: "v1", Resource: "pods"}},
+		{"GET", "/api/v1/pods?watch=0", Event{Verb: "list", Version: "v1", Resource: "pods"}},
+		{"GET", "/api/v1/pods?watch=true", Event{Verb: "watch", Version: "v1", Resource: "pods"}},
 		{"GET", "/api/v1/namespaces/a/pods/b?watch=1",
-			Event{Verb: "watch", Resource: "pods", Namespace: "a", Name: "b"}},
-		{"GET", foos + "/foos", Event{Verb: "list", Resource: "foos.samplecontroller.k8s.io"}},
+			Event{Verb: "watch", Version: "v1", Resource: "pods", Namespace: "a", Name: "b"}},
+		{"GET", foos + "/foos", Event{Verb: "list", Version: "v1alpha1", Resource: resource}},
 		{"GET", foos + "/namespaces/a/foos/",
-			Event{Verb: "list", Resource: "foos.samplecontroller.k8s.io", Namespace: "a"}},
+			Event{Verb: "list", Version: "v1alpha1", Resource: resource, Namespace: "a"}},
 		{"GET", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "get", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
+			Event{Verb: "get", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
 		{"POST", apps + "/namespaces/a/deployments",
-			Event{Verb: "create", Resource: "deployments.apps", Namespace: "a"}},
+			Event{Verb: "create", Version: "v1", Resource: "deployments.apps", Namespace: "a"}},
 		{"PATCH", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "patch", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
+			Event{Verb: "patch", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
 		{"DELETE", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "delete", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
+			Event{Verb: "delete", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
 		{"DELETE", apps + "/namespaces/a/deployments",
-			Event{Verb: "deletecollection", Resource: "deployments.apps", Namespace: "a"}},
+			Event{Verb: "deletecollection", Version: "v1", Resource: "deployments.apps", Namespace: "a"}},
 		{"PUT", foos + "/namespaces/a/foos/b/status", Event{Verb: "update",
-			Resource: "foos.samplecontroller.k8s.io", Namespace: "a", Name: "b", Subresource: "status"}},
+			Version: "v1alpha1", Resource: resource, Namespace: "a", Name: "b", Subresource: "status"}},
 		{"GET", "/api/v1/namespaces/a/pods/b/proxy/healthz",
-			Event{Verb: "get", Resource: "pods", Namespace: "a", Name: "b", Subresource: "proxy"}},
+			Event{Verb: "get", Version: "v1", Resource: "pods", Namespace: "a", Name: "b",
+				Subresource: "proxy"}},
 
-		{"GET", "/api/v1/namespaces", Event{Verb: "list", Resource: "namespaces"}},
-		{"GET", "/api/v1/namespaces/a", Event{Verb: "get", Resource: "namespaces", Name: "a"}},
+		{"GET", "/api/v1/namespaces", Event{Verb: "list", Version: "v1", Resource: "namespaces"}},
+		{"GET", "/api/v1/namespaces/a",
+			Event{Verb: "get", Version: "v1", Resource: "namespaces", Name: "a"}},
 		{"PUT", "/api/v1/namespaces/a/finalize",
-			Event{Verb: "update", Resource: "namespaces", Name: "a", Subresource: "finalize"}},
+			Event{Verb: "update", Version: "v1", Resource: "namespaces", Name: "a",
+				Subresource: "finalize"}},
 		{"PUT", "/api/v1/namespaces/a/status",
-			Event{Verb: "update", Resource: "namespaces", Name: "a", Subresource: "status"}},
+			Event{Verb: "update", Version: "v1", Resource: "namespaces", Name: "a",
+				Subresource: "status"}},
 	} {
 		got := requested(httptest.NewRequest(test.method, test.target, nil))
-		if got != test.want {
+		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s %s: got %+v, want %+v", test.method, test.target, got, test.want)
 		}
 	}

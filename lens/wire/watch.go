@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -89,19 +90,21 @@ func readFrame(r *bufio.Reader, mediaType string) ([]byte, error) {
 // arrive reports an event.
 func (w *watch) arrive(data []byte) frame {
 	e := w.event
-	eventType, c := decodeFrame(data, w.mediaType)
+	eventType, object := decodeFrame(data, w.mediaType)
 	if eventType == "" && len(data) <= maxBody {
 		return frame{data: data}
 	}
-	e.Kind, e.Type, e.Object, e.Initial = EventArrived, eventType, c.object(e.Resource), w.initial
-	if eventType == string(apiwatch.Error) {
-		e.Code, e.Reason = c.Code, c.Reason
-	}
-	if c.Metadata != nil && c.Metadata.Annotations.InitialEventsEnd == "true" {
-		w.initial = false
+	e.Kind, e.Type, e.Initial = EventArrived, eventType, w.initial
+	e.content = sync.OnceValue(func() content { return decode(object, w.mediaType, "") })
+	isBookmark := eventType == string(apiwatch.Bookmark)
+	if isBookmark && w.initial {
+		bookmark := e.content().Metadata
+		if bookmark != nil && bookmark.Annotations.InitialEventsEnd == "true" {
+			w.initial = false
+		}
 	}
 	var h *held
-	if e.mayBeHeld() && eventType != string(apiwatch.Bookmark) && !e.Injected {
+	if e.mayBeHeld() && !isBookmark && !e.Injected {
 		h = &held{owner: w.exchange, watch: e.Resource}
 	}
 	return frame{data, w.p.report(e, h), h}

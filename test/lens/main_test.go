@@ -43,12 +43,13 @@ var (
 	fooClient    clientset.Interface
 	noBrowser    error           // why no test is run
 	browser      context.Context // of chromedp
-	shared       *page           // shows the controller
-	metricsAt    string          // where the controller serves its metrics
+	sharedLens   *lens
+	shared       *page  // shows the controller
+	metricsAt    string // where the controller serves its metrics
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.benchtime", "200x") // Foos of the benchmark
+	_ = flag.Set("test.benchtime", "100x") // Foos of the benchmark
 	flag.Parse()
 	code, err := runTests(m)
 	if err != nil {
@@ -94,15 +95,15 @@ func runTests(m *testing.M) (code int, err error) {
 	if *controllerPath, err = filepath.Abs(*controllerPath); err != nil {
 		return 1, err
 	}
-	l, err := startLens("--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
+	sharedLens, err = startLens("--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
 		"-metrics-bind-address="+metricsAt)
 	if err != nil {
 		return 1, err
 	}
-	if shared, err = l.open(); err == nil {
+	if shared, err = sharedLens.open(); err == nil {
 		code = m.Run()
 	}
-	return code, errors.Join(err, l.stop(syscall.SIGTERM))
+	return code, errors.Join(err, sharedLens.stop(syscall.SIGTERM))
 }
 
 // chromium returns the path of a browser.
