@@ -577,7 +577,7 @@ lens.drawers.push((changed) => {
   if (has("worker", "process", "request")) drawWorkers();
   if (has("worker", "key", "process", "request")) drawKeys();
   if (has("worker", "request", "process")) drawRequests();
-  if (has("note", "lesson", "replay", "process")) drawLessons();
+  if (has("note", "lesson", "request", "replay", "process")) drawLessons();
 });
 
 function choose(event) {
