@@ -161,7 +161,7 @@ cluster-empty: ## start the local control plane with nothing in it, whatever it 
 
 cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Foos
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
-	@$(WAIT_FOR_CRD)
+	@$(WAIT_FOR_CRD) >/dev/null
 
 cluster-down: ## stop the local control plane and delete its state
 	@hack/cluster down $(CLUSTER)
