@@ -1,8 +1,9 @@
 package main
 
-// mutants are small changes that break the controller. In file, the one place that reads old, in
-// any spacing, is changed to new. Then test, which is in the same package, must fail.
-var mutants = []struct{ name, file, old, new, test string }{
+import "example.com/sample-controller/internal/mutants"
+
+// mutantList has small changes that break the controller.
+var mutantList = []mutants.Mutant{
 	{"another image", "deployment.go", "container.Image = containerImage", `container.Image = "other"`,
 		"TestChangedDeploymentIsRepaired"},
 	{"another count", "deployment.go", "new(desiredReplicas(foo.Spec.Replicas))",
@@ -186,7 +187,7 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"if !metav1.IsControlledBy(observed, owner) {",
 		"if false {", "TestObjectOfSomebodyElseIsNotTouched"},
 	{"owned: a name that was taken is not tried again", "internal/owned/writes.go",
-		`o.enqueue(owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")`,
+		`o.enqueueAfter(ctx, owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")`,
 		"", "TestObjectOfSomebodyElseIsNotTouched"},
 	{"owned: a removed label stays away", "internal/owned/writes.go",
 		"o.kind.SetFields(observed, owner)\n\treturn o.update(ctx, owner, observed)",
@@ -220,11 +221,19 @@ var mutants = []struct{ name, file, old, new, test string }{
 		"case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):",
 		"case false:", "TestWhatTheAPIServerRefusesIsReportedAndRetriedSlowly"},
 	{"owned: what is refused is not tried again", "internal/owned/writes.go",
-		`o.enqueue(owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)`,
+		`o.enqueueAfter(ctx, owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)`,
 		"", "TestWhatTheAPIServerRefusesIsReportedAndRetriedSlowly"},
 	{"owned: a message is too long", "internal/owned/condition.go",
 		"if len(message) > maxMessage {",
 		"if false {", "TestMessageIsWhatTheAPIServerTakes"},
+	{"owned: a sync stops after a write", "internal/owned/set.go",
+		"written = true\n\t\t\tcontinue", "return nil, nil", "TestObjectsOfAllKindsAreCreatedInOneSync"},
+	{"owned: a sync goes on after what is not ready", "internal/owned/set.go",
+		"if ready.Status != metav1.ConditionTrue {", "if false {",
+		"TestNothingIsMadeThatMayNeedWhatIsNotReady"},
+	{"owned: something is reported after a write", "internal/owned/set.go",
+		"if written {", "if false && written {",
+		"TestNothingIsReportedBeforeAWriteIsSeen"},
 	{"a finalizer of others is removed", "internal/finalizer/finalizer.go",
 		"return name == finalizer",
 		"return true", "TestOnlyOneFinalizerIsRemoved"},

@@ -7,41 +7,56 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "${1:-$root}"
-
-module=$(go list -m)
-group=samplecontroller
-version=v1alpha1
-api=$module/pkg/apis/$group/$version
-out=pkg/generated
-header=hack/boilerplate.go.txt
-# The plural of the resource. Without this, the generators would guess it from the kind.
-plural=Foo:Foos
+top=$PWD
 
 gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators take, too
   echo "$1"
-  go tool "$1" --go-header-file "$header" "${@:2}"
+  "$(go -C "$top" tool -n "$1")" --go-header-file "$top/hack/boilerplate.go.txt" "${@:2}"
 }
 
-# A file that a generator no longer writes must not stay behind.
-rm -rf "$out" "pkg/apis/$group/$version"/zz_generated.*.go
+# generate FOLDER API PLURAL CRD: generate what is made from FOLDER/pkg/apis/API. PLURAL is that of
+# the resource. Without it, the generators would guess it from the kind.
+generate() (
+  cd "$1"
+  api=$(go list -find "./pkg/apis/$2")
+  package=${api%"/pkg/apis/$2"}
+  out=pkg/generated
 
-gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"
-gen register-gen --output-file zz_generated.register.go "$api"
-gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
-  --output-pkg "$module/$out/applyconfiguration" "$api"
-gen client-gen --output-dir "$out/clientset" --output-pkg "$module/$out/clientset" \
-  --plural-exceptions "$plural" --clientset-name versioned --input-base "$module/pkg/apis" --input "$group/$version" \
-  --apply-configuration-package "$module/$out/applyconfiguration"
-gen lister-gen --output-dir "$out/listers" --output-pkg "$module/$out/listers" \
-  --plural-exceptions "$plural" "$api"
-gen informer-gen --output-dir "$out/informers" --output-pkg "$module/$out/informers" \
-  --versioned-clientset-package "$module/$out/clientset/versioned" \
-  --listers-package "$module/$out/listers" --plural-exceptions "$plural" "$api"
+  # A file that a generator no longer writes must not stay behind.
+  rm -rf "$out" "pkg/apis/$2"/zz_generated.*.go
 
-echo controller-gen
+  gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"
+  gen register-gen --output-file zz_generated.register.go "$api"
+  gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
+    --output-pkg "$package/$out/applyconfiguration" "$api"
+  gen client-gen --output-dir "$out/clientset" --output-pkg "$package/$out/clientset" \
+    --plural-exceptions "$3" --clientset-name versioned --input-base "$package/pkg/apis" --input "$2" \
+    --apply-configuration-package "$package/$out/applyconfiguration"
+  gen lister-gen --output-dir "$out/listers" --output-pkg "$package/$out/listers" \
+    --plural-exceptions "$3" "$api"
+  gen informer-gen --output-dir "$out/informers" --output-pkg "$package/$out/informers" \
+    --versioned-clientset-package "$package/$out/clientset/versioned" \
+    --listers-package "$package/$out/listers" --plural-exceptions "$3" "$api"
+
+  # informer-gen takes the kind with an s for the resource in a metric, whatever its plural is.
+  local file guess resource
+  guess=$(tr '[:upper:]' '[:lower:]' <<<"${3%:*}s")
+  resource=$(tr '[:upper:]' '[:lower:]' <<<"${3#*:}")
+  for file in "$out/informers/externalversions/$2"/*.go; do
+    sed "s/Resource: \"$guess\"/Resource: \"$resource\"/" "$file" >"$file.new"
+    mv "$file.new" "$file"
+  done
+
+  echo controller-gen
+  crds=$(mktemp -d)
+  trap 'rm -rf "$crds"' EXIT
+  "$root/.local/bin/controller-gen" crd paths="./pkg/apis/..." output:crd:dir="$crds"
+  mkdir -p "$(dirname "$4")"
+  cat "$crds"/*.yaml >"$4"
+)
+
 go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
-crds=$(mktemp -d)
-trap 'rm -rf "$crds"' EXIT
-"$root/.local/bin/controller-gen" crd paths="./pkg/apis/..." output:crd:dir="$crds"
-mkdir -p artifacts/examples
-cat "$crds"/*.yaml >artifacts/examples/crd.yaml
+generate . samplecontroller/v1alpha1 Foo:Foos artifacts/examples/crd.yaml
+
+echo examples/website
+generate examples/website website/v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null

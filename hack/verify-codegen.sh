@@ -9,8 +9,14 @@ trap 'rm -rf "$copy"' EXIT
 
 cd "$root"
 cp -R go.mod go.sum hack pkg artifacts "$copy"
+generated=(pkg artifacts/examples/crd.yaml)
+
+cp -R examples "$copy"
+generated+=(examples/website/pkg examples/website/artifacts/crd.yaml)
+
 hack/update-codegen.sh "$copy" >/dev/null
-if ! diff -ru pkg "$copy/pkg" || ! diff -u artifacts/examples/crd.yaml "$copy/artifacts/examples/crd.yaml"; then
+for path in "${generated[@]}"; do
+  diff -ru "$path" "$copy/$path" && continue
   echo "Generated files are stale: run 'make generate' and commit the result." >&2
   exit 1
-fi
+done

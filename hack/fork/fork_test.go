@@ -57,6 +57,9 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			claimsNothing(t, folder)
 			at(t, folder, "go test ./...")
 			at(t, folder, "hack/verify-codegen.sh")
+			if plural := values["plural"]; plural != "" { // informer-gen would guess another one
+				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
+			}
 			at(t, folder, "go build .")
 			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
 			down, err := cleanup.Prepare(folder, "hack/cluster", "down", "fork")

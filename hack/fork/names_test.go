@@ -97,17 +97,10 @@ func TestBuiltinNamesAreThoseOfClientGo(t *testing.T) {
 
 func TestPagesOfAForkNameWhatThereIs(t *testing.T) {
 	var code strings.Builder
-	goFiles, err := filepath.Glob("../../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	goFiles = append(goFiles, "../../pkg/apis/samplecontroller/v1alpha1/types.go")
-	for _, file := range goFiles {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for file, text := range thisRepository(t).files {
+		if strings.HasSuffix(file, ".go") && !isGenerated(text) && !strings.HasPrefix(file, templates) {
+			code.WriteString(text)
 		}
-		code.Write(text)
 	}
 	quoted := regexp.MustCompile("`([A-Za-z][\\w./-]*)`")
 	for _, page := range []string{"README.md.tmpl", "NEXT.md.tmpl"} {

@@ -34,7 +34,8 @@ var parts = []part{
 		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},
 	{name: "lens", paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
-	{name: "mutants", paths: []string{"mutants_test.go", "mutants_list_test.go", "test/broken"},
+	{name: "mutants",
+		paths: []string{"mutants_test.go", "mutants_list_test.go", "internal/mutants", "test/broken"},
 		words: `[Mm]utants?\b`},
 }
 

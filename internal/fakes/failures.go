@@ -30,7 +30,7 @@ func (c Clients) Fail(verb, resource string, times int, err error) {
 	c.failures.all = append(c.failures.all, &failure{verb, resource, times, err})
 }
 
-// react is a reactor of both clients. New adds it, because to add a reactor while other goroutines
+// react is a reactor of all clients. Add adds it, because to add a reactor while other goroutines
 // use the client would be a data race.
 func (f *failures) react(action clienttesting.Action) (bool, runtime.Object, error) {
 	f.mu.Lock()

@@ -47,23 +47,24 @@ type Clients struct {
 // watches.
 func New() Clients {
 	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}, failures: &failures{}}
-	c.Kube.AddReactor("*", "*", c.failures.react)
-	c.Foo.AddReactor("*", "*", c.failures.react)
-	foos := v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
-	c.KubeTracker = useTracker(&c.Kube.Fake, kubescheme.Scheme, nil)
-	c.FooTracker = useTracker(&c.Foo.Fake, fooscheme.Scheme,
-		map[schema.GroupVersionResource]schema.GroupVersionResource{
-			foos: guess(foos.GroupVersion().WithKind("Foo")),
-		})
+	c.KubeTracker = c.Add(&c.Kube.Fake, kubescheme.Scheme, nil)
+	c.FooTracker = c.Add(&c.Foo.Fake, fooscheme.Scheme, map[schema.GroupVersionResource]string{
+		v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version): "Foo",
+	})
 	return c
 }
 
-// useTracker makes client keep its objects in a new Tracker. The Tracker keeps each resource in
-// guesses under the name that is guessed for it: see plurals.
-func useTracker(
-	client *clienttesting.Fake, scheme *runtime.Scheme,
-	guesses map[schema.GroupVersionResource]schema.GroupVersionResource,
+// Add makes another fake client keep its objects in a new Tracker, and fail as Fail says. The
+// client is empty so far: &fake.Clientset{}. kinds names the kind of each resource whose plural
+// client-go does not guess: see plurals.
+func (c Clients) Add(
+	client *clienttesting.Fake, scheme *runtime.Scheme, kinds map[schema.GroupVersionResource]string,
 ) *Tracker {
+	client.AddReactor("*", "*", c.failures.react)
+	guesses := map[schema.GroupVersionResource]schema.GroupVersionResource{}
+	for resource, kind := range kinds {
+		guesses[resource] = guess(resource.GroupVersion().WithKind(kind))
+	}
 	tracker := &Tracker{
 		ObjectTracker: plurals{guess: guesses, ObjectTracker: clienttesting.NewObjectTracker(
 			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},

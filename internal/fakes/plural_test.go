@@ -13,10 +13,8 @@ import (
 
 func TestResourceMayHaveAPluralThatNobodyGuesses(t *testing.T) {
 	irregular := v1alpha1.Resource("irregular").WithVersion(v1alpha1.GroupVersion.Version)
-	tracker := useTracker(&clienttesting.Fake{}, fooscheme.Scheme,
-		map[schema.GroupVersionResource]schema.GroupVersionResource{
-			irregular: guess(irregular.GroupVersion().WithKind("Foo")),
-		})
+	tracker := New().Add(&clienttesting.Fake{}, fooscheme.Scheme,
+		map[schema.GroupVersionResource]string{irregular: "Foo"})
 	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 
 	if err := tracker.Create(irregular, foo, "default"); err != nil {

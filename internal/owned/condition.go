@@ -45,6 +45,13 @@ func NotReady(reason, message string) *metav1.Condition {
 	}
 }
 
+// Failed reports whether condition is about a failure: a name that is taken, or an object that the
+// API server refuses. Somebody has to do something about it, so it deserves a Warning.
+func Failed(condition metav1.Condition) bool {
+	return strings.HasSuffix(condition.Reason, reasonNameTaken) ||
+		strings.HasSuffix(condition.Reason, reasonRejected)
+}
+
 // printable returns r, or a replacement if r is a control character. If there is one in a status,
 // `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {

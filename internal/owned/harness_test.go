@@ -3,6 +3,7 @@ package owned
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -32,26 +33,20 @@ const (
 	label     = "managed-by" // the informers select by it
 )
 
-// child is what the controller of the tests does with each kind.
-type child interface {
-	Sync(context.Context, *v1alpha1.Foo) (*metav1.Condition, error)
-	DeleteOthers(context.Context, *v1alpha1.Foo) error
-	Seen(cache.ObjectName) bool
-	Forget(cache.ObjectName)
-	HandlerSynced() cache.DoneChecker
-}
-
 // harness runs a controller of Foos that own a Deployment, which the Foo names, and a ConfigMap,
 // which has the Foo's name.
 type harness struct {
 	fakes.Clients
 	t        *testing.T
-	children []child
+	children Set[*v1alpha1.Foo]
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	foos     cache.Store
 	reported map[string]string // the reason that the last sync of each Foo would report
+	reports  int               // how often that was
 	failed   atomic.Int32      // syncs with an error
-	log      []string          // why keys were queued, with the time that they wait
+
+	mu  sync.Mutex
+	log []string // why keys were queued, with the time that they wait
 }
 
 // bubble runs test with a controller in a synctest bubble.
@@ -102,9 +97,14 @@ func (h *harness) start() {
 		Get: func(ctx context.Context, namespace, name string) (*v1alpha1.Foo, error) {
 			return h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		Enqueue: func(key cache.ObjectName, after time.Duration, why Why) {
-			h.log = append(h.log, after.String()+" "+why.Because)
-			h.queue.AddAfter(key, after)
+		Enqueue: func(key cache.ObjectName, _ metav1.Object, _ string) { h.queue.Add(key) },
+		EnqueueAfter: func(
+			_ context.Context, key cache.ObjectName, delay time.Duration, because string,
+		) {
+			h.mu.Lock()
+			h.log = append(h.log, delay.String()+" "+because)
+			h.mu.Unlock()
+			h.queue.AddAfter(key, delay)
 		},
 		Recorder: events,
 	}
@@ -116,10 +116,10 @@ func (h *harness) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.children = []child{configMaps, deployments}
+	h.children = Set[*v1alpha1.Foo]{configMaps, deployments}
 	kube.StartWithContext(ctx)
 	foo.StartWithContext(ctx)
-	cache.WaitFor(ctx, "", configMaps.HandlerSynced(), deployments.HandlerSynced())
+	cache.WaitFor(ctx, "", h.children.HandlersSynced()...)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -210,45 +210,26 @@ func (h *harness) processNextWorkItem(ctx context.Context) bool {
 
 // sync is the sync of the package's doc comment. In place of a status, it writes to h.reported.
 func (h *harness) sync(ctx context.Context, key cache.ObjectName) error {
-	for _, child := range h.children {
-		if !child.Seen(key) {
-			h.queue.AddAfter(key, time.Second)
-			return nil
-		}
+	if !h.children.Seen(key) {
+		h.queue.AddAfter(key, time.Second)
+		return nil
 	}
 	item, exists, err := h.foos.GetByKey(key.String())
 	if err != nil || !exists {
-		for _, child := range h.children {
-			child.Forget(key)
-		}
+		h.children.Forget(key)
 		return err
 	}
 	foo := item.(*v1alpha1.Foo)
-	ready, written := "", false
-	for _, child := range h.children {
-		condition, err := child.Sync(ctx, foo)
-		switch {
-		case err != nil:
-			return err
-		case condition == nil:
-			written = true
-		case condition.Status != metav1.ConditionTrue && ready == "":
-			ready = condition.Reason
-		}
+	ready, err := h.children.Sync(ctx, foo)
+	if err != nil || ready == nil {
+		return err
 	}
-	if written {
+	h.reported[foo.Name] = ready.Reason
+	h.reports++
+	if ready.Status != metav1.ConditionTrue {
 		return nil
 	}
-	h.reported[foo.Name] = ready
-	if ready != "" {
-		return nil
-	}
-	for _, child := range h.children {
-		if err := child.DeleteOthers(ctx, foo); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.children.DeleteOthers(ctx, foo)
 }
 
 // settle waits until the controller has nothing left to do.
@@ -368,5 +349,7 @@ func (h *harness) events(reason string) []string {
 
 // logged reports whether a key was queued for that reason.
 func (h *harness) logged(because string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return strings.Contains(strings.Join(h.log, "\n"), because)
 }

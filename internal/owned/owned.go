@@ -9,22 +9,11 @@
 //   - It deletes what is left over under a former name.
 //
 // A controller describes each kind of object that it owns by a [Kind], and makes [Objects] of it. A
-// sync goes through all of them, and goes on after a write:
+// [Set] has the Objects of all kinds. A sync goes through all of them, and goes on after a write:
 //
-//	ready, written := allReady, false
-//	for _, objects := range c.owned {
-//		condition, err := objects.Sync(ctx, website)
-//		switch {
-//		case err != nil:
-//			return err // is retried with backoff
-//		case condition == nil:
-//			written = true
-//		case condition.Status != metav1.ConditionTrue && ready.Status == metav1.ConditionTrue:
-//			ready = *condition // the first problem is the one to report
-//		}
-//	}
-//	if written {
-//		return nil // the event of the write brings the key back
+//	ready, err := c.children.Sync(ctx, website)
+//	if err != nil || ready == nil {
+//		return err // nil after a write: its event brings the key back
 //	}
 //	return c.updateStatus(ctx, website, ready)
 package owned
@@ -76,18 +65,12 @@ type Owners[O Object] struct {
 	IsNew func(owner O) bool
 	// Get reads an owner from the API server.
 	Get func(ctx context.Context, namespace, name string) (O, error)
-	// Enqueue puts the key of an owner on the queue: at once if after is 0, else when that time has
-	// passed. The log should say why.
-	Enqueue func(key cache.ObjectName, after time.Duration, why Why)
+	// Enqueue puts the key of an owner on the queue, because of an event of object.
+	Enqueue func(key cache.ObjectName, object metav1.Object, because string)
+	// EnqueueAfter puts the key of an owner on the queue later: there may be no event that does it.
+	EnqueueAfter func(ctx context.Context, key cache.ObjectName, delay time.Duration, because string)
 	// Recorder records Events about the owners.
 	Recorder events.EventRecorder
-}
-
-// Why is the reason for which a key is put on the queue.
-type Why struct {
-	Because string // for example "Deployment updated"
-	// Object is the object of the event, or nil if it was no event.
-	Object metav1.Object
 }
 
 // Kind describes one kind of object that each owner has one of.
@@ -184,10 +167,10 @@ func (o *Objects[O, T]) key(owner O) cache.ObjectName {
 // handleObject enqueues the owner that controls object, and the owners whose object should have
 // that name: they may wait for the name to become free, or may have lost the object.
 func (o *Objects[O, T]) handleObject(object T, event string) {
-	why := Why{Because: o.kind.Name + " " + event, Object: object}
+	because := o.kind.Name + " " + event
 	controller := metav1.GetControllerOfNoCopy(object)
 	if controller != nil && o.isOwner(controller) {
-		o.owners.Enqueue(cache.NewObjectName(object.GetNamespace(), controller.Name), 0, why)
+		o.owners.Enqueue(cache.NewObjectName(object.GetNamespace(), controller.Name), object, because)
 	}
 	name := cache.MetaObjectToName(object).String()
 	owners, err := o.owners.Informer.GetTypedIndexer().ByTypedIndex(o.kind.Name, name)
@@ -196,7 +179,7 @@ func (o *Objects[O, T]) handleObject(object T, event string) {
 	}
 	for _, owner := range owners {
 		if controller == nil || owner.GetUID() != controller.UID {
-			o.owners.Enqueue(cache.MetaObjectToName(owner), 0, why)
+			o.owners.Enqueue(cache.MetaObjectToName(owner), object, because)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestObjectHasOwnerFieldsAndEvent(t *testing.T) {
 		}
 		h.expectReported("a", "Progressing")
 		h.rollOut("web")
-		h.expectReported("a", "")
+		h.expectReported("a", "Available")
 	})
 }
 
@@ -126,6 +126,47 @@ func TestObjectOfSomebodyElseIsNotTouched(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestNothingIsReportedBeforeAWriteIsSeen(t *testing.T) {
+	bubble(t, nothing, func(h *harness) {
+		h.create("a", "web")
+		h.rollOut("web")
+		h.reports = 0
+		configMaps := h.Kube.CoreV1().ConfigMaps(namespace)
+		configMap, err := configMaps.Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		configMap.Data = nil
+		if _, err := configMaps.Update(t.Context(), configMap, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		h.settle()
+
+		if h.reports != 1 {
+			t.Errorf("got %d reports, want 1: by the sync that follows the repair", h.reports)
+		}
+	})
+}
+
+func TestNothingIsMadeThatMayNeedWhatIsNotReady(t *testing.T) {
+	taken := func(h *harness) {
+		_, err := h.Kube.CoreV1().ConfigMaps(namespace).Create(h.t.Context(), &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: namespace},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	bubble(t, taken, func(h *harness) {
+		h.create("a", "web")
+
+		h.expectReported("a", "ConfigMapNameTaken")
+		if got := h.count("create", "deployments"); got != 0 {
+			t.Errorf("got %d Deployments, which may need the ConfigMap, want none", got)
+		}
+	})
 }
 
 func TestSecondOwnerTakesOverWhenTheFirstGoes(t *testing.T) {

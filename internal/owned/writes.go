@@ -27,7 +27,7 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	case apierrors.IsAlreadyExists(err):
 		return o.resolveAlreadyExists(ctx, owner)
 	case err != nil:
-		return o.handleWriteError(owner, false, fmt.Errorf("creating %s: %w", o.kind.Name, err))
+		return o.handleWriteError(ctx, owner, false, fmt.Errorf("creating %s: %w", o.kind.Name, err))
 	}
 	o.wrote(ctx, owner, created, "Create", "Created")
 	return nil, nil
@@ -61,7 +61,7 @@ func (o *Objects[O, T]) resolveAlreadyExists(
 		return nil, fmt.Errorf("reading %s that exists already: %w", o.kind.Name, err)
 	}
 	if !metav1.IsControlledBy(observed, owner) {
-		o.enqueue(owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
+		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
 		return o.nameTaken(observed), nil
 	}
 	// It belongs to owner, but somebody has removed the label: put it back.
@@ -77,20 +77,21 @@ func (o *Objects[O, T]) update(
 	updated, err := o.kind.Client(owner.GetNamespace()).Update(
 		ctx, desired, metav1.UpdateOptions{FieldManager: o.owners.Manager})
 	if err != nil {
-		return o.handleWriteError(owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
+		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
 	}
 	o.wrote(ctx, owner, updated, "Update", "Updated")
 	return nil, nil
 }
 
 // wrote makes the next sync of owner wait until the informer shows the write. It also makes sure
-// that there is a next sync, even if the event of the write never comes.
+// that there is a next sync, even if the event of the write never comes. Then it logs and records
+// the write.
 func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, past string) {
 	key := cache.MetaObjectToName(owner)
 	o.writes.WroteAt(key, written.GetResourceVersion())
 	time.AfterFunc(staleRetryDelay, func() {
 		if o.writes.Pending(key) {
-			o.enqueue(owner, 0, "no sync has seen the last write")
+			o.owners.EnqueueAfter(ctx, key, 0, "no sync has seen the last write")
 		}
 	})
 	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
@@ -135,23 +136,25 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 // the same write again, it returns a condition that says so, and retries slowly. It returns nothing
 // if the object or the namespace is gone, and any other error for a retry.
 func (o *Objects[O, T]) handleWriteError(
-	owner O, existed bool, err error,
+	ctx context.Context, owner O, existed bool, err error,
 ) (*metav1.Condition, error) {
 	switch {
 	case existed && apierrors.IsNotFound(err):
 		// Deleted in between. If the informer did not show it, no event tells of the deletion.
-		o.enqueue(owner, staleRetryDelay, "the "+o.kind.Name+" was deleted in between")
+		o.enqueueAfter(ctx, owner, staleRetryDelay, "the "+o.kind.Name+" was deleted in between")
 		return nil, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil, nil // the namespace goes, and the owner with it
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		o.enqueue(owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
+		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
 		return NotReady(o.kind.Name+reasonRejected, err.Error()), nil
 	default:
 		return nil, err
 	}
 }
 
-func (o *Objects[O, T]) enqueue(owner O, after time.Duration, because string) {
-	o.owners.Enqueue(cache.MetaObjectToName(owner), after, Why{Because: because})
+func (o *Objects[O, T]) enqueueAfter(
+	ctx context.Context, owner O, delay time.Duration, because string,
+) {
+	o.owners.EnqueueAfter(ctx, cache.MetaObjectToName(owner), delay, because)
 }

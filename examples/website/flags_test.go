@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
+	for args, want := range map[string]string{
+		"--nope":                 "flag provided but not defined: -nope",
+		"--workers=0":            "--workers must be at least 1, not 0",
+		"--kube-api-qps=0":       "--kube-api-qps must be positive, or -1 for no limit",
+		"--kube-api-burst=0":     "--kube-api-burst must be at least 1, not 0",
+		"--resync=0":             "--resync must be positive, not 0s",
+		"--cache-sync-timeout=0": "--cache-sync-timeout must be positive, not 0s",
+		"websites":               `unexpected argument "websites"`,
+	} {
+		_, err := parseFlags(strings.Fields(args), io.Discard)
+		if want += "; --help lists all flags"; err == nil || err.Error() != want {
+			t.Errorf("%s: got error %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestHelpListsTheFlags(t *testing.T) {
+	var help strings.Builder
+	if _, err := parseFlags([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("--help: got error %v, want flag.ErrHelp", err)
+	}
+	for _, name := range []string{"registry", "resync", "leader-elect", "v", "logging-format"} {
+		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
+			t.Errorf("--help does not list -%s", name)
+		}
+	}
+}
+
+func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, ":1": true, "10.0.0.1:1": true,
+	} {
+		if got := (&options{metricsAddress: address}).secureMetrics(); got != want {
+			t.Errorf("%s: secure metrics: got %v, want %v", address, got, want)
+		}
+	}
+}

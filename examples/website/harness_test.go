@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	websitefake "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/fake"
+	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
+	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
+	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/internal/fakes"
+)
+
+const namespace = "default"
+
+// harness runs the controller as main does, with real informers, queue, workers and registry, but
+// with fake clients of the API server. A fake does not validate, default or collect garbage, and no
+// Deployment controller runs: claims about those are tested on a real control plane.
+type harness struct {
+	fakes.Clients // of which Foo is not used
+	t             *testing.T
+	website       *websitefake.Clientset
+	tracker       *fakes.Tracker // of Websites
+	registry      *registry
+	errors        *atomic.Int32 // reported so far
+	stop          func()        // stops the controller that was started last, and waits for its end
+}
+
+// registry is the way to a real registry, without a network.
+type registry struct {
+	mu      sync.Mutex
+	server  http.Handler
+	down    error    // what requests get instead of an answer
+	methods []string // of all requests
+}
+
+func (r *registry) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.methods = append(r.methods, request.Method)
+	answer := httptest.NewRecorder()
+	if !errors.Is(r.down, errDown) {
+		r.server.ServeHTTP(answer, request)
+	}
+	if r.down != nil {
+		return nil, fmt.Errorf("at %v: %w", time.Now().UnixNano(), r.down) // never the same text
+	}
+	return answer.Result(), nil
+}
+
+// fail makes requests fail with err, until that is nil.
+func (r *registry) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = err
+}
+
+// restart makes the registry lose everything.
+func (r *registry) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.server = sites.NewServer()
+}
+
+// count returns how many requests with that method there were, and forgets them all.
+func (r *registry) count(method string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, got := range r.methods {
+		if got == method {
+			n++
+		}
+	}
+	r.methods = nil
+	return n
+}
+
+// urls returns the URLs that the registry knows, by UID.
+func (h *harness) urls() map[string]string {
+	h.t.Helper()
+	answer := httptest.NewRecorder()
+	h.registry.server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/sites", nil))
+	var all map[string]sites.Site
+	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
+		h.t.Fatal(err)
+	}
+	urls := map[string]string{}
+	for id, site := range all {
+		urls[id] = site.URL
+	}
+	return urls
+}
+
+// bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
+func bubble(t *testing.T, test func(*testing.T, *harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		h := &harness{
+			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
+			registry: &registry{server: sites.NewServer()}, errors: fakes.CountErrors(t),
+		}
+		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme, nil)
+		test(t, h)
+	})
+}
+
+// start starts the controller with two workers, and waits until it has nothing left to do.
+func (h *harness) start() {
+	h.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	client, err := sites.NewClient("http://registry", h.registry)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	clients := &clients{kube: h.Kube, website: h.website, registry: client}
+	recorder, err := newRecorder(ctx, h.Kube)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	kubeFactory, websiteFactory := newInformerFactories(clients, "")
+	controller, err := NewController(clients.kube, clients.website, clients.registry, 10*time.Minute,
+		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	kubeFactory.StartWithContext(ctx)
+	websiteFactory.StartWithContext(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		controller.Run(ctx, 2)
+		recorder.Flush(flushTimeout)
+	}()
+	stop := func() { cancel(); <-stopped }
+	h.stop = stop
+	h.t.Cleanup(func() {
+		stop()
+		kubeFactory.Shutdown()
+		websiteFactory.Shutdown()
+	})
+	synctest.Wait()
+}
+
+// must fails the test if somebody's request has failed. Then it waits until the controller has
+// nothing left to do.
+func (h *harness) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.wait(time.Millisecond) // nobody does two things in the same instant
+}
+
+// wait lets time pass, which is virtual.
+func (h *harness) wait(duration time.Duration) {
+	time.Sleep(duration)
+	synctest.Wait()
+}
+
+func newWebsite(name string) *v1alpha1.Website {
+	return &v1alpha1.Website{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name), Generation: 1,
+		},
+		Spec: v1alpha1.WebsiteSpec{
+			Content: "Hello", Replicas: new(int32(2)), Image: "nginx:1", Port: 80,
+		},
+	}
+}
+
+func (h *harness) websites() websiteclient.WebsiteInterface {
+	return h.website.WebsiteV1alpha1().Websites(namespace)
+}
+
+// create creates a Website.
+func (h *harness) create(website *v1alpha1.Website) {
+	h.t.Helper()
+	_, err := h.websites().Create(h.t.Context(), website, metav1.CreateOptions{})
+	h.must(err)
+}
+
+// createServed creates a Website whose Deployment is rolled out at once.
+func (h *harness) createServed(name string) {
+	h.t.Helper()
+	h.create(newWebsite(name))
+	h.rollOut(name)
+}
+
+func (h *harness) get(name string) *v1alpha1.Website {
+	h.t.Helper()
+	website, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return website
+}
+
+func (h *harness) exists(name string) bool {
+	h.t.Helper()
+	_, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		h.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// change changes a Website and, as the API server does, increments its generation.
+func (h *harness) change(name string, change func(*v1alpha1.Website)) {
+	h.t.Helper()
+	website := h.get(name)
+	change(website)
+	website.Generation++
+	_, err := h.websites().Update(h.t.Context(), website, metav1.UpdateOptions{})
+	h.must(err)
+}
+
+func (h *harness) delete(name string) {
+	h.t.Helper()
+	h.must(h.websites().Delete(h.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+func (h *harness) configMap(name string) *corev1.ConfigMap {
+	h.t.Helper()
+	configMap, err := h.Kube.CoreV1().ConfigMaps(namespace).Get(h.t.Context(), name,
+		metav1.GetOptions{})
+	return found(h.t, configMap, err)
+}
+
+func (h *harness) service(name string) *corev1.Service {
+	h.t.Helper()
+	service, err := h.Kube.CoreV1().Services(namespace).Get(h.t.Context(), name, metav1.GetOptions{})
+	return found(h.t, service, err)
+}
+
+func (h *harness) deployment(name string) *appsv1.Deployment {
+	h.t.Helper()
+	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
+		metav1.GetOptions{})
+	return found(h.t, deployment, err)
+}
+
+// found returns object, or nil if err says that there is none.
+func found[T any](t *testing.T, object *T, err error) *T {
+	t.Helper()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+func (h *harness) updateDeployment(deployment *appsv1.Deployment) {
+	h.t.Helper()
+	_, err := h.Kube.AppsV1().Deployments(namespace).Update(h.t.Context(), deployment,
+		metav1.UpdateOptions{})
+	h.must(err)
+}
+
+// rollOut makes all replicas of a Deployment available, as the Deployment controller would.
+func (h *harness) rollOut(name string) {
+	h.t.Helper()
+	deployment := h.deployment(name)
+	replicas := *deployment.Spec.Replicas
+	deployment.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas,
+		ReadyReplicas: replicas, AvailableReplicas: replicas,
+	}
+	h.updateDeployment(deployment)
+}
+
+// expect checks a condition, "True Available" for example.
+func (h *harness) expect(name, condition, want string) {
+	h.t.Helper()
+	got := "absent"
+	found := meta.FindStatusCondition(h.get(name).Status.Conditions, condition)
+	if found != nil {
+		got = string(found.Status) + " " + found.Reason
+	}
+	if got != want {
+		h.t.Errorf("%s: got %q, want %q", condition, got, want)
+	}
+}
+
+// events returns how many Events there are so far for a reason.
+func (h *harness) events(reason string) int {
+	h.t.Helper()
+	list, err := h.Kube.EventsV1().Events(namespace).List(h.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	n := 0
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// writes returns how many writes with that verb and resource were made; "*" stands for all. Then it
+// forgets all requests.
+func (h *harness) writes(verb, resource string) int {
+	n := 0
+	for _, action := range append(h.Kube.Actions(), h.website.Actions()...) {
+		switch action.GetVerb() {
+		case "get", "list", "watch":
+			continue
+		}
+		if action.Matches(verb, resource) || verb == "*" {
+			n++
+		}
+	}
+	h.Kube.ClearActions()
+	h.website.ClearActions()
+	return n
+}
+
+// What a client gets if its request did not reach the registry, or if the answer did not come back.
+var errDown, errLost = errors.New("connection refused"), errors.New("connection reset")

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/internal/finalizer"
+	"example.com/sample-controller/internal/owned"
+)
+
+// registryFinalizer keeps a Website until it is deregistered.
+const registryFinalizer = v1alpha1.GroupName + "/registry"
+
+// jitter is by how much, at most, a wait for the next registration is longer than it should be. So
+// the Websites that a start has registered at once are not registered at once ever after.
+const jitter = 0.2
+
+// ensureFinalizer returns website with registryFinalizer. Nothing is registered before that.
+func (c *Controller) ensureFinalizer(
+	ctx context.Context, website *v1alpha1.Website,
+) (*v1alpha1.Website, error) {
+	if finalizer.Has(website, registryFinalizer) {
+		return website, nil
+	}
+	client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
+	added, err := finalizer.Add(ctx, client, website, registryFinalizer, controllerName)
+	if err != nil {
+		return nil, err
+	}
+	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), added.ResourceVersion)
+	return added, nil
+}
+
+// register makes the registry know the URL in status, and sets in status what has come of that. If
+// the registry has accepted that URL before, register asks it again only when that is due: a
+// registry that has lost a Website causes no event.
+func (c *Controller) register(
+	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
+) error {
+	if status.URL == "" {
+		setCondition(website, status, notRegistered(reasonNoService,
+			"The Website has no Service that could be registered"))
+		return nil
+	}
+	key := cache.MetaObjectToName(website)
+	due, ok := c.due.Load(key)
+	if !ok || status.RegisteredURL != status.URL || !time.Now().Before(due.(time.Time)) {
+		if err := c.put(ctx, website, status.URL); err != nil {
+			setCondition(website, status, notRegistered(reasonRegistrationFailed,
+				"The registry did not accept the Website; the log of the controller says why"))
+			return err
+		}
+	}
+	status.RegisteredURL = status.URL
+	setCondition(website, status, registered(status.URL))
+	return nil
+}
+
+// put registers website, and sees to it that it is registered again after c.resync.
+func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
+	key := cache.MetaObjectToName(website)
+	c.due.Delete(key) // a request that fails may have changed the registry all the same
+	err := c.registry.Put(ctx, string(website.UID), sites.Site{Name: key.String(), URL: url})
+	if err != nil {
+		return fmt.Errorf("registering: %w", err)
+	}
+	delay := wait.Jitter(c.resync, jitter)
+	c.due.Store(key, time.Now().Add(delay))
+	klog.FromContext(ctx).V(5).Info("Queueing Website again", "after", delay,
+		"because", "the registry may have lost it by then")
+	// Not AddAfter: if a key waits already, the queue keeps only the earlier time.
+	time.AfterFunc(delay, func() { c.queue.Add(key) })
+	return nil
+}
+
+// finalize deregisters a Website that is being deleted, and then lets it go. It creates and repairs
+// no child: the children are deleted with the Website. If the registry or the finalizer of somebody
+// else holds the Website, its status says so.
+func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) error {
+	status, err := c.observedStatus(website, *owned.NotReady(reasonWebsiteTerminating,
+		"The Website is being deleted"))
+	if err != nil {
+		return err
+	}
+	var registryErr error
+	if finalizer.Has(website, registryFinalizer) {
+		err := c.registry.Delete(ctx, string(website.UID))
+		if err == nil {
+			return c.removeFinalizer(ctx, website)
+		}
+		registryErr = fmt.Errorf("deregistering: %w", err)
+		setCondition(website, &status, notRegistered(reasonDeregistrationFailed,
+			"The registry did not forget the Website, which stays until then; "+
+				"the log of the controller says why"))
+	} else {
+		status.RegisteredURL = ""
+		setCondition(website, &status, notRegistered(reasonDeregistered,
+			"The registry does not know the Website any more"))
+	}
+	if err := c.updateStatus(ctx, website, status); err != nil {
+		return err
+	}
+	return registryErr
+}
+
+// removeFinalizer lets a Website go that the registry does not know any more.
+func (c *Controller) removeFinalizer(ctx context.Context, website *v1alpha1.Website) error {
+	client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
+	removed, err := finalizer.Remove(ctx, client, website, registryFinalizer, controllerName)
+	if err != nil {
+		return err
+	}
+	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), removed.ResourceVersion)
+	return nil
+}

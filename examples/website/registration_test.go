@@ -1,0 +1,254 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+)
+
+func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.Fail("patch", "websites", 1000, apierrors.NewInternalError(errors.New("injected")))
+		h.start()
+		h.create(newWebsite("web"))
+		h.wait(time.Hour)
+
+		if got := h.registry.count("PUT"); got != 0 {
+			t.Errorf("registrations before there is a finalizer: got %d, want 0", got)
+		}
+	})
+}
+
+func TestFinalizerThatSomebodyRemovesComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.change("web", func(website *v1alpha1.Website) {
+			website.Finalizers = []string{"example.com/other"}
+		})
+
+		want := []string{"example.com/other", "website.example.com/registry"}
+		if got := h.get("web").Finalizers; !slices.Equal(got, want) {
+			t.Errorf("finalizers: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.createServed("other")
+		registeredAtTheEnd := -1
+		h.website.PrependReactor("patch", "websites",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				registeredAtTheEnd = len(h.urls())
+				return false, nil, nil
+			})
+		h.delete("web")
+
+		if h.exists("web") {
+			t.Error("the Website is still there")
+		}
+		if got := h.urls(); len(got) != 1 || got["uid-of-other"] == "" {
+			t.Errorf("in the registry: got %v, want only the other Website", got)
+		}
+		if registeredAtTheEnd != 1 {
+			t.Errorf("the finalizer was removed with %d Websites in the registry, want 1",
+				registeredAtTheEnd)
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+	})
+}
+
+func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.registry.fail(errDown)
+		h.delete("web")
+		h.wait(time.Hour)
+
+		h.expect("web", "Registered", "False DeregistrationFailed")
+		h.expect("web", "Ready", "False WebsiteTerminating")
+		if got := h.events("DeregistrationFailed"); got != 1 {
+			t.Errorf("Warnings in an hour: got %d, want 1", got)
+		}
+		if got := h.get("web").Status.RegisteredURL; got == "" {
+			t.Error("registeredURL is empty, but the registry still knows it")
+		}
+		// 13 tries in the first 40 seconds, and then one every 30 seconds.
+		if got := h.registry.count("DELETE"); got < 100 || got > 150 {
+			t.Errorf("tries in an hour: got %d, want about 130", got)
+		}
+
+		h.registry.fail(nil)
+		h.wait(time.Minute)
+		if h.exists("web") || len(h.urls()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.exists("web"), h.urls())
+		}
+	})
+}
+
+func TestCrashBetweenDeregistrationAndRemovalIsNoProblem(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.Fail("patch", "websites", 1, apierrors.NewInternalError(errors.New("injected")))
+		h.delete("web")
+		if len(h.urls()) > 0 || !h.exists("web") {
+			t.Fatal("want the Website deregistered, and still there")
+		}
+		h.stop()
+
+		h.start()
+		h.wait(time.Minute)
+
+		if h.exists("web") || len(h.urls()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.exists("web"), h.urls())
+		}
+	})
+}
+
+func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.change("web", func(website *v1alpha1.Website) {
+			website.Finalizers = append(website.Finalizers, "example.com/other")
+		})
+		h.delete("web")
+		h.expect("web", "Registered", "False Deregistered")
+		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		h.wait(time.Minute)
+		h.writes("*", "*")
+		h.registry.count("")
+		h.wait(time.Hour)
+
+		if got := h.get("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
+			t.Errorf("got status %+v, want nothing registered and no replicas", got)
+		}
+		if h.deployment("web") != nil || len(h.urls()) > 0 {
+			t.Error("something was made for a Website that is being deleted")
+		}
+		if writes, tries := h.writes("*", "*"), h.registry.count("DELETE"); writes+tries > 0 {
+			t.Errorf("got %d writes and %d deregistrations in an idle hour, want none", writes, tries)
+		}
+	})
+}
+
+func TestRegistryThatHasLostItsStateIsToldAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.registry.restart()
+		h.wait(9 * time.Minute)
+		if got := h.urls(); len(got) > 0 {
+			t.Fatalf("in the registry: got %v, want nothing before the resync", got)
+		}
+
+		h.wait(3*time.Minute + time.Second) // 10 minutes, and the jitter
+
+		if got := h.urls(); len(got) != 1 {
+			t.Errorf("in the registry after the resync: got %v, want the Website", got)
+		}
+	})
+}
+
+func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.registry.count("")
+		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+
+		if got := h.registry.count("PUT"); got != 0 {
+			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
+		}
+		registered := meta.FindStatusCondition(h.get("web").Status.Conditions, "Registered")
+		if got := registered.ObservedGeneration; got != 2 {
+			t.Errorf("observedGeneration of Registered: got %d, want 2", got)
+		}
+	})
+}
+
+func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.registry.fail(errLost)
+		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.expect("web", "Registered", "False RegistrationFailed")
+		h.registry.fail(nil)
+		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 80 })
+		h.wait(time.Second)
+
+		if got, want := h.urls()["uid-of-web"], "http://web.default.svc:80"; got != want {
+			t.Errorf("in the registry: got %q, want %q", got, want)
+		}
+		h.expect("web", "Registered", "True Registered")
+	})
+}
+
+func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.registry.restart()
+		for range 4 {
+			h.wait(2 * time.Minute)
+			h.change("web", func(website *v1alpha1.Website) {
+				website.Spec.Replicas = new(*website.Spec.Replicas + 1)
+			})
+		}
+		h.wait(5 * time.Minute)
+
+		if got := h.urls(); len(got) != 1 {
+			t.Errorf("in the registry after 13 minutes: got %v, want the Website", got)
+		}
+	})
+}
+
+func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.registry.fail(errDown)
+		h.start()
+		h.createServed("web")
+		h.expect("web", "Ready", "True Available")
+		h.expect("web", "Registered", "False RegistrationFailed")
+		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		if got := h.configMap("web").Data["index.html"]; got != "Bye" {
+			t.Errorf("content: got %q, want Bye", got)
+		}
+		h.rollOut("web")
+		h.wait(time.Second)
+		h.writes("*", "*")
+		h.registry.count("")
+
+		h.wait(time.Hour)
+
+		if got := h.writes("*", "*"); got != 0 {
+			t.Errorf("writes in an hour without registry: got %d, want 0", got)
+		}
+		if got := h.registry.count("PUT"); got < 100 || got > 150 {
+			t.Errorf("tries in an hour: got %d, want about 130", got)
+		}
+		if got := h.events("RegistrationFailed"); got != 1 {
+			t.Errorf("Warnings in an hour: got %d, want 1", got)
+		}
+		h.registry.fail(nil)
+		h.wait(time.Minute)
+		h.expect("web", "Registered", "True Registered")
+	})
+}

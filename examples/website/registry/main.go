@@ -1,0 +1,45 @@
+// Command registry is the registry of websites that the example's controller keeps in step. It has
+// no disk: when it ends, it has lost everything.
+//
+//	go -C examples run ./website/registry
+//	curl http://127.0.0.1:8090/sites
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"example.com/sample-controller/examples/website/sites"
+)
+
+func main() {
+	address := flag.String("address", "127.0.0.1:8090", "`Address` to serve on.")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, *address); err != nil {
+		fmt.Fprintln(os.Stderr, "registry:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves an empty registry until ctx is done.
+func serve(ctx context.Context, address string) error {
+	server := &http.Server{
+		Addr: address, Handler: sites.NewServer(),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	fmt.Println("serving on", address)
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

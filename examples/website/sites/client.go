@@ -1,0 +1,72 @@
+package sites
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// timeout limits one request. A registry that hangs then holds a worker of the controller for this
+// long, and no longer: http.DefaultClient would wait for ever.
+const timeout = 2 * time.Second
+
+// Client is a client of a registry. Several goroutines may use it at the same time.
+type Client struct {
+	base *url.URL
+	http http.Client
+}
+
+// NewClient returns a Client of the registry at base, such as "http://127.0.0.1:8090". It makes no
+// request. A nil transport is that of the standard library.
+func NewClient(base string, transport http.RoundTripper) (*Client, error) {
+	parsed, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return nil, fmt.Errorf("%q is not the URL of an HTTP server", base)
+	}
+	return &Client{base: parsed, http: http.Client{Transport: transport, Timeout: timeout}}, nil
+}
+
+// Put makes the registry keep site under id. It is no error if the registry has it already.
+func (c *Client) Put(ctx context.Context, id string, site Site) error {
+	body, err := json.Marshal(site)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPut, id, body)
+}
+
+// Delete makes the registry forget what it keeps under id. It is no error if that is nothing.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, id, nil)
+}
+
+// do sends a request, and returns an error unless it has succeeded.
+func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
+	target := c.base.JoinPath("sites", id).String()
+	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	// A body that is not read to its end would close the connection. But it may have no end.
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	switch {
+	case method == http.MethodDelete && response.StatusCode == http.StatusNotFound:
+		return nil // another registry may answer so to a second DELETE
+	case response.StatusCode < 200 || response.StatusCode > 299:
+		return fmt.Errorf("%s %s: %s: %s", method, target, response.Status, bytes.TrimSpace(answer))
+	}
+	return err
+}

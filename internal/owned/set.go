@@ -1,0 +1,83 @@
+package owned
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Set has the Objects of all kinds that the owners of one controller own. A kind that needs another
+// one comes after it.
+type Set[O Object] []interface {
+	Sync(context.Context, O) (*metav1.Condition, error)
+	DeleteOthers(context.Context, O) error
+	Seen(cache.ObjectName) bool
+	Forget(cache.ObjectName)
+	HandlerSynced() cache.DoneChecker
+}
+
+// Sync takes one step towards all objects that owner should have. It goes on after a write, so that
+// a new owner gets all its objects in one sync. It stops at the first object that is not ready:
+// what comes after it may need it.
+//
+// Sync returns the condition of that object or, if all are ready, of the last one. The condition is
+// nil if something was written, or if owner is gone: an event will bring the key of owner back.
+func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
+	written := false
+	for _, objects := range s {
+		condition, err := objects.Sync(ctx, owner)
+		if err != nil {
+			return nil, err
+		}
+		if condition == nil {
+			written = true
+			continue
+		}
+		ready = condition
+		if ready.Status != metav1.ConditionTrue {
+			break
+		}
+	}
+	if written {
+		return nil, nil
+	}
+	return ready, nil
+}
+
+// DeleteOthers deletes the objects that owner owned under other names. Call it when all objects of
+// the names of today are ready.
+func (s Set[O]) DeleteOthers(ctx context.Context, owner O) error {
+	for _, objects := range s {
+		if err := objects.DeleteOthers(ctx, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Seen reports whether the informers show the last writes on behalf of the owner with that key. If
+// they do not, a sync would decide on an old state.
+func (s Set[O]) Seen(key cache.ObjectName) bool {
+	for _, objects := range s {
+		if !objects.Seen(key) {
+			return false
+		}
+	}
+	return true
+}
+
+// Forget forgets the writes on behalf of an owner that is gone.
+func (s Set[O]) Forget(key cache.ObjectName) {
+	for _, objects := range s {
+		objects.Forget(key)
+	}
+}
+
+// HandlersSynced are done when the event handlers have seen all objects of the first lists.
+func (s Set[O]) HandlersSynced() (checkers []cache.DoneChecker) {
+	for _, objects := range s {
+		checkers = append(checkers, objects.HandlerSynced())
+	}
+	return checkers
+}
