@@ -171,6 +171,8 @@ var mutantList = []mutants.Mutant{
 	{"owned: an object that is being deleted is repaired", "internal/owned/owned.go",
 		"case observed.GetDeletionTimestamp() != nil:",
 		"case false:", "TestObjectThatIsBeingDeletedIsNotRepaired"},
+	{"owned: a condition has no reason", "internal/owned/owned.go",
+		"Reason: o.kind.Name + reasonExists,", "", "TestKindWithoutReadinessIsReadyForAReason"},
 	{"owned: nothing is repaired", "internal/owned/owned.go",
 		"if !equality.Semantic.DeepEqual(observed, desired) {",
 		"if false && !equality.Semantic.DeepEqual(observed, desired) {", "TestOnlyOwnedFieldsAreRepaired"},

@@ -12,6 +12,7 @@ const typeReady = "Ready"
 
 // Ends of the reasons of conditions. They begin with the name of the kind.
 const (
+	reasonExists      = "Exists"
 	reasonTerminating = "Terminating"
 	reasonNameTaken   = "NameTaken"
 	reasonRejected    = "Rejected"

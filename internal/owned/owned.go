@@ -227,7 +227,10 @@ func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, e
 		return o.update(ctx, owner, desired)
 	}
 	if o.kind.Ready == nil {
-		return &metav1.Condition{Type: typeReady, Status: metav1.ConditionTrue}, nil
+		return &metav1.Condition{
+			Type: typeReady, Status: metav1.ConditionTrue, Reason: o.kind.Name + reasonExists,
+			Message: fmt.Sprintf("%s %q exists", o.kind.Name, observed.GetName()),
+		}, nil
 	}
 	return new(o.kind.Ready(observed)), nil
 }

@@ -83,6 +83,19 @@ func TestObjectHasOwnerFieldsAndEvent(t *testing.T) {
 	})
 }
 
+// The API server refuses a condition without a reason.
+func TestKindWithoutReadinessIsReadyForAReason(t *testing.T) {
+	bubble(t, nothing, func(h *harness) {
+		got, err := h.children[0].Sync(t.Context(), h.create("a", "web"))
+
+		want := metav1.Condition{Type: "Ready", Status: "True", Reason: "ConfigMapExists",
+			Message: `ConfigMap "a" exists`}
+		if err != nil || got == nil || *got != want {
+			t.Errorf("got %+v (error: %v), want %+v", got, err, want)
+		}
+	})
+}
+
 func TestOnlyOwnedFieldsAreRepaired(t *testing.T) {
 	bubble(t, nothing, func(h *harness) {
 		h.create("a", "web")
