@@ -110,12 +110,22 @@ func change(before, after string) string {
 	return "different"
 }
 
-// chapters returns the chapters of the tutorial in order. Pages without a program of their own are
-// about the repository's own program.
+// examplesFolder has programs that do not grow from chapter to chapter.
+const examplesFolder = "examples/"
+
+// isAboutExample reports whether a page shows code of a program in examplesFolder.
+func (p *page) isAboutExample() bool {
+	return slices.ContainsFunc(p.blocks, func(b *block) bool {
+		return b.directive == "code" && strings.HasPrefix(p.beside(b.detail), examplesFolder)
+	})
+}
+
+// chapters returns the chapters of the tutorial in order, except for those about an example. Pages
+// without a program of their own are about the repository's own program.
 func chapters(t *testing.T) (all []chapter) {
 	t.Helper()
 	for _, p := range allPages(t) {
-		if p.chapter() == 0 {
+		if p.chapter() == 0 || p.isAboutExample() {
 			continue
 		}
 		folder := strings.TrimSuffix(p.path, ".md")

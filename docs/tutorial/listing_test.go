@@ -14,7 +14,7 @@ import (
 
 // declaration is a top-level declaration of a Go file.
 type declaration struct {
-	names  []string // several for a group; Type.Method for a method
+	names  []string // several for a group; Type.Method for a method, even of a generic type
 	source string   // with its comment
 	specs  []string // the source of each name
 }
@@ -44,6 +44,7 @@ func declarations(path string) ([]declaration, error) {
 			name := node.Name.Name
 			if node.Recv != nil {
 				receiver := text(nil, node.Recv.List[0].Type)
+				receiver, _, _ = strings.Cut(receiver, "[") // without type parameters
 				name = strings.TrimPrefix(receiver, "*") + "." + name
 			}
 			found = append(found, declaration{

@@ -49,7 +49,7 @@ func newSession(t *testing.T) *session {
 	// client-go takes minutes to compile, once. The patience is only for what comes after.
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
-		go -C examples list -export -deps -test ./controller-runtime`)
+		go -C examples list -export -deps -test ./controller-runtime ./website/...`)
 	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "dev")
 	if err != nil {
 		t.Fatal(err)
