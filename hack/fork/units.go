@@ -130,16 +130,13 @@ func withoutUnits(file, text string, drop func(unit string) bool) string {
 	var units []string
 	switch {
 	case path.Ext(file) == ".md":
-		units = markdownUnits(text)
+		units = withoutSections(markdownUnits(text), drop)
 	case isScript:
 		units = strings.SplitAfter(text, "\n\n")
 	case path.Base(file) == "mutants_list_test.go":
 		units = mutantUnits(text)
 	default:
 		return text
-	}
-	if path.Ext(file) == ".md" {
-		units = withoutSections(units, drop)
 	}
 	kept := slices.DeleteFunc(units, drop)
 	if path.Ext(file) == ".md" {
