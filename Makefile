@@ -115,8 +115,11 @@ chapters: ## execute the chapters of the tutorial after the demo, in order, and 
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
-mutants: ## break the controller in every listed way; each time, a test must fail
+mutants:: ## break the controller in every listed way; each time, a test must fail
 	go test -run TestMutants -count=1 -timeout 30m . -mutants
+
+mutants::
+	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
 
 conformance: build image ## run the conformance suite on the controller, then on broken ones
 	@hack/cluster up test >/dev/null

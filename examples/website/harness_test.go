@@ -40,18 +40,28 @@ type harness struct {
 	tracker       *fakes.Tracker // of Websites
 	registry      *registry
 	errors        *atomic.Int32 // reported so far
-	stop          func()        // stops the controller that was started last, and waits for its end
+	workers       int
+	stop          func() // stops the controller that was started last, and waits for its end
 }
 
 // registry is the way to a real registry, without a network.
 type registry struct {
 	mu      sync.Mutex
 	server  http.Handler
-	down    error    // what requests get instead of an answer
-	methods []string // of all requests
+	down    error         // what requests get instead of an answer
+	delay   time.Duration // of each answer
+	methods []string      // of all requests
 }
 
 func (r *registry) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	delay := r.delay
+	r.mu.Unlock()
+	select {
+	case <-time.After(delay):
+	case <-request.Context().Done():
+		return nil, request.Context().Err()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.methods = append(r.methods, request.Method)
@@ -70,6 +80,13 @@ func (r *registry) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = err
+}
+
+// answerAfter makes each answer take that long.
+func (r *registry) answerAfter(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = delay
 }
 
 // restart makes the registry lose everything.
@@ -115,14 +132,14 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{
 			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
-			registry: &registry{server: sites.NewServer()}, errors: fakes.CountErrors(t),
+			registry: &registry{server: sites.NewServer()}, errors: fakes.CountErrors(t), workers: 2,
 		}
 		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme, nil)
 		test(t, h)
 	})
 }
 
-// start starts the controller with two workers, and waits until it has nothing left to do.
+// start starts the controller, and waits until it has nothing left to do.
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +163,7 @@ func (h *harness) start() {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		controller.Run(ctx, 2)
+		controller.Run(ctx, h.workers)
 		recorder.Flush(flushTimeout)
 	}()
 	stop := func() { cancel(); <-stopped }

@@ -9,9 +9,7 @@ import (
 func TestMutants(t *testing.T) { mutants.Check(t, mutantList) }
 
 // mutantList has small changes that break the controller. Those of the package owned are in the
-// list of the root. To try them all, in minutes:
-//
-//	go -C examples test ./website -run TestMutants -mutants
+// list of the root. 'make mutants' tries them all, in minutes.
 var mutantList = []mutants.Mutant{
 	{"the content is not the page", "children.go", "configMap.Data[contentKey] = website.Spec.Content",
 		"", "TestChangedContentRollsTheDeployment"},
@@ -39,8 +37,7 @@ var mutantList = []mutants.Mutant{
 		"_ = c.put(ctx, website, \"http://web\")\n\treturn c.syncWebsite(ctx, website)",
 		"TestNothingIsRegisteredWithoutFinalizer"},
 	{"a Website goes although the registry knows it", "registration.go",
-		"err := c.registry.Delete(ctx, string(website.UID))\n\t\tif err == nil {",
-		"err := c.registry.Delete(ctx, string(website.UID))\n\t\tif true {",
+		"case err == nil:\n\t\t\treturn c.removeFinalizer", "case true:\n\t\t\treturn c.removeFinalizer",
 		"TestRegistryThatIsDownHoldsADeletedWebsite"},
 	{"a deregistration is not retried", "registration.go", "return registryErr",
 		"_ = registryErr\n\treturn nil", "TestRegistryThatIsDownHoldsADeletedWebsite"},
@@ -92,6 +89,18 @@ var mutantList = []mutants.Mutant{
 
 	{"a registry that hangs is waited for", "sites/client.go", ", Timeout: timeout", "",
 		"TestRegistryThatHangsIsGivenUp"},
+	{"a registry that hangs holds all workers", "sites/client.go", "maxRequests = 4",
+		"maxRequests = 1000", "TestRegistryThatHangsHoldsFewWorkers"},
+	{"a request that has ended still counts", "sites/client.go", "defer func() { <-c.underWay }()", "",
+		"TestSlowRegistryIsNoFailure"},
+	{"a registration that has to wait has failed", "registration.go",
+		"if errors.Is(err, sites.ErrBusy) {\n\t\t\tc.retryWhenLessBusy(ctx, key)",
+		"if false {", "TestSlowRegistryIsNoFailure"},
+	{"a deregistration that has to wait has failed", "registration.go",
+		"case errors.Is(err, sites.ErrBusy):", "case false:", "TestSlowRegistryIsNoFailure"},
+	{"a key that has to wait is lost", "registration.go",
+		"c.enqueueWebsiteAfter(ctx, key, wait.Jitter(busyRetryDelay, 1), \"the registry is busy\")", "",
+		"TestSlowRegistryIsNoFailure"},
 	{"a refusal counts as success", "sites/client.go",
 		"case response.StatusCode < 200 || response.StatusCode > 299:", "case false:",
 		"TestRefusalIsAnErrorThatSaysWhy"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,6 +22,10 @@ const registryFinalizer = v1alpha1.GroupName + "/registry"
 // jitter is by how much, at most, a wait for the next registration is longer than it should be. So
 // the Websites that a start has registered at once are not registered at once ever after.
 const jitter = 0.2
+
+// busyRetryDelay is how long, at least, a Website waits if the registry is busy. If many wait, they
+// come back at different times, up to twice as late.
+const busyRetryDelay = 2 * time.Second
 
 // ensureFinalizer returns website with registryFinalizer. Nothing is registered before that.
 func (c *Controller) ensureFinalizer(
@@ -52,7 +57,12 @@ func (c *Controller) register(
 	key := cache.MetaObjectToName(website)
 	due, ok := c.due.Load(key)
 	if !ok || status.RegisteredURL != status.URL || !time.Now().Before(due.(time.Time)) {
-		if err := c.put(ctx, website, status.URL); err != nil {
+		err := c.put(ctx, website, status.URL)
+		if errors.Is(err, sites.ErrBusy) {
+			c.retryWhenLessBusy(ctx, key)
+			return nil // nothing was sent, so the condition stays as it is
+		}
+		if err != nil {
 			setCondition(website, status, notRegistered(reasonRegistrationFailed,
 				"The registry did not accept the Website; the log of the controller says why"))
 			return err
@@ -80,6 +90,12 @@ func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url str
 	return nil
 }
 
+// retryWhenLessBusy lets a Website come back to which the registry cannot attend now. No worker waits
+// for that: other keys may need it.
+func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName) {
+	c.enqueueWebsiteAfter(ctx, key, wait.Jitter(busyRetryDelay, 1), "the registry is busy")
+}
+
 // finalize deregisters a Website that is being deleted, and then lets it go. It creates and repairs
 // no child: the children are deleted with the Website. If the registry or the finalizer of somebody
 // else holds the Website, its status says so.
@@ -92,13 +108,17 @@ func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) er
 	var registryErr error
 	if finalizer.Has(website, registryFinalizer) {
 		err := c.registry.Delete(ctx, string(website.UID))
-		if err == nil {
+		switch {
+		case err == nil:
 			return c.removeFinalizer(ctx, website)
+		case errors.Is(err, sites.ErrBusy):
+			c.retryWhenLessBusy(ctx, cache.MetaObjectToName(website))
+		default:
+			registryErr = fmt.Errorf("deregistering: %w", err)
+			setCondition(website, &status, notRegistered(reasonDeregistrationFailed,
+				"The registry did not forget the Website, which stays until then; "+
+					"the log of the controller says why"))
 		}
-		registryErr = fmt.Errorf("deregistering: %w", err)
-		setCondition(website, &status, notRegistered(reasonDeregistrationFailed,
-			"The registry did not forget the Website, which stays until then; "+
-				"the log of the controller says why"))
 	} else {
 		status.RegisteredURL = ""
 		setCondition(website, &status, notRegistered(reasonDeregistered,

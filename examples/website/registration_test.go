@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -250,5 +251,73 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.registry.fail(nil)
 		h.wait(time.Minute)
 		h.expect("web", "Registered", "True Registered")
+	})
+}
+
+// createMany creates that many Websites at once, and returns their names.
+func (h *harness) createMany(count int) (names []string) {
+	h.t.Helper()
+	for i := range count {
+		website := newWebsite(fmt.Sprintf("web-%d", i))
+		_, err := h.websites().Create(h.t.Context(), website, metav1.CreateOptions{})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		names = append(names, website.Name)
+	}
+	return names
+}
+
+func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.workers = 16
+		h.registry.answerAfter(time.Hour)
+		h.start()
+		names := h.createMany(100)
+		h.wait(time.Second) // the first requests to the registry are still under way
+
+		for _, name := range names {
+			if h.deployment(name) == nil {
+				t.Errorf("%s has no Deployment", name)
+			}
+		}
+		h.wait(time.Minute)
+		h.delete(names[0])
+		h.wait(time.Minute)
+		h.expect(names[0], "Ready", "False WebsiteTerminating")
+
+		h.registry.answerAfter(0)
+		h.wait(time.Minute)
+		if got := h.urls(); len(got) != 99 || h.exists(names[0]) {
+			t.Errorf("in the registry: got %d Websites, want 99; the deleted one is still there: %t",
+				len(got), h.exists(names[0]))
+		}
+	})
+}
+
+func TestSlowRegistryIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.workers = 16
+		h.registry.answerAfter(time.Second)
+		h.start()
+		names := h.createMany(100)
+		h.wait(5 * time.Minute)
+
+		for _, name := range names {
+			h.expect(name, "Registered", "True Registered")
+		}
+		if got := h.errors.Load(); got != 0 {
+			t.Errorf("errors reported: got %d, want 0", got)
+		}
+		for _, name := range names {
+			h.must(h.websites().Delete(t.Context(), name, metav1.DeleteOptions{}))
+		}
+		h.wait(5 * time.Minute)
+		if got := h.urls(); len(got) > 0 || h.exists(names[0]) {
+			t.Errorf("in the registry: got %v, want nothing", got)
+		}
+		if got := h.events("RegistrationFailed") + h.events("DeregistrationFailed"); got != 0 {
+			t.Errorf("Warnings: got %d, want 0", got)
+		}
 	})
 }

@@ -1,17 +1,23 @@
 package lens
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 func TestProgramWithoutLogAndKilledLens(t *testing.T) {
@@ -177,4 +183,50 @@ func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) { play(t, player+"#"+name).close() })
 	}
+}
+
+// The controller makes requests of the same kinds as when the recording was made: no others, and no
+// fewer. How often it makes them depends on the time that the Pods take.
+func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
+	const scenario = "create"
+	p := begin(t)
+	p.press(t, "stop") // the other lens has a controller of its own
+	t.Cleanup(func() { p.press(t, "start") })
+	file := filepath.Join(t.TempDir(), "recording.js")
+	record := exec.Command(filepath.Join(controlPlane.Dir, "lens"), "-scenario", scenario,
+		"-record", file, "--", *controllerPath, "-v=5", "-metrics-bind-address=0",
+		"-health-probe-bind-address=0")
+	record.Dir = root
+	record.Env = append(os.Environ(), "KUBECONFIG="+controlPlane.Kubeconfig())
+	if output, err := record.CombinedOutput(); err != nil {
+		t.Fatalf("recording: %v\n%s", err, output)
+	}
+
+	now := recordedRequests(t, file)
+	then := recordedRequests(t, root+"docs/lens/recordings/"+scenario+".js")
+	if len(then) < 5 || !maps.Equal(now, then) {
+		t.Errorf("the controller makes the requests %v, the recording has %v; 'make lens-record' "+
+			"records it anew", now, then)
+	}
+}
+
+// recordedRequests returns the kinds of the requests in a recording.
+func recordedRequests(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recording struct{ Seen []model.Seen }
+	text = text[bytes.IndexByte(text, '{') : bytes.LastIndexByte(text, '}')+1]
+	if err := json.Unmarshal(text, &recording); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	kinds := map[string]bool{}
+	for _, seen := range recording.Seen {
+		if e := seen.Wire; e != nil && e.Kind == wire.RequestArrived && e.Resource != "" {
+			kinds[strings.TrimSpace(e.Verb+" "+e.Resource+" "+e.Subresource)] = true
+		}
+	}
+	return kinds
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,14 +12,23 @@ import (
 	"time"
 )
 
-// timeout limits one request. A registry that hangs then holds a worker of the controller for this
-// long, and no longer: http.DefaultClient would wait for ever.
-const timeout = 2 * time.Second
+const (
+	// timeout limits one request. A registry that hangs then holds a worker of the controller for this
+	// long, and no longer: http.DefaultClient would wait for ever.
+	timeout = 2 * time.Second
+	// maxRequests is how many requests may be under way at a time. A registry that hangs then holds
+	// so many workers, and the others go on.
+	maxRequests = 4
+)
+
+// ErrBusy is returned if maxRequests requests are under way. The registry was not asked.
+var ErrBusy = errors.New("too many requests to the registry are under way")
 
 // Client is a client of a registry. Several goroutines may use it at the same time.
 type Client struct {
-	base *url.URL
-	http http.Client
+	base     *url.URL
+	http     http.Client
+	underWay chan struct{} // one element for each request
 }
 
 // NewClient returns a Client of the registry at base, such as "http://127.0.0.1:8090". It makes no
@@ -31,10 +41,15 @@ func NewClient(base string, transport http.RoundTripper) (*Client, error) {
 	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
 		return nil, fmt.Errorf("%q is not the URL of an HTTP server", base)
 	}
-	return &Client{base: parsed, http: http.Client{Transport: transport, Timeout: timeout}}, nil
+	return &Client{
+		base:     parsed,
+		http:     http.Client{Transport: transport, Timeout: timeout},
+		underWay: make(chan struct{}, maxRequests),
+	}, nil
 }
 
-// Put makes the registry keep site under id. It is no error if the registry has it already.
+// Put makes the registry keep site under id. It is no error if the registry has it already. ErrBusy
+// says that the caller should try again.
 func (c *Client) Put(ctx context.Context, id string, site Site) error {
 	body, err := json.Marshal(site)
 	if err != nil {
@@ -44,12 +59,19 @@ func (c *Client) Put(ctx context.Context, id string, site Site) error {
 }
 
 // Delete makes the registry forget what it keeps under id. It is no error if that is nothing.
+// ErrBusy says that the caller should try again.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, id, nil)
 }
 
 // do sends a request, and returns an error unless it has succeeded.
 func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
+	select {
+	case c.underWay <- struct{}{}:
+		defer func() { <-c.underWay }()
+	default:
+		return ErrBusy
+	}
 	target := c.base.JoinPath("sites", id).String()
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
