@@ -1,4 +1,5 @@
-# `make image` builds the same image without docker.
+# It needs BuildKit, which `docker build` uses if the plugin buildx is installed. `make image` builds
+# the same image without docker.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 ARG VERSION=v0.1.0-dev

@@ -75,7 +75,8 @@ deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cl
 	kubectl apply -k artifacts/deploy
 
 undeploy: kubeconfig-is-set ## remove the controller; the CRD and the Foos stay
-	kubectl delete -k artifacts/deploy --selector app.kubernetes.io/name=sample-controller
+	for kind in namespaced .; do kubectl delete -k artifacts/deploy/$$kind --ignore-not-found \
+	  --selector app.kubernetes.io/name=sample-controller || exit; done
 
 .PHONY: kubeconfig-is-set
 kubeconfig-is-set:

@@ -33,7 +33,7 @@ func findCluster(root string) (*cluster, error) {
 	overrides := &clientcmd.ConfigOverrides{}
 	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is configured; %s", clientconfig.Hint)
+		return nil, fmt.Errorf("no cluster is configured; %s", clientconfig.Hint())
 	}
 	if err == nil {
 		err = clientcmdapi.MinifyConfig(kubeconfig)

@@ -109,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	mgr, err := ctrl.NewManager(config, o.manager) // asks the API server which resources it has
 	if err != nil {
-		return fmt.Errorf("creating the Manager: %w; %s", err, clientconfig.Hint)
+		return fmt.Errorf("creating the Manager: %w; %s", err, clientconfig.Hint())
 	}
 	if err := preflight(ctx, mgr, o.namespace); err != nil {
 		return err
@@ -189,7 +189,7 @@ func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; grant it, or work in one --namespace", err)
 	default:
-		return fmt.Errorf("the API server does not answer: %w; %s", err, clientconfig.Hint)
+		return fmt.Errorf("the API server does not answer: %w; %s", err, clientconfig.Hint())
 	}
 }
 

@@ -155,7 +155,7 @@ func connect(
 			config.Host, err, installHint)
 	case err != nil:
 		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err,
-			clientconfig.Hint)
+			clientconfig.Hint())
 	}
 	return c, nil
 }

@@ -129,7 +129,7 @@ func newKubeClient(ctx context.Context) (kubernetes.Interface, error) {
 	_, err = client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server at %s: %w; %s", config.Host, err,
-			clientconfig.Hint)
+			clientconfig.Hint())
 	}
 	return client, nil
 }

@@ -117,8 +117,8 @@ func blobPath(digest string) string {
 }
 
 // writeArchive writes an image of that name: an OCI image layout in a tar file, which "kind load
-// image-archive", "ctr image import", podman and skopeo read. For docker without containerd, the
-// file also has the older format, for the first of the architectures.
+// image-archive", "ctr -n k8s.io image import", podman and skopeo read. For docker without
+// containerd, the file also has the older format, for the first of the architectures.
 func writeArchive(
 	w io.Writer, name string, labels map[string]string,
 	architectures []string, binaries map[string][]byte,

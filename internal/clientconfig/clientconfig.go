@@ -9,9 +9,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Hint says how to get a cluster, for errors if none is configured or it does not answer.
-const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig', " +
-	"or set KUBECONFIG"
+// Hint says what to do if no cluster is configured, or if it does not answer.
+func Hint() string {
+	if _, err := rest.InClusterConfig(); err == nil {
+		return "this process runs in a Pod: see whether the API server is up, and whether a " +
+			"NetworkPolicy keeps the Pod from it"
+	}
+	return "start a local cluster with 'make cluster' and see 'make kubeconfig', or set KUBECONFIG"
+}
 
 // Load returns how clients reach the cluster. It reads the file kubeconfig. If that is "", it reads
 // $KUBECONFIG, ~/.kube/config or, in a Pod, the ServiceAccount. It makes no request. It logs the
@@ -22,7 +27,7 @@ const Hint = "start a local cluster with 'make cluster' and see 'make kubeconfig
 func Load(kubeconfig string) (*rest.Config, error) {
 	config, err := loader(kubeconfig).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is configured; %s", Hint)
+		return nil, fmt.Errorf("no cluster is configured; %s", Hint())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

@@ -2,6 +2,7 @@ package sites
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -97,6 +98,32 @@ func TestRegistryThatHangsIsGivenUp(t *testing.T) {
 
 		if err := c.Delete(ctx, "1"); err == nil || time.Since(begin) != 2*time.Second {
 			t.Errorf("got error %v after %v, want one after 2s", err, time.Since(begin))
+		}
+	})
+}
+
+func TestFewRequestsAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient("http://registry", hangs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			busy := make(chan error, 20)
+			for range cap(busy) {
+				go func() { busy <- c.Delete(t.Context(), "1") }()
+			}
+			synctest.Wait() // until those that are under way hang
+			for range cap(busy) - 4 {
+				if err := <-busy; !errors.Is(err, ErrBusy) {
+					t.Errorf("got error %v, want ErrBusy", err)
+				}
+			}
+			for range 4 {
+				if err := <-busy; err == nil || errors.Is(err, ErrBusy) {
+					t.Errorf("got error %v, want that of a request", err)
+				}
+			}
 		}
 	})
 }
