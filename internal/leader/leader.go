@@ -97,7 +97,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
 			stopElection()
 		}
 	})
-	elector.Run(electionCtx)
+	elector.Run(withoutLostRaces(electionCtx))
 	if working.Load() || ctx.Err() == nil {
 		return errors.New("the Lease was lost to another replica or could not be renewed in time")
 	}
