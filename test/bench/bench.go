@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/suite/kubeconfig"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/internal/cluster"
-	"example.com/sample-controller/test/internal/kubeconfig"
 )
 
 const (

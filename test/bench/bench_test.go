@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/internal/suite/audit"
 )
 
 var smoke = flag.Bool("smoke", false,

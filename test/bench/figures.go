@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/internal/suite/audit"
 )
 
 // curvePoints is the number of points of a curve.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/internal/audit"
-	"example.com/sample-controller/test/internal/process"
 )
 
 // Modes: the other controllers of the control plane work, or they are paused. In mode apart, they

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/internal/process"
 )
 
 // start starts the contender.

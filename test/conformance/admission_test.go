@@ -42,7 +42,7 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			output, err := kubectl(t, n.name, fooYAML(test.spec), "create", "-f", "-")
+			output, err := n.TryKubectl(fooYAML(test.spec), "create", "-f", "-")
 			if err == nil {
 				t.Fatalf("the API server accepted this Foo, want it refused: %s", output)
 			}
@@ -58,7 +58,7 @@ func TestUnknownKindIsRefused(t *testing.T) {
 	n := parallelNamespace(t)
 	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Nothing", 1)
 
-	output, err := kubectl(t, n.name, yaml, "create", "-f", "-")
+	output, err := n.TryKubectl(yaml, "create", "-f", "-")
 
 	const message = `no matches for kind "Nothing" in version "samplecontroller.k8s.io/v1alpha1"`
 	if err == nil || !strings.Contains(output, message) {
@@ -70,8 +70,8 @@ func TestExampleFooWorks(t *testing.T) {
 	behaviour(t, 12)
 	n := parallelNamespace(t)
 
-	n.kubectl("apply", "-f", "../../artifacts/examples/example-foo.yaml")
+	n.Kubectl("apply", "-f", "../../artifacts/examples/example-foo.yaml")
 
-	n.fooWhen("example-foo", "is Ready", isReady)
-	n.deploymentWhen("example-foo", "has 1 replica", hasReplicas(1))
+	n.foos.When("example-foo", "is Ready", isReady)
+	n.deployments.When("example-foo", "has 1 replica", hasReplicas(1))
 }

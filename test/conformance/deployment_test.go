@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -19,9 +20,9 @@ func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 func TestNewFooGetsItsDeployment(t *testing.T) {
 	behaviour(t, 1)
 	n := parallelNamespace(t)
-	foo := n.createFoo(newFoo("example", "example-web", 3))
+	foo := n.foos.Create(newFoo("example", "example-web", 3))
 
-	deployment := n.deploymentWhen("example-web", "exists", exists)
+	deployment := n.deployments.When("example-web", "exists", exists)
 
 	if *deployment.Spec.Replicas != 3 {
 		t.Errorf("the Deployment has %d replicas, want the Foo's 3", *deployment.Spec.Replicas)
@@ -41,34 +42,34 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 func TestScaledFooScalesItsDeployment(t *testing.T) {
 	behaviour(t, 3)
 	n := parallelNamespace(t)
-	n.createFoo(newFoo("web", "web", 1))
-	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	n.foos.Create(newFoo("web", "web", 1))
+	n.deployments.When("web", "has 1 replica", hasReplicas(1))
 
-	n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) })
-	n.deploymentWhen("web", "has 3 replicas", hasReplicas(3))
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) })
+	n.deployments.When("web", "has 3 replicas", hasReplicas(3))
 
-	n.kubectl("scale", "foo/web", "--replicas=5")
-	n.deploymentWhen("web", "has 5 replicas", hasReplicas(5))
+	n.Kubectl("scale", "foo/web", "--replicas=5")
+	n.deployments.When("web", "has 5 replicas", hasReplicas(5))
 
-	n.kubectl("scale", "foo/web", "--replicas=0")
-	n.deploymentWhen("web", "has no replicas", hasReplicas(0))
+	n.Kubectl("scale", "foo/web", "--replicas=0")
+	n.deployments.When("web", "has no replicas", hasReplicas(0))
 }
 
 func TestChangedImageAndCountAreRepaired(t *testing.T) {
 	behaviour(t, 5)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
-	image := n.deploymentWhen("web", "exists", exists).Spec.Template.Spec.Containers[0].Image
+	image := n.deployments.When("web", "exists", exists).Spec.Template.Spec.Containers[0].Image
 
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+	n.deployments.Change("web", func(deployment *appsv1.Deployment) {
 		deployment.Spec.Template.Spec.Containers[0].Image = "example.com/other"
 	})
-	n.deploymentWhen("web", "has the image "+image, func(deployment *appsv1.Deployment) bool {
+	n.deployments.When("web", "has the image "+image, func(deployment *appsv1.Deployment) bool {
 		return deployment.Spec.Template.Spec.Containers[0].Image == image
 	})
 
-	n.kubectl("scale", "deployment/web", "--replicas=7")
-	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
+	n.Kubectl("scale", "deployment/web", "--replicas=7")
+	n.deployments.When("web", "has 2 replicas", hasReplicas(2))
 }
 
 func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
@@ -77,15 +78,15 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 
-	n.kubectl("label", "deployment/web", "team=blue")
-	n.kubectl("annotate", "deployment/web", "example.com/note=keep")
-	n.kubectl("rollout", "restart", "deployment/web")
-	restarted := n.deploymentWhen("web", "exists", exists).Spec.Template.Annotations[restartedAt]
-	n.kubectl("rollout", "status", "deployment/web", "--timeout="+patience.String())
-	n.kubectl("scale", "foo/web", "--replicas=3")
-	n.fooWhen("web", "is Ready again", isReady)
+	n.Kubectl("label", "deployment/web", "team=blue")
+	n.Kubectl("annotate", "deployment/web", "example.com/note=keep")
+	n.Kubectl("rollout", "restart", "deployment/web")
+	restarted := n.deployments.When("web", "exists", exists).Spec.Template.Annotations[restartedAt]
+	n.Kubectl("rollout", "status", "deployment/web", "--timeout="+suite.Patience.String())
+	n.Kubectl("scale", "foo/web", "--replicas=3")
+	n.foos.When("web", "is Ready again", isReady)
 
-	deployment := n.deploymentWhen("web", "has 3 replicas", hasReplicas(3))
+	deployment := n.deployments.When("web", "has 3 replicas", hasReplicas(3))
 	if got := deployment.Labels["team"]; got != "blue" {
 		t.Errorf("the label team was changed to %q, want it left at blue", got)
 	}
@@ -102,14 +103,14 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
 	// This long after its creation, only the deletion makes the controller look at it.
-	deleted := n.deploymentWhen("web", "is 3 s old", func(deployment *appsv1.Deployment) bool {
+	deleted := n.deployments.When("web", "is 3 s old", func(deployment *appsv1.Deployment) bool {
 		return time.Since(deployment.CreationTimestamp.Time) > 3*time.Second
 	})
 
-	n.kubectl("delete", "deployment/web", "--wait=false")
+	n.Kubectl("delete", "deployment/web", "--wait=false")
 
 	replaced := func(deployment *appsv1.Deployment) bool { return deployment.UID != deleted.UID }
-	n.deploymentWhen("web", "is created again", replaced)
-	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
-	n.fooWhen("web", "is Ready again", isReady)
+	n.deployments.When("web", "is created again", replaced)
+	n.deployments.When("web", "has 2 replicas", hasReplicas(2))
+	n.foos.When("web", "is Ready again", isReady)
 }

@@ -5,8 +5,6 @@
 //	go test ./conformance                                 # with the cluster of KUBECONFIG
 //	go test ./conformance -controller 'path/to/program'   # any other program
 //
-// The program finds the cluster through KUBECONFIG and exits with 0 on SIGTERM. It must be the only
-// controller of Foos in the cluster. The tests of how a program starts and ends run one after the
-// other, each with its own processes. Then all other tests share one process and run in parallel,
-// each in its own namespace.
+// What is not about Foos is in the package suite, below internal/. Its doc comment says what a
+// program has to do, and in which order the tests run.
 package conformance

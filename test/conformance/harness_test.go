@@ -1,101 +1,53 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
-// interval is the time between two checks of a condition.
-const interval = 30 * time.Millisecond
-
-// eventually waits until check returns true. If that takes too long, the failure names what did not
-// happen, what was seen last, and what to try.
-func eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
-	t.Helper()
-	for begin := time.Now(); ; time.Sleep(interval) {
-		ok, seen := check()
-		if ok {
-			return
-		}
-		if err := checkShared(); err != nil {
-			t.Fatal(err)
-		}
-		if why := verdict.Load(); why != nil {
-			t.Fatal(*why) // it would be useless to wait longer
-		}
-		if time.Since(begin) > *patience {
-			t.Fatalf("waited %v, but this did not happen: %s\nlast seen: %s\n%s",
-				*patience, what, seen, whoIsToBlame())
-		}
-	}
-}
-
-// namespace is the namespace of one test, with clients for it.
+// namespace is the namespace of one test, with the objects in it.
 type namespace struct {
-	t           *testing.T
-	name        string
-	foos        fooclient.FooInterface
-	deployments appsclient.DeploymentInterface
+	*suite.Namespace
+	foos        suite.Objects[*v1alpha1.Foo]
+	deployments suite.Objects[*appsv1.Deployment]
 }
 
 // parallelNamespace lets t run in parallel, in its own namespace, with the controller that all
 // parallel tests share.
 func parallelNamespace(t *testing.T) *namespace {
 	t.Helper()
-	t.Parallel()
-	if err := startShared(); err != nil {
-		t.Fatal(err)
-	}
-	return newNamespace(t)
+	return with(suite.ParallelNamespace(t))
 }
 
 // newNamespace returns a new namespace, which is deleted when t ends.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
-	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
-	name = regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(name, "-")
-	namespaces := kubeClient.CoreV1().Namespaces()
-	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 50)] + "-"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Errorf("deleting the namespace: %v", err)
-		}
-	})
+	return with(suite.NewNamespace(t))
+}
+
+// with adds the objects to a namespace.
+func with(n *suite.Namespace) *namespace {
+	deployments := suite.Kube.AppsV1().Deployments(n.Name)
 	return &namespace{
-		t: t, name: created.Name,
-		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
-		deployments: kubeClient.AppsV1().Deployments(created.Name),
+		Namespace:   n,
+		foos:        suite.NewObjects(n.T, "Foo", fooClient(n), describeFoo),
+		deployments: suite.NewObjects(n.T, "Deployment", deployments, describeDeployment),
 	}
 }
 
-// kubectl runs kubectl in the namespace. An error fails the test.
-func (n *namespace) kubectl(args ...string) string {
-	n.t.Helper()
-	output, err := kubectl(n.t, n.name, "", args...)
-	if err != nil {
-		n.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
-	}
-	return output
+// fooClient returns a client for the Foos in a namespace.
+func fooClient(n *suite.Namespace) fooclient.FooInterface {
+	return clientset.NewForConfigOrDie(suite.Cluster).SamplecontrollerV1alpha1().Foos(n.Name)
 }
 
 // newFoo returns a Foo with these names, which asks for that many replicas.
@@ -106,111 +58,17 @@ func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-func (n *namespace) createFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
-	n.t.Helper()
-	created, err := n.foos.Create(n.t.Context(), foo, metav1.CreateOptions{})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	return created
-}
-
 // createReadyFoo creates foo and waits until it is Ready.
 func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
-	n.t.Helper()
-	n.createFoo(foo)
-	return n.fooWhen(foo.Name, "is Ready", isReady)
+	n.T.Helper()
+	n.foos.Create(foo)
+	return n.foos.When(foo.Name, "is Ready", isReady)
 }
 
-// changeFoo changes a Foo as a user would, and tries again after a conflict.
-func (n *namespace) changeFoo(name string, change func(*v1alpha1.Foo)) {
-	n.t.Helper()
-	n.retryOnConflict("Foo "+name+" is changed", func() error {
-		foo, err := n.foos.Get(n.t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(foo)
-		_, err = n.foos.Update(n.t.Context(), foo, metav1.UpdateOptions{})
-		return err
-	})
-}
-
-// changeDeployment does the same with a Deployment.
-func (n *namespace) changeDeployment(name string, change func(*appsv1.Deployment)) {
-	n.t.Helper()
-	n.retryOnConflict("Deployment "+name+" is changed", func() error {
-		deployment, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(deployment)
-		_, err = n.deployments.Update(n.t.Context(), deployment, metav1.UpdateOptions{})
-		return err
-	})
-}
-
-// retryOnConflict calls readAndWrite until it returns no conflict.
-func (n *namespace) retryOnConflict(what string, readAndWrite func() error) {
-	n.t.Helper()
-	eventually(n.t, what, func() (bool, string) {
-		err := readAndWrite()
-		if err != nil && !apierrors.IsConflict(err) {
-			n.t.Fatal(err)
-		}
-		return err == nil, fmt.Sprint(err)
-	})
-}
-
-// fooWhen waits until check returns true for the Foo, and returns the Foo.
-func (n *namespace) fooWhen(
-	name, expected string, check func(*v1alpha1.Foo) bool,
-) (foo *v1alpha1.Foo) {
-	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("Foo %q %s", name, expected), func() (bool, string) {
-		var err error
-		if foo, err = n.foos.Get(n.t.Context(), name, metav1.GetOptions{}); err != nil {
-			return false, err.Error()
-		}
-		return check(foo), describeFoo(foo)
-	})
-	return foo
-}
-
-// deploymentWhen waits until check returns true for the Deployment, and returns the Deployment.
-func (n *namespace) deploymentWhen(
-	name, expected string, check func(*appsv1.Deployment) bool,
-) (deployment *appsv1.Deployment) {
-	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("Deployment %q %s", name, expected), func() (bool, string) {
-		var err error
-		deployment, err = n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		return check(deployment), describeDeployment(deployment)
-	})
-	return deployment
-}
-
-// deploymentGone waits until there is no Deployment of that name.
-func (n *namespace) deploymentGone(name string) {
-	n.t.Helper()
-	eventually(n.t, fmt.Sprintf("Deployment %q is gone", name), func() (bool, string) {
-		deployment, err := n.deployments.Get(n.t.Context(), name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), describeDeployment(deployment)
-	})
-}
-
-// catchUp creates a Foo and waits until it is Ready. By then, the controller has seen everything
-// that happened before, and had time to react. catchUp returns the name of the Foo's Deployment.
-func (n *namespace) catchUp() string {
-	n.t.Helper()
-	foo := newFoo("", "", 0) // without Pods, which a quota may forbid
-	foo.Name = fmt.Sprintf("catch-up-%d", time.Now().UnixNano())
-	foo.Spec.DeploymentName = foo.Name
-	n.createReadyFoo(foo)
-	return foo.Name
+// fewRequests fails the test if the controller is in a loop.
+func (n *namespace) fewRequests(begin audit.Mark) {
+	n.T.Helper()
+	n.FewRequests(begin, 30) // a Foo has one Deployment
 }
 
 func exists(*appsv1.Deployment) bool { return true }

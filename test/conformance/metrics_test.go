@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/suite"
 	"example.com/sample-controller/test/internal/metrics"
 )
 
@@ -34,8 +35,8 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 	}
 	n := newNamespace(t)
 	address := freeport.Address(t)
-	startProgram(t, *leaderFlags+" --metrics-bind-address="+address, inNamespace(n))
-	n.catchUp()
+	suite.StartProgram(t, suite.LeaderFlags+" --metrics-bind-address="+address, suite.In(n.Namespace))
+	n.CatchUp()
 
 	served := scrape(t, address)
 	name := regexp.MustCompile(`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`)
@@ -56,37 +57,37 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 func TestMemoryOfFoos(t *testing.T) {
 	n := newNamespace(t)
 	address := freeport.Address(t)
-	flags := "--namespace=" + n.name + " --metrics-bind-address=" + address
-	first := startProgram(t, flags, nil)
-	n.catchUp()
+	flags := "--namespace=" + n.Name + " --metrics-bind-address=" + address
+	first := suite.StartProgram(t, flags, nil)
+	n.CatchUp()
 	report(t, "1 Foo", scrape(t, address))
 
 	begin := time.Now()
 	n.createFoos(*memoryFoos)
 	n.deploymentsSettle(*memoryFoos)
-	n.catchUp()
+	n.CatchUp()
 	t.Logf("%d Foos created and synced in %.0fs", *memoryFoos, time.Since(begin).Seconds())
 	report(t, fmt.Sprintf("%d Foos", *memoryFoos), scrape(t, address))
-	stopProgram(t, first)
+	suite.StopProgram(t, first)
 
 	begin = time.Now()
-	startProgram(t, flags, nil)
-	n.catchUp()
+	suite.StartProgram(t, flags, nil)
+	n.CatchUp()
 	t.Logf("restarted and synced all Foos in %.1fs", time.Since(begin).Seconds())
 	report(t, "after the restart", scrape(t, address))
 }
 
 // createFoos creates that many Foos without Pods, several at a time.
 func (n *namespace) createFoos(count int) {
-	n.t.Helper()
-	names := make(chan string)
+	n.T.Helper()
+	client, names := fooClient(n.Namespace), make(chan string)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for name := range names {
-				_, err := n.foos.Create(n.t.Context(), newFoo(name, name, 0), metav1.CreateOptions{})
+				_, err := client.Create(n.T.Context(), newFoo(name, name, 0), metav1.CreateOptions{})
 				if err != nil {
-					n.t.Error(err)
+					n.T.Error(err)
 				}
 			}
 		})
@@ -101,10 +102,10 @@ func (n *namespace) createFoos(count int) {
 // deploymentsSettle waits until the Deployment controller has processed that many Deployments. Many
 // thousands need a -patience of several minutes.
 func (n *namespace) deploymentsSettle(count int) {
-	n.t.Helper()
+	n.T.Helper()
 	what := fmt.Sprintf("the Deployment controller has processed %d Deployments", count)
-	eventually(n.t, what, func() (bool, string) {
-		list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
+	suite.Eventually(n.T, what, func() (bool, string) {
+		list, err := suite.Kube.AppsV1().Deployments(n.Name).List(n.T.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()
 		}

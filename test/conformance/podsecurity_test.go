@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/suite"
 )
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	behaviour(t, 19)
 	deployment := deploy(t, deployDir, nil)
-	namespace, err := kubeClient.CoreV1().Namespaces().Get(
+	namespace, err := suite.Kube.CoreV1().Namespaces().Get(
 		t.Context(), deployment.Namespace, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -23,8 +25,8 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
 	}
 
-	eventually(t, "all replicas are available", func() (bool, string) {
-		deployment, err := kubeClient.AppsV1().Deployments(deployment.Namespace).Get(
+	suite.Eventually(t, "all replicas are available", func() (bool, string) {
+		deployment, err := suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
 			t.Context(), deployment.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +63,7 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.PodSpec)) error {
 	template := deployment.Spec.Template.DeepCopy()
 	change(&template.Spec)
-	_, err := kubeClient.CoreV1().Pods(deployment.Namespace).Create(t.Context(), &corev1.Pod{
+	_, err := suite.Kube.CoreV1().Pods(deployment.Namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: template.Labels},
 		Spec:       template.Spec,
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})

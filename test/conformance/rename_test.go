@@ -16,7 +16,7 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 	n.createReadyFoo(newFoo("web", "old", 2))
 	deployments := n.watchDeployments()
 
-	n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 
 	available := int32(0) // of the new Deployment
 	see := func(event watch.EventType, deployment *appsv1.Deployment) bool {
@@ -30,9 +30,9 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 		return event == watch.Deleted
 	}
 	deployments.until("the old Deployment is deleted", see)
-	n.fooWhen("web", "is Ready", isReady)
-	n.deploymentWhen("new", "has 2 replicas", hasReplicas(2))
-	n.deploymentGone("old")
+	n.foos.When("web", "is Ready", isReady)
+	n.deployments.When("new", "has 2 replicas", hasReplicas(2))
+	n.deployments.Gone("old")
 }
 
 func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
@@ -41,15 +41,15 @@ func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
 	n.createReadyFoo(newFoo("web", "old", 1))
 	n.createQuota("1") // no room for a Pod of the new Deployment
 
-	n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
-	n.deploymentWhen("new", "exists", exists)
-	n.fooWhen("web", "is not Ready", func(foo *v1alpha1.Foo) bool {
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+	n.deployments.When("new", "exists", exists)
+	n.foos.When("web", "is not Ready", func(foo *v1alpha1.Foo) bool {
 		ready := readyCondition(foo)
 		return ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == foo.Generation
 	})
-	n.catchUp()
+	n.CatchUp()
 
-	old := n.deploymentWhen("old", "exists", exists)
+	old := n.deployments.When("old", "exists", exists)
 	if old.DeletionTimestamp != nil || old.Status.AvailableReplicas != 1 {
 		t.Errorf("want the old Deployment kept and available, got %s", describeDeployment(old))
 	}

@@ -11,49 +11,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // uncounted is a Foo without replicas, which `kubectl scale` or an autoscaler sets.
 var uncounted = fooYAML("spec: {deploymentName: web}")
 
-// apply applies a manifest, with these flags.
-func (n *namespace) apply(yaml string, flags ...string) {
-	n.t.Helper()
-	args := append([]string{"apply", "-f", "-"}, flags...)
-	if output, err := kubectl(n.t, n.name, yaml, args...); err != nil {
-		n.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
-	}
-}
-
 // keepsReplicas applies uncounted again, with another label, and expects the Foo and its Deployment
 // to keep their replicas.
 func (n *namespace) keepsReplicas(replicas int32, flags ...string) {
-	n.t.Helper()
-	n.deploymentWhen("web", fmt.Sprintf("has %d replicas", replicas), hasReplicas(replicas))
-	n.apply(strings.Replace(uncounted, "{name:", "{labels: {team: blue}, name:", 1), flags...)
-	foo := n.fooWhen("example-foo", "has the label", func(foo *v1alpha1.Foo) bool {
+	n.T.Helper()
+	n.deployments.When("web", fmt.Sprintf("has %d replicas", replicas), hasReplicas(replicas))
+	n.Apply(strings.Replace(uncounted, "{name:", "{labels: {team: blue}, name:", 1), flags...)
+	foo := n.foos.When("example-foo", "has the label", func(foo *v1alpha1.Foo) bool {
 		return foo.Labels["team"] == "blue"
 	})
 	if got := *foo.Spec.Replicas; got != replicas {
-		n.t.Errorf("kubectl apply without replicas changed them to %d, want still %d", got, replicas)
+		n.T.Errorf("kubectl apply without replicas changed them to %d, want still %d", got, replicas)
 	}
-	n.catchUp()
-	n.deploymentWhen("web", fmt.Sprintf("still has %d replicas", replicas), hasReplicas(replicas))
+	n.CatchUp()
+	n.deployments.When("web", fmt.Sprintf("still has %d replicas", replicas), hasReplicas(replicas))
 }
 
 func TestAbsentReplicasAreOne(t *testing.T) {
 	behaviour(t, 4)
+	t.Parallel()
 	for name, spec := range map[string]string{
 		"absent": "spec: {deploymentName: web}",
 		"null":   "spec: {deploymentName: web, replicas: null}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := parallelNamespace(t)
-			n.apply(fooYAML(spec))
+			n.Apply(fooYAML(spec))
 
-			n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
-			scale := n.kubectl("get", "foo/example-foo", "--subresource=scale",
+			n.deployments.When("web", "has 1 replica", hasReplicas(1))
+			scale := n.Kubectl("get", "foo/example-foo", "--subresource=scale",
 				"--output=jsonpath={.kind} {.spec.replicas}")
 			if scale != "Scale 1" {
 				t.Errorf("scale subresource: got %q, want a Scale with 1 replica", scale)
@@ -67,21 +60,22 @@ func TestTakenOffReplicasAreOne(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 3))
 
-	n.kubectl("patch", "foo/web", "--type=merge", `--patch={"spec":{"replicas":null}}`)
+	n.Kubectl("patch", "foo/web", "--type=merge", `--patch={"spec":{"replicas":null}}`)
 
-	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	n.deployments.When("web", "has 1 replica", hasReplicas(1))
 }
 
 func TestScaleSurvivesAManifestWithoutReplicas(t *testing.T) {
 	behaviour(t, 4)
+	t.Parallel()
 	for name, flags := range map[string][]string{
 		"client-side": nil, "server-side": {"--server-side"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := parallelNamespace(t)
-			n.apply(uncounted, flags...)
+			n.Apply(uncounted, flags...)
 
-			n.kubectl("scale", "foo/example-foo", "--replicas=4")
+			n.Kubectl("scale", "foo/example-foo", "--replicas=4")
 
 			n.keepsReplicas(4, flags...)
 		})
@@ -91,11 +85,11 @@ func TestScaleSurvivesAManifestWithoutReplicas(t *testing.T) {
 func TestAutoscalerSetsTheCount(t *testing.T) {
 	behaviour(t, 4)
 	n := parallelNamespace(t)
-	n.apply(uncounted)
-	n.fooWhen("example-foo", "is Ready", isReady)
+	n.Apply(uncounted)
+	n.foos.When("example-foo", "is Ready", isReady)
 
 	// Nothing measures Pods here. Below its minimum, an autoscaler needs no measurement.
-	n.kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
+	n.Kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
 
 	n.ableToScaleWhen("web", "known", corev1.ConditionTrue, corev1.ConditionFalse)
 	// An autoscaler acts every 15 s. If Foos are new to the cluster, the first time may be too early.
@@ -106,11 +100,11 @@ func TestAutoscalerSetsTheCount(t *testing.T) {
 // ableToScaleWhen waits until the condition AbleToScale of a HorizontalPodAutoscaler has one of
 // these statuses.
 func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.ConditionStatus) {
-	n.t.Helper()
+	n.T.Helper()
 	what := fmt.Sprintf("AbleToScale of HorizontalPodAutoscaler %q is %s", name, expected)
-	autoscalers := kubeClient.AutoscalingV2().HorizontalPodAutoscalers(n.name)
-	eventually(n.t, what, func() (bool, string) {
-		autoscaler, err := autoscalers.Get(n.t.Context(), name, metav1.GetOptions{})
+	autoscalers := suite.Kube.AutoscalingV2().HorizontalPodAutoscalers(n.Name)
+	suite.Eventually(n.T, what, func() (bool, string) {
+		autoscaler, err := autoscalers.Get(n.T.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -135,22 +129,22 @@ func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
 	}
 	olds := strings.NewReplacer("samplecontroller.k8s.io", "old.example.com", "foos", "olds",
 		"singular: foo", "singular: old", "Foo", "Old").Replace(string(foos))
-	t.Cleanup(func() { n.kubectl("delete", "crd/olds.old.example.com") })
-	n.apply(strings.Replace(olds, "default: 1\n", "\n", 1))
+	t.Cleanup(func() { n.Kubectl("delete", "crd/olds.old.example.com") })
+	n.Apply(strings.Replace(olds, "default: 1\n", "\n", 1))
 	const old = `{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
 		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`
-	eventually(t, "an object without replicas is stored", func() (bool, string) {
-		output, err := kubectl(t, n.name, old, "apply", "-f", "-")
+	suite.Eventually(t, "an object without replicas is stored", func() (bool, string) {
+		output, err := n.TryKubectl(old, "apply", "-f", "-")
 		return err == nil, output
 	})
-	if got := n.kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
+	if got := n.Kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
 		t.Fatalf("without the default, the object has %s replicas, want none", got)
 	}
 
-	n.apply(olds)
+	n.Apply(olds)
 
-	eventually(t, "the stored object has 1 replica", func() (bool, string) {
-		scale, err := kubectl(t, n.name, "", "get", "old/stored", "--subresource=scale",
+	suite.Eventually(t, "the stored object has 1 replica", func() (bool, string) {
+		scale, err := n.TryKubectl("", "get", "old/stored", "--subresource=scale",
 			"--output=jsonpath={.spec.replicas}")
 		return err == nil && scale == "1", scale
 	})

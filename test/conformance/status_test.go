@@ -8,15 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 	behaviour(t, 2)
 	n := parallelNamespace(t)
-	n.createFoo(newFoo("web", "web", 2))
+	n.foos.Create(newFoo("web", "web", 2))
 
-	foo := n.fooWhen("web", "is Ready", isReady)
+	foo := n.foos.When("web", "is Ready", isReady)
 
 	if foo.Status.Replicas != 2 || foo.Status.AvailableReplicas != 2 {
 		t.Errorf("the Ready Foo has %d replicas, %d available, want 2 of each",
@@ -26,7 +27,7 @@ func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 		t.Errorf("Ready has reason %q and message %q, want both set", ready.Reason, ready.Message)
 	}
 	selector := metav1.ListOptions{LabelSelector: foo.Status.Selector}
-	pods, err := kubeClient.CoreV1().Pods(n.name).List(t.Context(), selector)
+	pods, err := suite.Kube.CoreV1().Pods(n.Name).List(t.Context(), selector)
 	if err != nil || len(pods.Items) != 2 {
 		t.Errorf("status.selector finds %d Pods (error %v), want 2", len(pods.Items), err)
 	}
@@ -35,17 +36,13 @@ func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 	behaviour(t, 2)
 	n := parallelNamespace(t)
-	n.createFoo(newFoo("web", "web", 1))
+	n.foos.Create(newFoo("web", "web", 1))
 
 	for _, replicas := range []int32{2, 5, 1} {
-		n.kubectl("scale", "foo/web", fmt.Sprintf("--replicas=%d", replicas))
-		n.kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout="+patience.String())
+		n.Kubectl("scale", "foo/web", fmt.Sprintf("--replicas=%d", replicas))
+		n.Kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout="+suite.Patience.String())
 
-		foo, err := n.foos.Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if foo.Status.AvailableReplicas != replicas {
+		if foo := n.foos.Get("web"); foo.Status.AvailableReplicas != replicas {
 			t.Errorf("scaled to %d, and kubectl wait returned too early: %s", replicas, describeFoo(foo))
 		}
 	}
@@ -54,8 +51,8 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 	behaviour(t, 2)
 	n := parallelNamespace(t)
-	created := n.createFoo(newFoo("web", "web", 2))
-	watcher, err := n.foos.Watch(t.Context(), metav1.ListOptions{
+	created := n.foos.Create(newFoo("web", "web", 2))
+	watcher, err := fooClient(n.Namespace).Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=web", ResourceVersion: created.ResourceVersion,
 	})
 	if err != nil {
@@ -64,8 +61,8 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 	defer watcher.Stop()
 
 	for _, replicas := range []int32{2, 5, 1, 0} {
-		n.changeFoo("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
-		n.fooWhen("web", fmt.Sprintf("is Ready with %d Pods", replicas), func(foo *v1alpha1.Foo) bool {
+		n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
+		n.foos.When("web", fmt.Sprintf("is Ready with %d Pods", replicas), func(foo *v1alpha1.Foo) bool {
 			return isReady(foo) && foo.Status.Replicas == replicas
 		})
 	}
@@ -90,43 +87,43 @@ func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+	n.deployments.Change("web", func(deployment *appsv1.Deployment) {
 		deployment.Spec.Template.Spec.NodeSelector = map[string]string{"no-such": "node"}
 	})
-	foo := n.fooWhen("web", "is not Ready", func(foo *v1alpha1.Foo) bool {
+	foo := n.foos.When("web", "is not Ready", func(foo *v1alpha1.Foo) bool {
 		return readyCondition(foo).Status == metav1.ConditionFalse
 	})
 	if ready := readyCondition(foo); ready.Reason == "" || ready.Message == "" {
 		t.Errorf("Ready has reason %q and message %q, want both set", ready.Reason, ready.Message)
 	}
 
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+	n.deployments.Change("web", func(deployment *appsv1.Deployment) {
 		deployment.Spec.Template.Spec.NodeSelector = nil
 	})
-	n.fooWhen("web", "is Ready again", isReady)
+	n.foos.When("web", "is Ready again", isReady)
 }
 
 func TestAvailableReplicasFollowThePods(t *testing.T) {
 	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createQuota("1")
-	n.createFoo(newFoo("web", "web", 2))
-	n.fooWhen("web", "reports 1 of 2 Pods, and is not Ready", func(foo *v1alpha1.Foo) bool {
+	n.foos.Create(newFoo("web", "web", 2))
+	n.foos.When("web", "reports 1 of 2 Pods, and is not Ready", func(foo *v1alpha1.Foo) bool {
 		return foo.Status.Replicas == 1 && foo.Status.AvailableReplicas == 1 &&
 			readyCondition(foo).Status == metav1.ConditionFalse
 	})
 
-	n.kubectl("scale", "foo/web", "--replicas=1")
-	n.fooWhen("web", "is Ready", isReady)
+	n.Kubectl("scale", "foo/web", "--replicas=1")
+	n.foos.When("web", "is Ready", isReady)
 }
 
 // createQuota limits the number of Pods, and waits until the limit is in force.
 func (n *namespace) createQuota(pods string) {
-	n.t.Helper()
-	n.kubectl("create", "quota", "pods", "--hard=pods="+pods)
-	eventually(n.t, "the quota is in force", func() (bool, string) {
-		quota, err := kubeClient.CoreV1().ResourceQuotas(n.name).Get(
-			n.t.Context(), "pods", metav1.GetOptions{})
+	n.T.Helper()
+	n.Kubectl("create", "quota", "pods", "--hard=pods="+pods)
+	suite.Eventually(n.T, "the quota is in force", func() (bool, string) {
+		quota, err := suite.Kube.CoreV1().ResourceQuotas(n.Name).Get(
+			n.T.Context(), "pods", metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}

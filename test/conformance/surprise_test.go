@@ -7,6 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/suite"
 )
 
 const managedBy = "app.kubernetes.io/managed-by"
@@ -18,7 +20,7 @@ func TestFooWithTheLongestNameWorks(t *testing.T) {
 
 	n.createReadyFoo(newFoo(name, "web", 1))
 
-	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	n.deployments.When("web", "has 1 replica", hasReplicas(1))
 }
 
 func TestLongestDeploymentNameWorks(t *testing.T) {
@@ -28,14 +30,14 @@ func TestLongestDeploymentNameWorks(t *testing.T) {
 
 	n.createReadyFoo(newFoo("web", name, 1))
 
-	n.deploymentWhen(name, "has 1 replica", hasReplicas(1))
+	n.deployments.When(name, "has 1 replica", hasReplicas(1))
 }
 
 func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
-	before := n.deploymentWhen("web", "exists", exists)
+	before := n.deployments.When("web", "exists", exists)
 	label := before.Labels[managedBy]
 	labelled := func(deployment *appsv1.Deployment) bool {
 		return deployment.Labels[managedBy] == label
@@ -43,16 +45,16 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 	if label == "" {
 		t.Fatalf("the Deployment lacks the label %s: %v", managedBy, before.Labels)
 	}
-	begin := now(t)
+	begin := suite.Now(t)
 
-	n.kubectl("label", "deployment/web", managedBy+"-")
+	n.Kubectl("label", "deployment/web", managedBy+"-")
 
-	after := n.deploymentWhen("web", "has the label again", labelled)
+	after := n.deployments.When("web", "has the label again", labelled)
 	if after.UID != before.UID {
 		t.Errorf("the Deployment was deleted and created again: %s", describeDeployment(after))
 	}
-	n.kubectl("scale", "foo/web", "--replicas=2")
-	n.fooWhen("web", "is Ready", isReady)
+	n.Kubectl("scale", "foo/web", "--replicas=2")
+	n.foos.When("web", "is Ready", isReady)
 	n.fewRequests(begin)
 }
 
@@ -60,17 +62,17 @@ func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
 	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
-	begin := now(t)
+	begin := suite.Now(t)
 
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+	n.deployments.Change("web", func(deployment *appsv1.Deployment) {
 		deployment.OwnerReferences = nil
 	})
-	n.fooWhen("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
-	n.kubectl("scale", "foo/web", "--replicas=5")
-	n.fooWhen("web", "is not Ready again: "+nameTaken, notReadyBecause(nameTaken))
-	n.catchUp()
+	n.foos.When("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
+	n.Kubectl("scale", "foo/web", "--replicas=5")
+	n.foos.When("web", "is not Ready again: "+nameTaken, notReadyBecause(nameTaken))
+	n.CatchUp()
 
-	deployment := n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	deployment := n.deployments.When("web", "has 1 replica", hasReplicas(1))
 	if len(deployment.OwnerReferences) > 0 {
 		t.Errorf("the Deployment has the owners %+v, want none", deployment.OwnerReferences)
 	}
@@ -81,20 +83,20 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
-	begin := now(t)
+	begin := suite.Now(t)
 
-	n.kubectl("delete", "namespace", n.name, "--wait=false")
+	n.Kubectl("delete", "namespace", n.Name, "--wait=false")
 
-	namespaces := kubeClient.CoreV1().Namespaces()
-	eventually(t, "the namespace is gone", func() (bool, string) {
-		namespace, err := namespaces.Get(t.Context(), n.name, metav1.GetOptions{})
+	namespaces := suite.Kube.CoreV1().Namespaces()
+	suite.Eventually(t, "the namespace is gone", func() (bool, string) {
+		namespace, err := namespaces.Get(t.Context(), n.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err), "its phase is " + string(namespace.Status.Phase)
 	})
-	gone := now(t)
+	gone := suite.Now(t)
 	other := newNamespace(t)
-	other.catchUp()
+	other.CatchUp()
 	n.fewRequests(begin)
-	if late := shared.requests(t, gone, n.in); len(late) > 0 {
+	if late := n.Requests(gone); len(late) > 0 {
 		t.Errorf("the namespace is gone, but the controller still requests: %v", late)
 	}
 }
@@ -103,19 +105,19 @@ func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
 	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
-	begin := now(t)
+	begin := suite.Now(t)
 
-	n.kubectl("rollout", "pause", "deployment/web")
-	n.catchUp()
-	n.fooWhen("web", "is still Ready", isReady)
+	n.Kubectl("rollout", "pause", "deployment/web")
+	n.CatchUp()
+	n.foos.When("web", "is still Ready", isReady)
 
-	n.changeDeployment("web", func(deployment *appsv1.Deployment) {
+	n.deployments.Change("web", func(deployment *appsv1.Deployment) {
 		deployment.Spec.Template.Annotations = map[string]string{"example.com/new": "Pods"}
 	})
-	n.fooWhen("web", "is not Ready: DeploymentPaused", notReadyBecause("DeploymentPaused"))
+	n.foos.When("web", "is not Ready: DeploymentPaused", notReadyBecause("DeploymentPaused"))
 
-	n.kubectl("rollout", "resume", "deployment/web")
-	n.fooWhen("web", "is Ready again", isReady)
+	n.Kubectl("rollout", "resume", "deployment/web")
+	n.foos.When("web", "is Ready again", isReady)
 	n.fewRequests(begin)
 }
 
@@ -123,18 +125,18 @@ func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
 	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
-	begin := now(t)
+	begin := suite.Now(t)
 
-	n.kubectl("set", "resources", "deployment/web", "--limits=memory=8Mi", "--requests=memory=8Mi")
-	n.fooWhen("web", "is not Ready: DeploymentRejected", notReadyBecause("DeploymentRejected"))
-	n.kubectl("scale", "foo/web", "--replicas=2")
-	n.fooWhen("web", "is not Ready again: DeploymentRejected", notReadyBecause("DeploymentRejected"))
-	n.catchUp()
+	n.Kubectl("set", "resources", "deployment/web", "--limits=memory=8Mi", "--requests=memory=8Mi")
+	n.foos.When("web", "is not Ready: DeploymentRejected", notReadyBecause("DeploymentRejected"))
+	n.Kubectl("scale", "foo/web", "--replicas=2")
+	n.foos.When("web", "is not Ready again: DeploymentRejected", notReadyBecause("DeploymentRejected"))
+	n.CatchUp()
 	n.onlyWarning("web")
-	n.deploymentWhen("web", "has 1 replica", hasReplicas(1))
+	n.deployments.When("web", "has 1 replica", hasReplicas(1))
 	n.fewRequests(begin)
 
-	n.kubectl("set", "resources", "deployment/web", "--limits=memory=32Mi")
-	n.fooWhen("web", "is Ready again", isReady)
-	n.deploymentWhen("web", "has 2 replicas", hasReplicas(2))
+	n.Kubectl("set", "resources", "deployment/web", "--limits=memory=32Mi")
+	n.foos.When("web", "is Ready again", isReady)
+	n.deployments.When("web", "has 2 replicas", hasReplicas(2))
 }

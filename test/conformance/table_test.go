@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/internal/suite"
 )
 
 // lastBehaviour is the highest number of a behaviour that this suite proves. Another proves
@@ -85,7 +87,7 @@ func renew(lines []string, heading, prefix string, own []string) ([]string, erro
 // tableRow returns the program's row: each behaviour is proven, proven except for parts that do not
 // apply, broken, not applicable, or not tested.
 func tableRow(name string) (string, error) {
-	version, err := kubeClient.Discovery().ServerVersion()
+	version, err := suite.Kube.Discovery().ServerVersion()
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/internal/suite"
 )
 
 // deploymentWatch sees everything that happens to the Deployments of a namespace.
@@ -16,18 +18,19 @@ type deploymentWatch struct {
 
 // watchDeployments begins to watch. It does not see what existed before.
 func (n *namespace) watchDeployments() *deploymentWatch {
-	n.t.Helper()
-	list, err := n.deployments.List(n.t.Context(), metav1.ListOptions{})
+	n.T.Helper()
+	deployments := suite.Kube.AppsV1().Deployments(n.Name)
+	list, err := deployments.List(n.T.Context(), metav1.ListOptions{})
 	if err != nil {
-		n.t.Fatal(err)
+		n.T.Fatal(err)
 	}
-	watcher, err := n.deployments.Watch(n.t.Context(), metav1.ListOptions{
+	watcher, err := deployments.Watch(n.T.Context(), metav1.ListOptions{
 		ResourceVersion: list.ResourceVersion,
 	})
 	if err != nil {
-		n.t.Fatal(err)
+		n.T.Fatal(err)
 	}
-	n.t.Cleanup(watcher.Stop)
+	n.T.Cleanup(watcher.Stop)
 	return &deploymentWatch{n: n, events: watcher.ResultChan()}
 }
 
@@ -35,20 +38,20 @@ func (n *namespace) watchDeployments() *deploymentWatch {
 func (w *deploymentWatch) until(
 	what string, see func(watch.EventType, *appsv1.Deployment) (done bool),
 ) {
-	w.n.t.Helper()
-	timeout := time.After(*patience)
+	w.n.T.Helper()
+	timeout := time.After(suite.Patience)
 	for {
 		select {
 		case event := <-w.events:
 			deployment, ok := event.Object.(*appsv1.Deployment)
 			if !ok {
-				w.n.t.Fatalf("the watch of Deployments ended early: %+v", event.Object)
+				w.n.T.Fatalf("the watch of Deployments ended early: %+v", event.Object)
 			}
 			if see(event.Type, deployment) {
 				return
 			}
 		case <-timeout:
-			w.n.t.Fatalf("waited %v, but this did not happen: %s\n%s", *patience, what, whoIsToBlame())
+			suite.GiveUp(w.n.T, what, "")
 		}
 	}
 }
@@ -56,12 +59,12 @@ func (w *deploymentWatch) until(
 // nothingCreated lets the controller catch up, and fails the test if a Deployment was created since
 // the watch began.
 func (w *deploymentWatch) nothingCreated() {
-	w.n.t.Helper()
-	end := w.n.catchUp()
+	w.n.T.Helper()
+	end := w.n.CatchUp()
 	created := "Deployment " + end + " is created"
 	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
 		if event == watch.Added && deployment.Name != end {
-			w.n.t.Errorf("Deployment %q was created, want none: %s",
+			w.n.T.Errorf("Deployment %q was created, want none: %s",
 				deployment.Name, describeDeployment(deployment))
 		}
 		return deployment.Name == end

@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/test/internal/audit"
-	"example.com/sample-controller/test/internal/process"
+	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/suite/process"
 )
 
 // startReplica starts a controller that acts as user, and works while it holds the Lease.

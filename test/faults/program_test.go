@@ -9,8 +9,8 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/test/internal/kubeconfig"
-	"example.com/sample-controller/test/internal/process"
+	"example.com/sample-controller/internal/suite/kubeconfig"
+	"example.com/sample-controller/internal/suite/process"
 )
 
 // writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy, and keeps

@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/internal/suite/audit"
 )
 
 func TestCreatedFooIsFollowedOnItsWay(t *testing.T) {

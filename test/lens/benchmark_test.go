@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/suite/process"
 	"example.com/sample-controller/lens/wire"
-	"example.com/sample-controller/test/internal/audit"
-	"example.com/sample-controller/test/internal/process"
 )
 
 // BenchmarkProxy measures how long it takes from a Foo to its Deployment, by the clock of the API

@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/internal/cluster"
-	"example.com/sample-controller/test/internal/process"
 )
 
 const (

@@ -1,4 +1,4 @@
-package conformance
+package suite
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 )
 
 // preparation is how long the control plane may take for work in which the controller has no part.
-func preparation() time.Duration { return max(2**patience, time.Minute) }
+func preparation() time.Duration { return max(2*Patience, time.Minute) }
 
-// checkControlPlane returns an error unless a Deployment without a Foo becomes available. For that,
+// checkControlPlane returns an error unless a Deployment of nobody becomes available. For that,
 // the API server, kube-controller-manager, kube-scheduler and a node have to be alive.
 func checkControlPlane() error {
 	ctx, cancel := context.WithTimeout(context.Background(), preparation())
 	defer cancel()
-	namespaces := kubeClient.CoreV1().Namespaces()
+	namespaces := Kube.CoreV1().Namespaces()
 	namespace, err := namespaces.Create(ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-control-plane-"},
 	}, metav1.CreateOptions{})
@@ -30,7 +30,7 @@ func checkControlPlane() error {
 		_ = namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{})
 	}()
 	labels := map[string]string{"app": "nobody"}
-	deployments := kubeClient.AppsV1().Deployments(namespace.Name)
+	deployments := Kube.AppsV1().Deployments(namespace.Name)
 	deployment, err := deployments.Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "nobody"},
 		Spec: appsv1.DeploymentSpec{
@@ -48,9 +48,9 @@ func checkControlPlane() error {
 	}
 	for deployment.Status.AvailableReplicas == 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("the control plane is broken: a Deployment without a Foo is not available "+
-				"after %v (last error: %v); if hack/cluster started this cluster, "+
-				"'hack/cluster check NAME' says what is dead", preparation(), err)
+			return fmt.Errorf("the control plane is broken: a Deployment without a %s is not "+
+				"available after %v (last error: %v); if hack/cluster started this cluster, "+
+				"'hack/cluster check NAME' says what is dead", config.Kind, preparation(), err)
 		}
 		time.Sleep(interval)
 		var found *appsv1.Deployment
@@ -71,8 +71,8 @@ func whoIsToBlame() string {
 		verdict.Store(new(err.Error()))
 		return err.Error()
 	}
-	return fmt.Sprintf("the control plane works: a Deployment without a Foo was available after %v\n"+
+	return fmt.Sprintf("the control plane works: a Deployment without a %s was available after %v\n"+
 		"look at the controller; if this machine is slow or busy, try again with -patience %v "+
 		"(make test: PATIENCE=%v)",
-		time.Since(begin).Round(10*time.Millisecond), 4**patience, 4**patience)
+		config.Kind, time.Since(begin).Round(10*time.Millisecond), 4*Patience, 4*Patience)
 }

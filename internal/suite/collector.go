@@ -1,4 +1,4 @@
-package conformance
+package suite
 
 import (
 	"context"
@@ -11,17 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// orphan is an object that the garbage collector deletes as soon as it knows the kind Foo. It looks
-// for new kinds every 30 s. Until then, a deleted Foo leaves its Deployment behind.
+// orphan is an object that the garbage collector deletes as soon as it knows the custom resource.
+// It looks for new kinds every 30 s. Until then, a deleted owner leaves its objects behind.
 var orphan *corev1.ConfigMap
 
-// makeOrphan creates orphan, whose owner is a Foo that never existed.
+// makeOrphan creates orphan, whose owner never existed.
 func makeOrphan() (err error) {
-	orphan, err = kubeClient.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),
+	orphan, err = Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "conformance-orphan-",
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "never-was",
+				APIVersion: config.APIVersion, Kind: config.Kind, Name: "never-was",
 				UID: "00000000-0000-0000-0000-000000000000",
 			}},
 		}}, metav1.CreateOptions{})
@@ -30,9 +30,9 @@ func makeOrphan() (err error) {
 
 // awaitCollector waits until orphan is gone.
 var awaitCollector = sync.OnceValue(func() error {
-	limit := 60*time.Second + *patience // its first look may come too early
+	limit := 60*time.Second + Patience // its first look may come too early
 	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(interval) {
-		_, err := kubeClient.CoreV1().ConfigMaps(orphan.Namespace).Get(
+		_, err := Kube.CoreV1().ConfigMaps(orphan.Namespace).Get(
 			context.Background(), orphan.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

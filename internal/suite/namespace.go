@@ -1,0 +1,169 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Namespace is the namespace of one test.
+type Namespace struct {
+	T    *testing.T
+	Name string
+}
+
+// ParallelNamespace lets t run in parallel, in its own namespace, with the controller that all
+// parallel tests share. If t is a part of a test, the test must be parallel, too.
+func ParallelNamespace(t *testing.T) *Namespace {
+	t.Helper()
+	t.Parallel()
+	if err := startShared(); err != nil {
+		t.Fatal(err)
+	}
+	return NewNamespace(t)
+}
+
+// NewNamespace returns a new namespace, which is deleted when t ends. No finalizer of a custom
+// resource holds it then, even if no controller is running.
+func NewNamespace(t *testing.T) *Namespace {
+	t.Helper()
+	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
+	name = regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(name, "-")
+	namespaces := Kube.CoreV1().Namespaces()
+	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 50)] + "-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Namespace{T: t, Name: created.Name}
+	t.Cleanup(func() {
+		err := namespaces.Delete(context.Background(), n.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+		if err := n.release(); err != nil {
+			t.Errorf("removing finalizers: %v", err)
+		}
+	})
+	return n
+}
+
+// release removes the finalizers of the custom resources. They are deleted first, so that the
+// controller does not add its finalizer again.
+func (n *Namespace) release() error {
+	all, err := objects()
+	if err != nil {
+		return err
+	}
+	ctx, client := context.Background(), all.Namespace(n.Name)
+	err = client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	held, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, object := range held.Items {
+		_, err := client.Patch(ctx, object.Name, types.MergePatchType,
+			[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// CatchUp creates an object and waits for what the controller does about it. By then, the
+// controller has seen everything that happened before, and had time to react. CatchUp returns the
+// name of the object.
+func (n *Namespace) CatchUp() string {
+	n.T.Helper()
+	name := fmt.Sprintf("catch-up-%d", time.Now().UnixNano())
+	config.Create(n, name)
+	config.Await(n, name)
+	return name
+}
+
+// TryKubectl runs kubectl in the namespace, with stdin as its input, and returns what it prints.
+func (n *Namespace) TryKubectl(stdin string, args ...string) (output string, err error) {
+	command := kubectlCommand(append([]string{"--namespace", n.Name}, args...)...)
+	command.Stdin = strings.NewReader(stdin)
+	out, err := command.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Kubectl runs kubectl in the namespace. An error fails the test.
+func (n *Namespace) Kubectl(args ...string) string {
+	n.T.Helper()
+	output, err := n.TryKubectl("", args...)
+	if err != nil {
+		n.T.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
+	}
+	return output
+}
+
+// Apply applies a manifest, with these flags.
+func (n *Namespace) Apply(manifest string, flags ...string) {
+	n.T.Helper()
+	args := append([]string{"apply", "-f", "-"}, flags...)
+	if output, err := n.TryKubectl(manifest, args...); err != nil {
+		n.T.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
+	}
+}
+
+// Warnings returns the notes of the Warning Events about the custom resource of that name.
+func (n *Namespace) Warnings(t *testing.T, name string) (notes []string) {
+	t.Helper()
+	events, err := Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events.Items {
+		about := event.Regarding
+		if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
+			notes = append(notes, event.Note)
+		}
+	}
+	return notes
+}
+
+// OnlyWarning waits for a Warning Event about the custom resource of that name. It fails t, which
+// may be a part of the test, if there are several.
+func (n *Namespace) OnlyWarning(t *testing.T, name string) {
+	t.Helper()
+	var notes []string
+	Eventually(t, config.Kind+" "+name+" has a Warning event", func() (bool, string) {
+		notes = n.Warnings(t, name)
+		return len(notes) > 0, "no Warning event"
+	})
+	if len(notes) != 1 {
+		t.Errorf("%s %s has %d Warning events, want 1: %q", config.Kind, name, len(notes), notes)
+	}
+}
+
+// Token creates a ServiceAccount and returns a token for it. Without audiences, the token is for
+// the API server.
+func (n *Namespace) Token(serviceAccount string, audiences ...string) string {
+	n.T.Helper()
+	n.Kubectl("create", "serviceaccount", serviceAccount)
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences},
+	}
+	issued, err := Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(
+		n.T.Context(), serviceAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		n.T.Fatal(err)
+	}
+	return issued.Status.Token
+}

@@ -1,0 +1,125 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Client is the part of a generated client that Objects needs.
+type Client[T metav1.Object] interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	Get(context.Context, string, metav1.GetOptions) (T, error)
+	Update(context.Context, T, metav1.UpdateOptions) (T, error)
+}
+
+// Objects are the objects of one kind in the namespace of a test, as a user sees them.
+type Objects[T metav1.Object] struct {
+	t        *testing.T
+	kind     string
+	client   Client[T]
+	describe func(T) string
+}
+
+// NewObjects returns the objects of that kind, which client reads and writes. describe returns what
+// a failure of t says about an object; by default, that is all but the managed fields.
+func NewObjects[T metav1.Object](
+	t *testing.T, kind string, client Client[T], describe func(T) string,
+) Objects[T] {
+	if describe == nil {
+		describe = describeAll[T]
+	}
+	return Objects[T]{t: t, kind: kind, client: client, describe: describe}
+}
+
+func describeAll[T metav1.Object](object T) string {
+	defer object.SetManagedFields(object.GetManagedFields())
+	object.SetManagedFields(nil)
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// called returns the kind and a name, for messages.
+func (o Objects[T]) called(name string) string {
+	return fmt.Sprintf("%s %q", o.kind, name)
+}
+
+// Create creates object.
+func (o Objects[T]) Create(object T) T {
+	o.t.Helper()
+	created, err := o.client.Create(o.t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return created
+}
+
+// Get returns the object of that name.
+func (o Objects[T]) Get(name string) T {
+	o.t.Helper()
+	object, err := o.client.Get(o.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return object
+}
+
+// When waits until check returns true for the object, and returns the object.
+func (o Objects[T]) When(name, expected string, check func(T) bool) (object T) {
+	o.t.Helper()
+	Eventually(o.t, o.called(name)+" "+expected, func() (bool, string) {
+		var err error
+		if object, err = o.client.Get(o.t.Context(), name, metav1.GetOptions{}); err != nil {
+			return false, err.Error()
+		}
+		return check(object), o.describe(object)
+	})
+	return object
+}
+
+// Gone waits until there is no object of that name.
+func (o Objects[T]) Gone(name string) {
+	o.t.Helper()
+	Eventually(o.t, o.called(name)+" is gone", func() (bool, string) {
+		object, err := o.client.Get(o.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return apierrors.IsNotFound(err), err.Error()
+		}
+		return false, o.describe(object)
+	})
+}
+
+// Change changes an object as a user would, and tries again after a conflict.
+func (o Objects[T]) Change(name string, change func(T)) {
+	o.t.Helper()
+	Eventually(o.t, o.called(name)+" is changed", func() (bool, string) {
+		object, err := o.client.Get(o.t.Context(), name, metav1.GetOptions{})
+		if err == nil {
+			change(object)
+			_, err = o.client.Update(o.t.Context(), object, metav1.UpdateOptions{})
+		}
+		if err != nil && !apierrors.IsConflict(err) {
+			o.t.Fatal(err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+// Untouched returns what changes in an object if anybody writes to it, except to its status.
+func Untouched(object metav1.Object) string {
+	var writers []string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" {
+			writers = append(writers, fmt.Sprint(entry.Manager, entry.Time))
+		}
+	}
+	return fmt.Sprint(object.GetUID(), object.GetGeneration(), object.GetOwnerReferences(),
+		object.GetLabels(), object.GetAnnotations(), writers)
+}

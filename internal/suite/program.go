@@ -1,0 +1,129 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"testing"
+
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/suite/kubeconfig"
+	"example.com/sample-controller/internal/suite/process"
+)
+
+// Program is a running controller. It acts as its own user, so the audit log shows what this
+// process did.
+type Program struct {
+	*process.Process
+	User string
+}
+
+// start starts the controller with additional flags. It finds the cluster through a copy of the
+// kubeconfig, to which change is applied.
+func start(flags string, change func(*clientcmdapi.Config)) (*Program, error) {
+	user := "conformance-" + utilrand.String(8)
+	loaded, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil {
+		return nil, err
+	}
+	path, err := kubeconfig.Write(tempDir, loaded, user, change)
+	if err != nil {
+		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	command := exec.Command("sh", "-c",
+		fmt.Sprintf("exec %s %s %s", controllerCommand, config.Flags, flags))
+	started, err := process.Start(command, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Program{Process: started, User: user}, nil
+}
+
+// StartProgram starts a controller for t alone. It ends with t at the latest. Unless change is nil,
+// it changes the kubeconfig.
+func StartProgram(t *testing.T, flags string, change func(*clientcmdapi.Config)) *Program {
+	t.Helper()
+	if shared != nil {
+		t.Fatal("another controller runs already, that of the parallel tests: if such a test has " +
+			"parts, it has to call t.Parallel itself")
+	}
+	p, err := start(flags, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("output of the controller:\n%s", p.Output())
+		}
+	})
+	return p
+}
+
+// In returns a function that makes n the namespace of the kubeconfig, and so, by default, of the
+// Lease.
+func In(n *Namespace) func(*clientcmdapi.Config) {
+	return func(config *clientcmdapi.Config) {
+		for _, context := range config.Contexts {
+			context.Namespace = n.Name
+		}
+	}
+}
+
+// StartAs starts a controller as a Pod would run it, in the namespace and with the permissions of a
+// ServiceAccount.
+func StartAs(t *testing.T, namespace, serviceAccount, flags string) *Program {
+	t.Helper()
+	user := "system:serviceaccount:" + namespace + ":" + serviceAccount
+	p := StartProgram(t, flags, func(config *clientcmdapi.Config) {
+		for _, info := range config.AuthInfos {
+			// The API server adds the groups of all ServiceAccounts, and no others.
+			info.Impersonate, info.ImpersonateGroups = user, nil
+		}
+		for _, context := range config.Contexts {
+			context.Namespace = namespace
+		}
+	})
+	p.User = user // as in the audit log
+	return p
+}
+
+// StopProgram stops p, and fails t unless p exits with 0.
+func StopProgram(t *testing.T, p *Program) {
+	t.Helper()
+	if err := p.Stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shared is the controller of all parallel tests. The first of them starts it.
+var (
+	shared      *Program
+	startShared = sync.OnceValue(func() (err error) {
+		if err := awaitCollector(); err != nil {
+			return err
+		}
+		shared, err = start("", nil)
+		return err
+	})
+)
+
+// errExited is why nothing happens any more.
+var errExited = errors.New("the controller under test has exited; its output is printed at the end")
+
+// checkShared returns an error if the shared controller has exited by itself.
+func checkShared() error {
+	if shared == nil {
+		return nil
+	}
+	select {
+	case <-shared.Exited:
+		return errExited
+	default:
+		return nil
+	}
+}
