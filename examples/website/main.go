@@ -15,10 +15,10 @@
 // Before you remove the controller or the CustomResourceDefinition, delete the Websites while the
 // controller runs. Nobody else removes the finalizer, and without that they stay for ever.
 //
-// Read it in this order: main.go and flags.go, the process; controller.go, how an event leads to a
-// sync; children.go, what a Website owns; registration.go, the finalizer and the registry;
-// status.go; and the package sites, which is the registry. The packages below internal/ have what
-// any controller needs.
+// Read it in this order: main.go, flags.go and preflight.go, the process; controller.go, how an
+// event leads to a sync; children.go, what a Website owns; registration.go, the finalizer and the
+// registry; status.go; and the package sites, which is the registry. The packages below internal/
+// have what any controller needs. The package conformance tests the whole from the outside.
 package main
 
 import (
@@ -158,6 +158,9 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.clients.preflight(workCtx, o.leaderElect); err != nil {
+		return err
+	}
 	if err := p.informers.Start(workCtx, background, fail); err != nil {
 		return err
 	}
@@ -178,6 +181,7 @@ func (p *process) run(ctx context.Context) error {
 
 // clients holds the clients for the API server, and that for the registry.
 type clients struct {
+	host     string
 	kube     kubernetes.Interface
 	website  clientset.Interface
 	registry *sites.Client
@@ -193,7 +197,7 @@ func newClients(o *options) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &clients{leader: o.leader}
+	c := &clients{host: config.Host, leader: o.leader}
 	if c.leader.Namespace == "" {
 		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {
 			return nil, err

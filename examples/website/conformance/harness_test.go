@@ -1,0 +1,113 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/suite/audit"
+)
+
+// namespace is the namespace of one test, with the Websites in it.
+type namespace struct {
+	*suite.Namespace
+	websites suite.Objects[*v1alpha1.Website]
+}
+
+// parallelNamespace lets t run in parallel, in its own namespace, with the controller that all
+// parallel tests share.
+func parallelNamespace(t *testing.T) *namespace {
+	t.Helper()
+	return with(suite.ParallelNamespace(t))
+}
+
+// with adds the Websites to a namespace.
+func with(n *suite.Namespace) *namespace {
+	client := clientset.NewForConfigOrDie(suite.Cluster).WebsiteV1alpha1().Websites(n.Name)
+	return &namespace{n, suite.NewObjects(n.T, "Website", client, nil)}
+}
+
+// newWebsite returns a Website that asks for that many replicas.
+func newWebsite(name string, replicas int32) *v1alpha1.Website {
+	return &v1alpha1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.WebsiteSpec{Content: "<h1>Hello</h1>", Replicas: &replicas},
+	}
+}
+
+// createUp creates a Website and waits until it is served and registered.
+func (n *namespace) createUp(website *v1alpha1.Website) *v1alpha1.Website {
+	n.T.Helper()
+	n.websites.Create(website)
+	return n.websites.When(website.Name, "is up", isUp)
+}
+
+// url returns where the Service of a Website serves the page.
+func (n *namespace) url(name string, port int) string {
+	return fmt.Sprintf("http://%s.%s.svc:%d", name, n.Name, port)
+}
+
+// isUp reports whether the Website is served and registered, as the newest spec says.
+func isUp(website *v1alpha1.Website) bool { return says("Available", "Registered")(website) }
+
+// says returns a check for the reasons of conditions, about the newest spec.
+func says(reasons ...string) func(*v1alpha1.Website) bool {
+	return func(website *v1alpha1.Website) bool {
+		for _, reason := range reasons {
+			isSaid := func(condition metav1.Condition) bool {
+				return condition.Reason == reason && condition.ObservedGeneration == website.Generation
+			}
+			if !slices.ContainsFunc(website.Status.Conditions, isSaid) {
+				return false
+			}
+		}
+		return website.Status.ObservedGeneration == website.Generation
+	}
+}
+
+// fewRequests fails the test if the controller is in a loop.
+func (n *namespace) fewRequests(begin audit.Mark) {
+	n.T.Helper()
+	n.FewRequests(begin, 60) // a Website has three children
+}
+
+// child is a kind of object that each Website owns one of.
+type child struct {
+	kind     string
+	resource schema.GroupVersionResource
+	change   string   // a patch that the controller has to undo
+	foreign  []string // what kubectl creates in its place
+}
+
+var children = []child{
+	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		`{"data": {"index.html": "Bye"}}`,
+		[]string{"configmap", "web", "--from-literal=index.html=mine"}},
+	{"Service", schema.GroupVersionResource{Version: "v1", Resource: "services"},
+		`{"spec": {"selector": {"app": "other"}, "ports": [{"name": "other", "port": 81}]}}`,
+		[]string{"service", "clusterip", "web", "--tcp=81"}},
+	{"Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		`{"spec": {"replicas": 7, "template": {"spec": {"containers": [
+			{"name": "web", "image": "example.com/other"}]}}}}`,
+		[]string{"deployment", "web", "--image=example.com/mine"}},
+}
+
+// of returns the children of that kind in the namespace.
+func (c child) of(n *namespace) suite.Objects[*unstructured.Unstructured] {
+	return suite.Untyped(n.Namespace, c.kind, c.resource)
+}
+
+// forEachChild runs test in a namespace of its own for each kind.
+func forEachChild(t *testing.T, test func(n *namespace, c child)) {
+	t.Parallel()
+	for _, c := range children {
+		t.Run(c.kind, func(t *testing.T) { test(parallelNamespace(t), c) })
+	}
+}
