@@ -4,6 +4,6 @@
 //	hack/test website                                        # with a cluster that it starts
 //	go -C examples test ./website/conformance -cluster       # with the cluster of KUBECONFIG
 //
-// What is not about Websites is in the package suite, below internal/. There is one registry for all
-// tests, in their own process. It can fail for one namespace alone.
+// What is not about Websites is in the package suite, below internal/. There is one registry for
+// all tests, in their own process. It can fail for one namespace alone.
 package conformance

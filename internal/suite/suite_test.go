@@ -1,0 +1,70 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/suite/audit"
+)
+
+func TestPermissionAllowsOnlyWhatItNames(t *testing.T) {
+	request := audit.Request{Verb: "update", RequestURI: "/apis/example.com/v1/namespaces/a/things/x"}
+	request.ObjectRef.Resource, request.ObjectRef.Subresource = "things", "status"
+	request.ObjectRef.Namespace, request.ObjectRef.Name = "a", "x"
+	permission := func(change func(*Permission)) Permission {
+		p := Permission{Group: "example.com", Resource: "things/status", Verb: "update"}
+		change(&p)
+		return p
+	}
+	for name, test := range map[string]struct {
+		change func(*Permission)
+		want   bool
+	}{
+		"in all namespaces":  {func(*Permission) {}, true},
+		"in this namespace":  {func(p *Permission) { p.Namespace = "a" }, true},
+		"in another":         {func(p *Permission) { p.Namespace = "b" }, false},
+		"by this name":       {func(p *Permission) { p.Names = []string{"x"} }, true},
+		"by another":         {func(p *Permission) { p.Names = []string{"y"} }, false},
+		"for another verb":   {func(p *Permission) { p.Verb = "patch" }, false},
+		"for another group":  {func(p *Permission) { p.Group = "" }, false},
+		"without the status": {func(p *Permission) { p.Resource = "things" }, false},
+	} {
+		if got := permission(test.change).allows(request); got != test.want {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+func TestWritesToTheStatusLeaveAnObjectUntouched(t *testing.T) {
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "user"}},
+	}}
+	before := Untouched(object)
+	object.ManagedFields = append(object.ManagedFields,
+		metav1.ManagedFieldsEntry{Manager: "kubelet", Subresource: "status"})
+	if after := Untouched(object); after != before {
+		t.Errorf("after a write to the status: got %s, want %s", after, before)
+	}
+	object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Manager: "other"})
+	if after := Untouched(object); after == before {
+		t.Errorf("after another write: got still %s", after)
+	}
+}
+
+func TestDescriptionLeavesTheObjectAsItIs(t *testing.T) {
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "user"}},
+	}}
+
+	text := describeAll(object)
+
+	if !strings.Contains(text, "web") || strings.Contains(text, "user") {
+		t.Errorf("got %s, want the name and no managed fields", text)
+	}
+	if len(object.ManagedFields) != 1 {
+		t.Error("the object has lost its managed fields")
+	}
+}
