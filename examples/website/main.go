@@ -42,6 +42,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
 
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
@@ -66,20 +67,30 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := run(ctx, os.Args[1:])
-	logs.FlushLogs()
+	o, err := parseFlags(os.Args[1:], os.Stdout)
+	if err == nil {
+		err = run(ctx, o)
+	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
+		report(o, err)
+		logs.FlushLogs()
 		os.Exit(1)
 	}
+	logs.FlushLogs()
+}
+
+// report says why the process ends, in one line: for people, or in JSON as the rest of the log. If
+// the flags are wrong, o is nil.
+func report(o *options, err error) {
+	if o != nil && o.logging.Format == logsapi.JSONLogFormat {
+		klog.Background().Error(err, "Exiting")
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
-func run(ctx context.Context, args []string) error {
-	o, err := parseFlags(args, os.Stdout)
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, o *options) error {
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 		return err
 	}

@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"encoding/json"
 	"testing"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/suite"
 )
@@ -10,5 +13,21 @@ func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 	behaviour(t, 16)
 	for _, obstacle := range suite.Obstacles(t) {
 		part(t, obstacle.Name, obstacle.IsReported)
+	}
+}
+
+func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {
+	noServer := func(config *clientcmdapi.Config) {
+		for _, cluster := range config.Clusters {
+			*cluster = clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+		}
+	}
+	program := suite.StartProgram(t, "--logging-format=json", noServer)
+	<-program.Exited // as it does in TestProgramThatCannotWorkSaysWhatToDo
+
+	var line struct{ Msg, Err string }
+	err := json.Unmarshal([]byte(program.LastLine()), &line)
+	if err != nil || line.Msg != "Exiting" || line.Err == "" {
+		t.Errorf("got %+v from the last line (error: %v): %s", line, err, program.LastLine())
 	}
 }

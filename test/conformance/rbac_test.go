@@ -74,6 +74,25 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	suite.UsesExactly(t, requests, granted(t, deployment), neverRequested, "artifacts/deploy")
 }
 
+func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
+	for _, dir := range []string{deployDir, deployDir + "/namespaced"} {
+		var deployment *appsv1.Deployment
+		t.Run("while "+dir+" is installed", func(t *testing.T) { // it is removed at the end
+			if deployment = deploy(t, dir, nil); len(granted(t, deployment)) == 0 {
+				t.Error("there is no permission")
+			}
+		})
+		if left := granted(t, deployment); len(left) > 0 {
+			t.Errorf("%s is removed, but the controller still may %v", dir, left)
+		}
+		left := suite.Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed, "--output=name",
+			"namespaces,roles,rolebindings,clusterroles,clusterrolebindings")
+		if left != "" {
+			t.Errorf("%s is removed, but these are left: %s", dir, left)
+		}
+	}
+}
+
 // granted returns all permissions of the Pods of deployment.
 func granted(t *testing.T, deployment *appsv1.Deployment) []suite.Permission {
 	t.Helper()
