@@ -182,6 +182,12 @@ func TestOnCluster(t *testing.T) {
 		stop()
 		w.eventually("conversion webhook", fails...)
 		w.kubectl("", "scale", "foos."+works+".samplecontroller.k8s.io/web", "--replicas=3")
+		if stored == "3-stored" {
+			w.kubectl("", "create", "namespace", "versions-gone")
+			w.kubectl(foo("v1beta1", "{deployment: {name: web}}"), "create", "-n", "versions-gone",
+				"-f", "-")
+			w.kubectl("", "delete", "namespace", "versions-gone", "--timeout=2m")
+		}
 		stop = w.start()
 		w.eventually("web 3", asBeta...)
 		w.eventually("web 3", asAlpha...)
