@@ -24,13 +24,9 @@ func Start(
 	if address == "0" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use: choose another address with --%s, or 0 for none",
-			address, flagName)
-	}
+	listener, err := Listen(flagName, address)
 	if err != nil {
-		return fmt.Errorf("listening for --%s: %w", flagName, err)
+		return err
 	}
 	if config != nil {
 		listener = tls.NewListener(listener, config)
@@ -47,4 +43,17 @@ func Start(
 		}
 	}()
 	return nil
+}
+
+// Listen listens on address, "host:port". Errors name the flag that set it, flagName.
+func Listen(flagName, address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use: choose another address with --%s, or 0 for none",
+			address, flagName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for --%s: %w", flagName, err)
+	}
+	return listener, nil
 }
