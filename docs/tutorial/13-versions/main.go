@@ -40,21 +40,31 @@ import (
 const flushTimeout = time.Second
 
 func main() {
-	err := run(os.Args[1:])
-	logs.FlushLogs()
+	o, err := parseFlags(os.Args[1:], os.Stdout)
+	if err == nil {
+		err = run(o)
+	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
+		report(o, err)
+		logs.FlushLogs()
 		os.Exit(1)
 	}
+	logs.FlushLogs()
+}
+
+// report says why the process ends, in one line: for people, or in JSON as the rest of the log. If
+// the flags are wrong, o is nil.
+func report(o *options, err error) {
+	if o != nil && o.logging.Format == logsapi.JSONLogFormat {
+		klog.Background().Error(err, "Exiting")
+		return
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 // run runs the process until a signal asks it to stop, or until it cannot go on, which is an
 // error.
-func run(args []string) error {
-	o, err := parseFlags(args, os.Stdout)
-	if err != nil {
-		return err
-	}
+func run(o *options) error {
 	if o.version {
 		fmt.Printf("%s %s, commit %s\n", controllerName, version.Get(), version.Get().GitCommit)
 		return nil
