@@ -121,7 +121,8 @@ func (p *page) isAboutExample() bool {
 }
 
 // chapters returns the chapters of the tutorial in order, except for those about an example. Pages
-// without a program of their own are about the repository's own program.
+// without a program of their own are about the repository's own program. It is the last one that
+// grows from chapter to chapter: the programs after it stand alone.
 func chapters(t *testing.T) (all []chapter) {
 	t.Helper()
 	for _, p := range allPages(t) {
@@ -132,8 +133,12 @@ func chapters(t *testing.T) (all []chapter) {
 		if _, err := os.Stat(filepath.Join(root, folder)); err != nil {
 			folder = "."
 		}
-		if last := len(all) - 1; last >= 0 && all[last].folder == folder {
+		last := len(all) - 1
+		if last >= 0 && all[last].folder == folder {
 			all[last].pages = append(all[last].pages, p)
+			continue
+		}
+		if last >= 0 && all[last].folder == "." {
 			continue
 		}
 		all = append(all, chapter{folder: folder, pages: []*page{p}})
