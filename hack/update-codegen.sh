@@ -14,35 +14,39 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
   "$(go -C "$top" tool -n "$1")" --go-header-file "$top/hack/boilerplate.go.txt" "${@:2}"
 }
 
-# generate FOLDER API PLURAL CRD: generate what is made from FOLDER/pkg/apis/API. PLURAL is that of
-# the resource. Without it, the generators would guess it from the kind.
+# generate FOLDER GROUP VERSIONS PLURAL CRD: generate what is made from FOLDER/pkg/apis/GROUP, for
+# each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the generators
+# would guess it from the kind.
 generate() (
   cd "$1"
-  api=$(go list -find "./pkg/apis/$2")
-  package=${api%"/pkg/apis/$2"}
+  versions=($3)
+  package=$(go list -find "./pkg/apis/$2/${versions[0]}")
+  package=${package%"/pkg/apis/$2/${versions[0]}"}
+  apis=("${versions[@]/#/"$package/pkg/apis/$2/"}")
   out=pkg/generated
 
   # A file that a generator no longer writes must not stay behind.
-  rm -rf "$out" "pkg/apis/$2"/zz_generated.*.go
+  rm -rf "$out" "pkg/apis/$2"/*/zz_generated.*.go
 
-  gen deepcopy-gen --output-file zz_generated.deepcopy.go "$api"
-  gen register-gen --output-file zz_generated.register.go "$api"
+  gen deepcopy-gen --output-file zz_generated.deepcopy.go "${apis[@]}"
+  gen register-gen --output-file zz_generated.register.go "${apis[@]}"
   gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
-    --output-pkg "$package/$out/applyconfiguration" "$api"
+    --output-pkg "$package/$out/applyconfiguration" "${apis[@]}"
   gen client-gen --output-dir "$out/clientset" --output-pkg "$package/$out/clientset" \
-    --plural-exceptions "$3" --clientset-name versioned --input-base "$package/pkg/apis" --input "$2" \
+    --plural-exceptions "$4" --clientset-name versioned --input-base "$package/pkg/apis" \
+    "${versions[@]/#/--input=$2/}" \
     --apply-configuration-package "$package/$out/applyconfiguration"
   gen lister-gen --output-dir "$out/listers" --output-pkg "$package/$out/listers" \
-    --plural-exceptions "$3" "$api"
+    --plural-exceptions "$4" "${apis[@]}"
   gen informer-gen --output-dir "$out/informers" --output-pkg "$package/$out/informers" \
     --versioned-clientset-package "$package/$out/clientset/versioned" \
-    --listers-package "$package/$out/listers" --plural-exceptions "$3" "$api"
+    --listers-package "$package/$out/listers" --plural-exceptions "$4" "${apis[@]}"
 
   # informer-gen takes the kind with an s for the resource in a metric, whatever its plural is.
   local file guess resource
-  guess=$(tr '[:upper:]' '[:lower:]' <<<"${3%:*}s")
-  resource=$(tr '[:upper:]' '[:lower:]' <<<"${3#*:}")
-  for file in "$out/informers/externalversions/$2"/*.go; do
+  guess=$(tr '[:upper:]' '[:lower:]' <<<"${4%:*}s")
+  resource=$(tr '[:upper:]' '[:lower:]' <<<"${4#*:}")
+  for file in "$out/informers/externalversions/$2"/*/*.go; do
     sed "s/Resource: \"$guess\"/Resource: \"$resource\"/" "$file" >"$file.new"
     mv "$file.new" "$file"
   done
@@ -51,12 +55,16 @@ generate() (
   crds=$(mktemp -d)
   trap 'rm -rf "$crds"' EXIT
   "$root/.local/bin/controller-gen" crd paths="./pkg/apis/..." output:crd:dir="$crds"
-  mkdir -p "$(dirname "$4")"
-  cat "$crds"/*.yaml >"$4"
+  mkdir -p "$(dirname "$5")"
+  cat "$crds"/*.yaml >"$5"
 )
 
 go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
-generate . samplecontroller/v1alpha1 Foo:Foos artifacts/examples/crd.yaml
+generate . samplecontroller v1alpha1 Foo:Foos artifacts/examples/crd.yaml
 
 echo examples/website
-generate examples/website website/v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null
+generate examples/website website v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null
+
+echo docs/tutorial/13-versions
+generate docs/tutorial/13-versions samplecontroller 'v1alpha1 v1beta1' Foo:Foos \
+  artifacts/crd/crd.yaml >/dev/null

@@ -14,6 +14,10 @@ generated=(pkg artifacts/examples/crd.yaml)
 cp -R examples "$copy"
 generated+=(examples/website/pkg examples/website/artifacts/crd.yaml)
 
+mkdir -p "$copy/docs/tutorial"
+cp -R docs/tutorial/13-versions "$copy/docs/tutorial"
+generated+=(docs/tutorial/13-versions/pkg docs/tutorial/13-versions/artifacts/crd/crd.yaml)
+
 hack/update-codegen.sh "$copy" >/dev/null
 for path in "${generated[@]}"; do
   diff -ru "$path" "$copy/$path" && continue

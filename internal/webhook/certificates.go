@@ -162,7 +162,8 @@ func (a authorities) certificates(old *certificates, hosts []string) (*certifica
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: hosts[0]},
 		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(servingLife),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {

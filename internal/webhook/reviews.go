@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxReview limits the size of a review, in bytes. An API server accepts objects of up to 3 MiB, and
-// a review may have two of them. The limit is against others that can reach the address.
+// maxReview limits the size of a review, in bytes. An API server accepts objects of up to 3 MiB,
+// and a review may have two of them. The limit is against others that can reach the address.
 const maxReview = 16 << 20
 
 // ConversionReview is that of apiextensions.k8s.io/v1, with the same fields. The package that has

@@ -67,7 +67,8 @@ func (t Target) watch(ctx context.Context, client dynamic.Interface, changed cha
 func (t Target) write(
 	ctx context.Context, client dynamic.Interface, manager string, bundle []byte,
 ) error {
-	object, err := client.Resource(t.Resource).Get(ctx, t.Name, metav1.GetOptions{})
+	objects := client.Resource(t.Resource)
+	object, err := objects.Get(ctx, t.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil // an event tells when it is created
 	}
@@ -75,7 +76,7 @@ func (t Target) write(
 		return err
 	}
 	// Because of the resourceVersion, the API server refuses it if somebody else wrote in between.
-	_, err = client.Resource(t.Resource).Update(ctx, object, metav1.UpdateOptions{FieldManager: manager})
+	_, err = objects.Update(ctx, object, metav1.UpdateOptions{FieldManager: manager})
 	return err
 }
 

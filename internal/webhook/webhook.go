@@ -41,7 +41,7 @@ type Config struct {
 	Dynamic dynamic.Interface
 	Manager string // the field manager of its writes
 
-	FlagName, Address string // the flag, and its value "host:port" to listen on
+	FlagName, Address string // the flag, and its value "host:port" to listen on; "0" serves nothing
 	Handler           http.Handler
 	// Hosts are the names and IP addresses by which API servers call it: NAME.NAMESPACE.svc for a
 	// Service.
@@ -70,6 +70,11 @@ func New(config Config) *Server {
 // Start makes the certificates and serves until ctx is done. It returns when it listens. Done says
 // when it has answered the last request.
 func (s *Server) Start(ctx context.Context) error {
+	if s.config.Address == "0" {
+		s.synced.Store(true)
+		close(s.stopped)
+		return nil
+	}
 	if err := s.renew(ctx); err != nil {
 		return fmt.Errorf("preparing the certificates of the webhooks: %w", err)
 	}
@@ -150,7 +155,8 @@ func (s *Server) sync(ctx context.Context) error {
 	for _, target := range s.config.Targets {
 		err := target.write(ctx, s.config.Dynamic, s.config.Manager, s.certificates.Load().bundle)
 		if err != nil {
-			return fmt.Errorf("writing the caBundle of %s %s: %w", target.Resource.Resource, target.Name, err)
+			return fmt.Errorf("writing the caBundle of %s %s: %w",
+				target.Resource.Resource, target.Name, err)
 		}
 	}
 	s.synced.Store(true)

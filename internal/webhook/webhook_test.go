@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,21 +83,26 @@ func must(t *testing.T, err error) {
 }
 
 func TestReplicasThatStartTogetherAgreeOnOneCA(t *testing.T) {
-	client := fakes.New().Kube
-	first, second := newServer(client), newServer(client)
-	started := false
-	client.PrependReactor("create", "secrets", func(clienttesting.Action) (
+	elsewhere := fakes.New().Kube
+	faster := newServer(elsewhere)
+	must(t, faster.sync(t.Context()))
+	itsSecret, err := elsewhere.CoreV1().Secrets("default").Get(
+		t.Context(), secret, metav1.GetOptions{})
+	must(t, err)
+
+	clients := fakes.New()
+	first := newServer(clients.Kube)
+	clients.Kube.PrependReactor("create", "secrets", func(clienttesting.Action) (
 		bool, runtime.Object, error,
 	) {
-		if !started { // the second one is a little faster
-			started = true
-			must(t, second.sync(t.Context()))
-		}
+		// The other replica has created it after this one has looked.
+		_ = clients.KubeTracker.Create(
+			corev1.SchemeGroupVersion.WithResource("secrets"), itsSecret, "default")
 		return false, nil, nil
 	})
 	must(t, first.sync(t.Context()))
-	verify(t, first, second.certificates.Load().bundle)
-	verify(t, second, first.certificates.Load().bundle)
+	verify(t, first, faster.certificates.Load().bundle)
+	verify(t, faster, first.certificates.Load().bundle)
 }
 
 func TestReplicaFollowsTheSecret(t *testing.T) {
@@ -199,7 +205,8 @@ func bundles(t *testing.T, s *Server, target Target) (all []string) {
 		t.Context(), target.Name, metav1.GetOptions{})
 	must(t, err)
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
-	if conversion, ok, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook"); ok {
+	conversion, found, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook")
+	if found {
 		webhooks = append(webhooks, conversion)
 	}
 	for _, webhook := range webhooks {
@@ -302,5 +309,19 @@ func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 	<-s.Done()
 	if _, err := client.Get("https://" + s.config.Address); err == nil {
 		t.Error("the server still answers")
+	}
+}
+
+func TestAddressZeroServesNothing(t *testing.T) {
+	client := fakes.New().Kube
+	s := newServer(client)
+	s.config.Address = "0"
+	must(t, s.Start(t.Context()))
+	<-s.Done()
+	if err := s.Check(nil); err != nil {
+		t.Error(err)
+	}
+	if n := len(client.Actions()); n > 0 {
+		t.Errorf("got %d requests, want none", n)
 	}
 }

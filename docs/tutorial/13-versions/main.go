@@ -1,0 +1,197 @@
+// Command sample-controller keeps a Deployment running for every Foo.
+//
+// Read it in this order: main.go, the process; controller.go, how an event leads to a sync;
+// writes.go, what a sync writes; deployment.go, what a Foo means. The packages below internal/ have
+// what any controller needs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	fooscheme "example.com/sample-controller/docs/tutorial/13-versions/pkg/generated/clientset/versioned/scheme"
+	fooinformers "example.com/sample-controller/docs/tutorial/13-versions/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/recorder"
+	"example.com/sample-controller/internal/webhook"
+)
+
+// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
+const flushTimeout = time.Second
+
+func main() {
+	err := run(os.Args[1:])
+	logs.FlushLogs()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
+		os.Exit(1)
+	}
+}
+
+// run runs the process until a signal asks it to stop, or until it cannot go on, which is an
+// error.
+func run(args []string) error {
+	o, err := parseFlags(args, os.Stdout)
+	if err != nil {
+		return err
+	}
+	if o.version {
+		fmt.Printf("%s %s, commit %s\n", controllerName, version.Get(), version.Get().GitCommit)
+		return nil
+	}
+	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
+	p, err := newProcess(ctx, o)
+	if err != nil {
+		return err
+	}
+	return p.run(ctx)
+}
+
+// process holds the parts of this program, connected.
+type process struct {
+	options    *options
+	clients    *clients
+	elector    *leader.Elector
+	recorder   *recorder.Recorder
+	webhook    *webhook.Server
+	informers  *informers.Group
+	controller *Controller
+}
+
+// newProcess creates the parts and connects them. It makes no request.
+func newProcess(ctx context.Context, o *options) (*process, error) {
+	clients, err := newClients(o)
+	if err != nil {
+		return nil, err
+	}
+	elector, err := leader.NewElector(clients.leader)
+	if err != nil {
+		return nil, err
+	}
+	recorder, err := newRecorder(ctx, clients.kube)
+	if err != nil {
+		return nil, err
+	}
+	kubeFactory, fooFactory := newInformerFactories(clients, o)
+	foos := fooFactory.Samplecontroller().V1beta1().Foos()
+	deployments := kubeFactory.Apps().V1().Deployments()
+	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
+	if err != nil {
+		return nil, err
+	}
+	return &process{
+		options:  o,
+		clients:  clients,
+		elector:  elector,
+		recorder: recorder,
+		webhook:  newWebhook(clients, o),
+		informers: &informers.Group{
+			Factories:   []informers.Factory{fooFactory, kubeFactory},
+			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
+			SyncTimeout: o.cacheSyncTimeout,
+			InstallHint: installHint,
+		},
+		controller: controller,
+	}, nil
+}
+
+// run starts the parts and works until ctx is done, or until it cannot go on, which is an error.
+// What started last stops first: no new sync begins, the running syncs finish, their Events are
+// written, the Lease is released, the informers and servers stop.
+func (p *process) run(ctx context.Context) error {
+	// fail stops the work as ctx does: syncs that have begun are finished. But run returns an error.
+	workCtx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	// background is for the servers and informers, which must outlive the work.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+
+	o := p.options
+	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.webhook.Check)
+	if err != nil {
+		return err
+	}
+	err = metrics.Serve(background, metrics.Config{
+		Address: o.metricsAddress, Profiling: o.profiling, Secure: o.secureMetrics(),
+		CertDir: o.metricsCertPath, Reviews: p.clients.reviews,
+	})
+	if err != nil {
+		return err
+	}
+	// The webhook comes first, because the lists of the informers need it.
+	if err := p.webhook.Start(background); err != nil {
+		return err
+	}
+	defer func() { stop(); <-p.webhook.Done() }()
+	if err := p.clients.awaitVersion(workCtx); err != nil {
+		return nil // asked to stop
+	}
+	if err := p.clients.preflight(workCtx, o.leaderElect); err != nil {
+		return err
+	}
+	if err := p.informers.Start(workCtx, background, fail); err != nil {
+		return err
+	}
+	work := func(ctx context.Context) {
+		p.controller.Run(ctx, o.workers)
+		p.recorder.Flush(flushTimeout)
+	}
+	if !o.leaderElect {
+		work(workCtx)
+	} else if err := p.elector.Run(workCtx, work); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return context.Cause(workCtx) // nobody asked it to stop: it has failed
+	}
+	return nil
+}
+
+// newRecorder returns a recorder of Events about Foos and Deployments.
+func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
+	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
+}
+
+// newInformerFactories returns the factories of the two informers. Their memory grows with the
+// Foos, not with the cluster: they list and watch only Deployments with managedByLabel.
+func newInformerFactories(c *clients, o *options) (
+	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
+) {
+	selectManaged := func(list *metav1.ListOptions) {
+		list.LabelSelector = managedByLabel + "=" + controllerName
+	}
+	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, o.resync,
+			kubeinformers.WithNamespace(o.namespace),
+			kubeinformers.WithTweakListOptions(selectManaged),
+			kubeinformers.WithTransform(informers.StripManagedFields)),
+		fooinformers.NewSharedInformerFactoryWithOptions(c.foo, o.resync,
+			fooinformers.WithNamespace(o.namespace),
+			fooinformers.WithTransform(informers.StripManagedFields))
+}
