@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/docs/tutorial/internal/lab"
+	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+)
+
+// start returns a validator whose cache shows the Foos of l.
+func start(l *lab.Lab) *validator {
+	l.T.Helper()
+	factory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
+	validator, err := newValidator(factory.Samplecontroller().V1alpha1().Foos())
+	if err != nil {
+		l.T.Fatal(err)
+	}
+	l.Start(func(ctx context.Context) {
+		factory.StartWithContext(ctx)
+		<-ctx.Done()
+		factory.Shutdown()
+	})
+	return validator
+}
+
+// raw returns a Foo in JSON, as the API server sends it, or nothing if deploymentName is empty.
+func raw(t *testing.T, name, deploymentName string) (extension runtime.RawExtension) {
+	t.Helper()
+	if deploymentName == "" {
+		return extension
+	}
+	var err error
+	extension.Raw, err = json.Marshal(&v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: lab.Namespace},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return extension
+}
+
+// ask asks whether the Foo of that name may get deploymentName in place of old, or may be created
+// if old is empty. The answer is "", what is said in the refusal, or a warning.
+func ask(t *testing.T, v *validator, namespace, name, old, deploymentName string) string {
+	t.Helper()
+	operation := admissionv1.Create
+	if old != "" {
+		operation = admissionv1.Update
+	}
+	response := v.admit(t.Context(), &admissionv1.AdmissionRequest{
+		Operation: operation, Namespace: namespace,
+		Object: raw(t, name, deploymentName), OldObject: raw(t, name, old),
+	})
+	if !response.Allowed {
+		return response.Result.Message
+	}
+	return strings.Join(response.Warnings, "\n")
+}
+
+func TestASecondFooOfADeploymentIsRefused(t *testing.T) {
+	const refusal = `Foo.samplecontroller.k8s.io "second" is invalid: spec.deploymentName: Invalid ` +
+		`value: "web": is the Deployment of Foo "first": choose another name, or delete that Foo`
+	tests := []struct{ name, namespace, foo, old, deploymentName, want string }{
+		{"a new one", lab.Namespace, "second", "", "web", refusal},
+		{"a renamed one", lab.Namespace, "second", "other", "web", refusal},
+		{"one that has the name already", lab.Namespace, "second", "web", "web", ""},
+		{"a free name", lab.Namespace, "second", "", "other", ""},
+		{"a name that is free after a renaming", lab.Namespace, "second", "web", "other", ""},
+		{"the first one", lab.Namespace, "first", "", "web", ""},
+		{"another namespace", "elsewhere", "second", "", "web", ""},
+		{"one that is being deleted", lab.Namespace, "second", "", "gone",
+			`Deployment "gone" is that of Foo "going", which is being deleted; this Foo waits for it`},
+	}
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.CreateFoo("first", "web", 1)
+		l.CreateFoo("going", "gone", 1)
+		l.ChangeFoo("going", func(foo *v1alpha1.Foo) { foo.DeletionTimestamp = new(metav1.Now()) })
+		v := start(l)
+		for _, test := range tests {
+			got := ask(t, v, test.namespace, test.foo, test.old, test.deploymentName)
+			if got != test.want {
+				t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+			}
+		}
+	})
+}
+
+func TestTwoFoosAtTheSameTimeMayBothPass(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		fakes.Lag(t, &l.Foo.Fake, "foos", 5*time.Second)
+		v := start(l)
+		l.CreateFoo("first", "web", 1)
+
+		if got := ask(t, v, lab.Namespace, "second", "", "web"); got != "" {
+			t.Errorf("before the cache shows the first: got %q, want no refusal", got)
+		}
+		time.Sleep(6 * time.Second)
+		if got := ask(t, v, lab.Namespace, "third", "", "web"); !strings.Contains(got, "first") {
+			t.Errorf("when the cache shows the first: got %q, want a refusal", got)
+		}
+	})
+}
+
+func TestWhatIsNoFooIsRefused(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		v := start(l)
+		for operation, object := range map[admissionv1.Operation]string{
+			admissionv1.Create: `{"spec": {"deploymentName": 5}}`,
+			admissionv1.Update: `{"spec": {"deploymentName": "web"}}`,
+		} {
+			response := v.admit(t.Context(), &admissionv1.AdmissionRequest{
+				Operation: operation, Object: runtime.RawExtension{Raw: []byte(object)},
+			})
+			if response.Allowed || !strings.HasPrefix(response.Result.Message, "reading the Foo: ") {
+				t.Errorf("%s: got %+v, want a refusal", operation, response)
+			}
+		}
+	})
+}
