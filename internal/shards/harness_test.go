@@ -27,7 +27,7 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-var histories = flag.Int("histories", 100, "number of random histories")
+var histories = flag.Int("histories", 100, "number of histories")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
