@@ -26,7 +26,7 @@ var (
 		"`feature gates` of the API server")
 	program = flag.String("program", root+".local/bin/shards", "`path` of the program")
 	seed    = flag.Uint64("seed", 0, "`number` that all random choices come from (default: the time)")
-	faults  = flag.Int("faults", 6, "how many replicas to kill, freeze or stop")
+	faults  = flag.Int("faults", 4, "how many replicas to kill, freeze or stop")
 	every   = flag.Duration("every", 3*time.Second, "how often, on average")
 	quiet   = flag.Duration("quiet", 3*time.Second,
 		"how long nothing may be written at the end")
