@@ -144,8 +144,12 @@ bench-long: BENCH = -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50
 	-contenders this,controller-runtime,lasso
 bench-long: bench ## run the benchmark with up to 20,000 Foos
 
-faults: build ## make everything around the controller fail, for about five minutes
+faults:: build ## make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
+
+faults::
+	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
+	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
 histories: ## run 5,000 random histories of faults and edits in virtual time
 	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000

@@ -143,14 +143,14 @@ func chapters(t *testing.T) (all []chapter) {
 		}
 		all = append(all, chapter{folder: folder, pages: []*page{p}})
 	}
-	if len(all) < 2 || all[len(all)-1].folder != "." {
-		t.Fatal("the tutorial does not end with the repository's own program")
+	if !slices.ContainsFunc(all[1:], func(c chapter) bool { return c.folder == "." }) {
+		t.Fatal("the tutorial does not lead to the repository's own program")
 	}
 	return all
 }
 
 func TestChaptersExplainWhatTheyChange(t *testing.T) {
-	before := map[string]string{}
+	before, finished := map[string]string{}, false
 	for _, c := range chapters(t) {
 		after, err := program(filepath.Join(root, c.folder))
 		if err != nil {
@@ -160,7 +160,10 @@ func TestChaptersExplainWhatTheyChange(t *testing.T) {
 			t.Errorf("%s: there is no program in %s", c.pages[0].path, c.folder)
 		}
 		report(t, checkCoverage(c, before, after))
-		before = after
+		if !finished {
+			before = after
+		}
+		finished = finished || c.folder == "."
 	}
 }
 

@@ -14,7 +14,7 @@ var project = []string{
 	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
 	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
 	"docs/lens/pictures", "test/lens/recordings_test.go", "examples", "test/apply", "test/bench",
-	"hack/fork", "CHANGELOG.md", ".ci",
+	"test/shards", "hack/fork", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.

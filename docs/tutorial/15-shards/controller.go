@@ -1,0 +1,322 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
+	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
+)
+
+const (
+	// controllerName is this controller's name wherever it needs one: in the queue's metrics, in
+	// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
+	controllerName = "sample-controller"
+
+	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
+	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
+	minRetryDelay = 5 * time.Millisecond
+	maxRetryDelay = 30 * time.Second
+	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
+	// the Deployment, or the name belongs to a Deployment that the informer does not select.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is how long a key waits if the cache may not show the last write yet. The
+	// event of a write may never come: an object that is created and deleted while the watch is
+	// down leaves no trace in the informer.
+	staleRetryDelay = time.Second
+	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
+	syncTimeout = 10 * time.Second
+
+	controllerUIDIndex  = "controllerUID"
+	deploymentNameIndex = "deploymentName"
+)
+
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
+
+// Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
+type Controller struct {
+	kubeClient kubernetes.Interface
+	fooClient  clientset.Interface
+	recorder   events.EventRecorder
+
+	foos             listers.FooLister
+	foosByDeployment cache.TypedIndexer[*v1alpha1.Foo]
+	deployments      appslisters.DeploymentLister
+	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
+	handlersSynced   []cache.DoneChecker
+	fooWrites        *consistency.Writes
+	deploymentWrites *consistency.Writes
+
+	// queue holds keys, not objects: a Foo waits there only once, however many events it gets, and
+	// the sync reads the newest state. The queue never hands one key to two workers at a time.
+	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+}
+
+// NewController returns a Controller that reads from the two informers and writes through the two
+// clients. The informers must not be started yet.
+func NewController(
+	kubeClient kubernetes.Interface,
+	fooClient clientset.Interface,
+	foos informers.TypedFooInformer,
+	deployments appsinformers.TypedDeploymentInformer,
+	recorder events.EventRecorder,
+) (*Controller, error) {
+	c := &Controller{
+		kubeClient:       kubeClient,
+		fooClient:        fooClient,
+		recorder:         recorder,
+		foos:             foos.Lister(),
+		foosByDeployment: foos.TypedInformer().GetTypedIndexer(),
+		deployments:      deployments.Lister(),
+		deploymentsByUID: deployments.TypedInformer().GetTypedIndexer(),
+		fooWrites:        consistency.NewWrites(foos.Informer().GetStore()),
+		deploymentWrites: consistency.NewWrites(deployments.Informer().GetStore()),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+				minRetryDelay, maxRetryDelay),
+			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
+		),
+	}
+	if err := c.addIndexers(foos, deployments); err != nil {
+		return nil, fmt.Errorf("adding indexers: %w", err)
+	}
+	if err := c.addEventHandlers(foos, deployments); err != nil {
+		return nil, fmt.Errorf("adding event handlers: %w", err)
+	}
+	return c, nil
+}
+
+// addIndexers adds the indexes by which syncHandler finds the Deployments of a Foo, and
+// handleObject the Foos that name a Deployment, without a search through all objects.
+func (c *Controller) addIndexers(
+	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
+) error {
+	err := deployments.TypedInformer().AddTypedIndexers(appsinformers.DeploymentIndexers{
+		controllerUIDIndex: func(deployment *appsv1.Deployment) ([]string, error) {
+			if controller := metav1.GetControllerOfNoCopy(deployment); controller != nil {
+				return []string{string(controller.UID)}, nil
+			}
+			return nil, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return foos.TypedInformer().AddTypedIndexers(informers.FooIndexers{
+		deploymentNameIndex: func(foo *v1alpha1.Foo) ([]string, error) {
+			return []string{cache.NewObjectName(foo.Namespace, foo.Spec.DeploymentName).String()}, nil
+		},
+	})
+}
+
+// addEventHandlers makes every event of a Foo or of one of its Deployments put a key on the queue.
+func (c *Controller) addEventHandlers(
+	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
+) error {
+	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
+		AddFunc: func(foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo added")
+		},
+		UpdateFunc: func(_, foo *v1alpha1.Foo) {
+			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
+		},
+		DeleteFunc: func(deleted informers.DeletedFoo) {
+			// OptionalObj is nil if only the key is known.
+			foo := cmp.Or(deleted.OptionalObj, &v1alpha1.Foo{})
+			c.enqueueFoo(deleted.GetObjectName(), foo, "Foo deleted")
+		},
+	})
+	if err != nil {
+		return err
+	}
+	deploymentHandler, err := deployments.TypedInformer().AddTypedEventHandler(
+		appsinformers.DeploymentHandlerFuncs{
+			AddFunc:    func(d *appsv1.Deployment) { c.handleObject(d, "Deployment added") },
+			UpdateFunc: func(_, d *appsv1.Deployment) { c.handleObject(d, "Deployment updated") },
+			DeleteFunc: func(deleted appsinformers.DeletedDeployment) {
+				// If the watch missed the deletion, this may be an older state: the owner may have
+				// changed since then, but not the name.
+				if deleted.OptionalObj != nil {
+					c.handleObject(deleted.OptionalObj, "Deployment deleted")
+				}
+			},
+		})
+	if err != nil {
+		return err
+	}
+	c.handlersSynced = []cache.DoneChecker{
+		fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker(),
+	}
+	return nil
+}
+
+// enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
+// no context, so it logs that with the program's own logger.
+func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
+	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
+		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
+	c.queue.Add(key)
+}
+
+// enqueueFooAfter puts the key of a Foo on the queue later: there may be no event that does it.
+func (c *Controller) enqueueFooAfter(
+	ctx context.Context, key cache.ObjectName, delay time.Duration, because string,
+) {
+	klog.FromContext(ctx).V(5).Info("Queueing Foo again", "after", delay, "because", because)
+	c.queue.AddAfter(key, delay)
+}
+
+// handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: they
+// may wait for the name to become free, or may have lost the Deployment.
+func (c *Controller) handleObject(object metav1.Object, because string) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner != nil && isFoo(owner) {
+		c.enqueueFoo(cache.NewObjectName(object.GetNamespace(), owner.Name), object, because)
+	}
+	name := cache.MetaObjectToName(object).String()
+	foos, err := c.foosByDeployment.ByTypedIndex(deploymentNameIndex, name)
+	if err != nil {
+		utilruntime.HandleError(fmt.Errorf("finding the Foos of Deployment %s: %w", name, err))
+	}
+	for _, foo := range foos {
+		if owner == nil || foo.UID != owner.UID {
+			c.enqueueFoo(cache.MetaObjectToName(foo), object, because)
+		}
+	}
+}
+
+// isFoo reports whether owner refers to a Foo, of any version.
+func isFoo(owner *metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == fooKind.Group && owner.Kind == fooKind.Kind
+}
+
+// Run syncs the keys of the queue with the given number of workers until ctx is done. It returns
+// when every sync that has begun is finished, and drops the keys that are still queued. It may be
+// called only once.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	defer utilruntime.HandleCrashWithContext(ctx)
+	logger := klog.FromContext(ctx)
+
+	var wg sync.WaitGroup
+	defer func() {
+		c.queue.ShutDown()
+		wg.Wait()
+		logger.Info("Stopped the workers")
+	}()
+	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
+		return
+	}
+	logger.Info("Starting the workers", "count", workers)
+	for range workers {
+		wg.Go(func() { wait.UntilWithContext(ctx, c.runWorker, time.Second) })
+	}
+	<-ctx.Done()
+}
+
+// runWorker processes keys until ctx is done.
+func (c *Controller) runWorker(ctx context.Context) {
+	for ctx.Err() == nil && c.processNextWorkItem(ctx) {
+	}
+}
+
+// processNextWorkItem waits for a key and syncs it. No other function reports the errors of a sync.
+// It returns false when the queue is shut down.
+func (c *Controller) processNextWorkItem(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(key)
+
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
+	start := time.Now()
+	logger.V(4).Info("Started syncing Foo")
+	defer func() { logger.V(4).Info("Finished syncing Foo", "duration", time.Since(start)) }()
+	// Not canceled with ctx: a sync that has begun is finished, even if the process is to stop.
+	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
+	defer cancel()
+	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	switch {
+	case err == nil:
+		c.queue.Forget(key)
+	case apierrors.IsConflict(err):
+		// Somebody else wrote in between. That is normal: the next sync sees what they wrote.
+		logger.V(4).Info("Retrying after a conflict", "err", err)
+		c.queue.AddRateLimited(key)
+	default:
+		utilruntime.HandleErrorWithContext(ctx, err, "Syncing failed, will retry",
+			"foo", key, "retries", c.queue.NumRequeues(key))
+		c.queue.AddRateLimited(key)
+	}
+	return true
+}
+
+// syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
+// After a Create or an Update it returns: the event of the write brings the key back. A nil error
+// means that there is nothing to do until the key comes back.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
+		c.enqueueFooAfter(ctx, key, staleRetryDelay, "the cache does not show the last write yet")
+		return nil
+	}
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.fooWrites.Clear(key)
+		c.deploymentWrites.Clear(key)
+		return nil // the garbage collector deletes the Deployments that it owned
+	}
+	if err != nil {
+		return err
+	}
+	if foo.DeletionTimestamp != nil {
+		return c.syncStatusOnly(ctx, foo)
+	}
+
+	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	if apierrors.IsNotFound(err) {
+		return c.createDeployment(ctx, foo)
+	}
+	if err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		return c.reportNameTaken(ctx, foo, observed)
+	}
+	if observed.DeletionTimestamp == nil {
+		desired := observed.DeepCopy()
+		setOwnedFields(desired, foo)
+		if !equality.Semantic.DeepEqual(observed, desired) {
+			return c.updateDeployment(ctx, foo, desired)
+		}
+		if rolledOut(observed) {
+			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
+				return err
+			}
+		}
+	}
+	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+}

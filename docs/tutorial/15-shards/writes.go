@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// Reasons of the Normal Events.
+const (
+	reasonCreated = "DeploymentCreated"
+	reasonUpdated = "DeploymentUpdated"
+	reasonDeleted = "DeploymentDeleted"
+)
+
+// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
+// cannot take over an object that somebody else has created.
+func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+	if gone, err := c.isDeleted(ctx, foo); gone || err != nil {
+		return err // nil if the Foo is deleted: the event of that is on the way
+	}
+	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	if apierrors.IsAlreadyExists(err) {
+		return c.resolveAlreadyExists(ctx, foo)
+	}
+	if err != nil {
+		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
+	}
+	c.recordWrite(ctx, foo, created)
+	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
+	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
+		"Created Deployment %q", created.Name)
+	return nil
+}
+
+// isDeleted asks the API server whether a Foo that had a Deployment before is deleted. The garbage
+// collector deletes the Deployment of such a Foo, and the watch of Deployments may show that first.
+// Without isDeleted, the controller would create it again until the watch of Foos catches up.
+func (c *Controller) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
+		return false, nil // its first Deployment: no request needed
+	}
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
+		ctx, foo.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+	}
+	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+}
+
+// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
+// lacks the label that the informer selects by.
+func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
+	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
+		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading Deployment that exists already: %w", err)
+	}
+	if !metav1.IsControlledBy(observed, foo) {
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
+			"the Deployment belongs to somebody else")
+		return c.reportNameTaken(ctx, foo, observed)
+	}
+	// It is ours, but somebody has removed the label: put it back.
+	desired := observed.DeepCopy()
+	setOwnedFields(desired, foo)
+	return c.updateDeployment(ctx, foo, desired)
+}
+
+// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
+// resourceVersion, the API server refuses the write if somebody else wrote in between.
+func (c *Controller) updateDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+) error {
+	updated, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Update(
+		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	if err != nil {
+		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	c.recordWrite(ctx, foo, updated)
+	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
+	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
+		"Updated Deployment %q", updated.Name)
+	return nil
+}
+
+// deleteOtherDeployments deletes the Deployments that foo owned under other names.
+func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.Foo) error {
+	owned, err := c.deploymentsByUID.ByTypedIndex(controllerUIDIndex, string(foo.UID))
+	if err != nil {
+		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
+	}
+	for _, deployment := range owned {
+		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+			continue
+		}
+		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
+			metav1.DeleteOptions{
+				// Only this object, and only if it is unchanged: then the Foo still owns it.
+				Preconditions: &metav1.Preconditions{
+					UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,
+				},
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting Deployment of the former name: %w", err)
+		}
+		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
+		c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
+			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+	}
+	return nil
+}
+
+// recordWrite makes the next sync of foo wait until the informer shows the write. It also makes
+// sure that there is a next sync, even if the event of the write never comes.
+func (c *Controller) recordWrite(
+	ctx context.Context, foo *v1alpha1.Foo, written *appsv1.Deployment,
+) {
+	key := cache.MetaObjectToName(foo)
+	c.deploymentWrites.WroteAt(key, written.ResourceVersion)
+	time.AfterFunc(staleRetryDelay, func() {
+		if c.deploymentWrites.Pending(key) {
+			klog.FromContext(ctx).V(5).Info("Queueing Foo again",
+				"because", "no sync has seen the last write")
+			c.queue.Add(key)
+		}
+	})
+}
+
+// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// the API server would refuse the same write again, it reports that in the status and retries
+// slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
+func (c *Controller) handleWriteError(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
+) error {
+	switch {
+	case deployment != nil && apierrors.IsNotFound(err):
+		// Deleted in between. If the informer did not show it, no event tells of the deletion.
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), staleRetryDelay,
+			"the Deployment was deleted in between")
+		return nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return nil // the namespace goes, and the Foo with it
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
+			"the API server refuses the Deployment")
+		ready := notReady(reasonRejected, err.Error())
+		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+	default:
+		return err
+	}
+}
+
+// reportNameTaken reports that foo names a Deployment that is not its own.
+func (c *Controller) reportNameTaken(
+	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
+) error {
+	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
+}
+
+// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
+// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
+// long time, so its status must stay true.
+func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
+	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	// If there is no Deployment, observed is nil.
+	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
+}
+
+// updateStatus writes the status of foo if it differs from desired, and an Event about a new
+// failure. The API server changes only the status, and refuses one that was computed from an older
+// Foo (resourceVersion) or from another Foo of the same name (UID).
+func (c *Controller) updateStatus(
+	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
+) error {
+	if equality.Semantic.DeepEqual(foo.Status, desired) {
+		return nil
+	}
+	updated := foo.DeepCopy() // foo belongs to the cache
+	updated.Status = desired
+	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
+		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
+	if apierrors.IsNotFound(err) {
+		return nil // deleted; the event of that is on the way
+	}
+	if err != nil {
+		return fmt.Errorf("updating status: %w", err)
+	}
+	c.fooWrites.WroteAt(cache.MetaObjectToName(foo), updated.ResourceVersion)
+	c.recordFailure(foo, desired)
+	return nil
+}
+
+// recordFailure records a Warning Event if desired reports a failure that the status of foo does
+// not report yet.
+func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
+	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+		return
+	}
+	if before != nil && before.Reason == ready.Reason && before.Message == ready.Message {
+		return
+	}
+	c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
+		"%s", ready.Message)
+}

@@ -1,0 +1,147 @@
+package shards
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/sharding"
+	"k8s.io/apimachinery/pkg/watch"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Shard is one of Count parts of all namespaces. The hash of its name puts a namespace into one of
+// them: shard 0 has the smallest hashes.
+type Shard struct{ Index, Count int }
+
+func (s Shard) String() string { return fmt.Sprintf("%d-of-%d", s.Index, s.Count) }
+
+// selector selects the objects in the namespaces of s. Its text is for the API server, and its
+// method Matches does the same here: both are from apimachinery.
+func (s Shard) selector() sharding.Selector {
+	return sharding.NewSelector(sharding.ShardRangeRequirement{
+		Key: "object.metadata.namespace", Start: s.bound(s.Index), End: s.bound(s.Index + 1),
+	})
+}
+
+// bound returns where the shard of that index begins: index/Count of all 64-bit hashes.
+func (s Shard) bound(index int) string {
+	if index == s.Count {
+		return "0x10000000000000000"
+	}
+	bound, _ := bits.Div64(uint64(index), 0, uint64(s.Count))
+	return fmt.Sprintf("0x%016x", bound)
+}
+
+// ServerFilters reports whether the API server knows shard selectors. One that does not ignores
+// them, and sends everything. A list of Leases says which selector it was made with. Lists of
+// custom resources do not, in Kubernetes 1.37, although the API server filters them, too.
+func ServerFilters(ctx context.Context, leases coordinationclient.LeaseInterface) (bool, error) {
+	list, err := leases.List(ctx, metav1.ListOptions{
+		Limit: 1, ShardSelector: Shard{Index: 0, Count: 2}.selector().String(),
+	})
+	if err != nil {
+		return false, err
+	}
+	return list.ShardInfo != nil, nil
+}
+
+// ListWatch lists and watches, for an informer, the objects of a shard that labelSelector selects.
+// It asks the API server for nothing else, and also drops what is not in the shard. So it does not
+// depend on the API server: that may not know shard selectors, or may be replaced by one that does
+// not while the informer runs.
+func ListWatch[L runtime.Object](
+	shard Shard,
+	labelSelector string,
+	listAll func(context.Context, metav1.ListOptions) (L, error),
+	watchAll func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) *cache.ListWatch {
+	selector := shard.selector()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(
+			ctx context.Context, options metav1.ListOptions,
+		) (runtime.Object, error) {
+			options.LabelSelector, options.ShardSelector = labelSelector, selector.String()
+			all, err := listAll(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return all, dropOthers(all, selector)
+		},
+		WatchFuncWithContext: func(
+			ctx context.Context, options metav1.ListOptions,
+		) (watch.Interface, error) {
+			options.LabelSelector, options.ShardSelector = labelSelector, selector.String()
+			events, err := watchAll(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return filter(events, selector), nil
+		},
+	}
+}
+
+// dropOthers drops the objects that selector does not select from a list.
+func dropOthers(list runtime.Object, selector sharding.Selector) error {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	kept := make([]runtime.Object, 0, len(items))
+	for _, item := range items {
+		matches, err := selector.Matches(item)
+		if err != nil {
+			return err
+		}
+		if matches {
+			kept = append(kept, item)
+		}
+	}
+	if len(kept) == len(items) {
+		return nil
+	}
+	return meta.SetList(list, kept)
+}
+
+// filter passes on the events of objects that selector selects, and those without an object.
+// watch.Filter would do the same, but its goroutine waits for ever if nobody takes the last event.
+func filter(events watch.Interface, selector sharding.Selector) watch.Interface {
+	result := make(chan watch.Event)
+	filtered := watch.NewProxyWatcher(result)
+	go func() {
+		defer close(result)
+		defer events.Stop()
+		for {
+			select {
+			case event, ok := <-events.ResultChan():
+				if !ok {
+					return
+				}
+				if !concerns(event, selector) {
+					continue
+				}
+				select {
+				case result <- event:
+				case <-filtered.StopChan():
+					return
+				}
+			case <-filtered.StopChan():
+				return
+			}
+		}
+	}()
+	return filtered
+}
+
+// concerns reports whether selector selects the object of event, or event has none.
+func concerns(event watch.Event, selector sharding.Selector) bool {
+	if event.Type == watch.Bookmark || event.Type == watch.Error {
+		return true
+	}
+	matches, err := selector.Matches(event.Object)
+	return matches || err != nil
+}
