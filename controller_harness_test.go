@@ -63,7 +63,7 @@ func (h *harness) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	kubeFactory, fooFactory := newInformerFactories(clients, &h.options)
+	kubeFactory, fooFactory := newInformerFactories(clients, &h.options, nil)
 	controller, err := NewController(h.client, h.foo,
 		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(), recorder)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.createDeployment(foreignDeployment(nil))
-		factory, _ := newInformerFactories(&clients{kube: h.kube, foo: h.foo}, &h.options)
+		factory, _ := newInformerFactories(&clients{kube: h.kube, foo: h.foo}, &h.options, nil)
 		deployments := factory.Apps().V1().Deployments().Informer()
 		factory.StartWithContext(t.Context())
 		h.start()

@@ -21,7 +21,7 @@ var everywhere = strings.NewReplacer(
 
 // edits are what the webhook needs: for each file, what is replaced after that, and by what.
 var edits = map[string][][2]string{
-	"controller.go": nil, "writes.go": nil, "deployment.go": nil,
+	"controller.go": nil, "writes.go": nil, "deployment.go": nil, "metrics.go": nil,
 	"clients.go": {
 		{"	\"k8s.io/client-go/kubernetes\"\n", `	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"

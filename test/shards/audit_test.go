@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/sharding"
 
-	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/internal/suite/audit"
 )
 
 // tenure is the time in which a user held a shard.

@@ -81,7 +81,7 @@ func (c *clients) preflight(ctx context.Context, needLease bool) error {
 		return fmt.Errorf("the API server at %s refuses the credentials: %w", c.host, err)
 	case err != nil:
 		return fmt.Errorf("the API server at %s does not answer: %w; %s", c.host, err,
-			clientconfig.Hint)
+			clientconfig.Hint())
 	}
 	if !needLease {
 		return nil

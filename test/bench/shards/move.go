@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/sharding"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/sample-controller/test/internal/audit"
+	"example.com/sample-controller/internal/suite/audit"
 )
 
 // oneNamespaceOfEach returns a namespace of each of these shards, unless a shard has none.

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/test/internal/kubeconfig"
-	"example.com/sample-controller/test/internal/process"
+	"example.com/sample-controller/internal/suite/kubeconfig"
+	"example.com/sample-controller/internal/suite/process"
 )
 
 // replica is a process that acts as a user of its own.

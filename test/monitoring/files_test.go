@@ -1,0 +1,241 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root   = "../../"
+	folder = root + "artifacts/monitoring/"
+)
+
+// readFile returns the text of a file.
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parse returns what a text in YAML or JSON says.
+func parse[T any](t *testing.T, text string) (value T) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// ruleFile is what these tests read of rules.yaml.
+type ruleFile struct {
+	Groups []struct {
+		Rules []struct{ Alert, Expr string }
+	}
+}
+
+// alerts returns the expressions of the alerts, by name.
+func alerts(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, group := range parse[ruleFile](t, readFile(t, folder+"rules.yaml")).Groups {
+		for _, rule := range group.Rules {
+			found[rule.Alert] = rule.Expr
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("rules.yaml has no alerts")
+	}
+	return found
+}
+
+func TestOperatorHasTheSameRules(t *testing.T) {
+	rules := parse[any](t, readFile(t, folder+"rules.yaml"))
+	object := parse[struct{ Spec any }](t, readFile(t, folder+"prometheusrule.yaml"))
+	if !reflect.DeepEqual(object.Spec, rules) {
+		t.Errorf("the spec in prometheusrule.yaml is\n%v, want what rules.yaml has:\n%v",
+			object.Spec, rules)
+	}
+}
+
+// serviceMonitor is what these tests read of a ServiceMonitor.
+type serviceMonitor struct {
+	Spec struct {
+		JobLabel string
+		Selector struct{ MatchLabels map[string]string }
+		// Endpoints have more fields, which must not escape the comparison.
+		Endpoints []map[string]any
+	}
+}
+
+func TestOperatorReadsTheSamePodsInTheSameWay(t *testing.T) {
+	objects := strings.Split(readFile(t, folder+"servicemonitor.yaml"), "\n---\n")
+	monitor, service := parse[serviceMonitor](t, objects[0]).Spec, parse[corev1.Service](t, objects[1])
+	deployment := parse[appsv1.Deployment](t,
+		strings.Split(readFile(t, root+"artifacts/deploy/base/deployment.yaml"), "\n---\n")[0])
+	pod := deployment.Spec.Template
+	job := scrapeConfig(t)["scrape_configs"].([]any)[0].(map[string]any)
+
+	if got, want := service.Labels[monitor.JobLabel], job["job_name"]; got != want {
+		t.Errorf("job of the ServiceMonitor: got %q, want %q", got, want)
+	}
+	if !contains(service.Labels, monitor.Selector.MatchLabels) {
+		t.Errorf("the ServiceMonitor selects %v, but the Service has the labels %v",
+			monitor.Selector.MatchLabels, service.Labels)
+	}
+	if !contains(pod.Labels, service.Spec.Selector) {
+		t.Errorf("the Service selects %v, but the Pods have the labels %v", service.Spec.Selector,
+			pod.Labels)
+	}
+	target := service.Spec.Ports[0].TargetPort
+	if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool {
+		return target == intstr.FromString(port.Name) && port.ContainerPort == service.Spec.Ports[0].Port
+	}) {
+		t.Errorf("the Pods have no port %v", target)
+	}
+	want := []map[string]any{{
+		"port":            service.Spec.Ports[0].Name,
+		"scheme":          job["scheme"],
+		"bearerTokenFile": job["authorization"].(map[string]any)["credentials_file"],
+		"tlsConfig": map[string]any{
+			"insecureSkipVerify": job["tls_config"].(map[string]any)["insecure_skip_verify"],
+		},
+	}}
+	if !reflect.DeepEqual(monitor.Endpoints, want) {
+		t.Errorf("endpoints of the ServiceMonitor: got %v, want what scrape.yaml has: %v",
+			monitor.Endpoints, want)
+	}
+}
+
+// contains reports whether labels match a selector.
+func contains(labels, selector map[string]string) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
+}
+
+func TestConfigMapHasTheDashboard(t *testing.T) {
+	objects, err := exec.Command(root+".local/bin/kubectl", "kustomize", folder).Output()
+	if err != nil {
+		t.Fatalf("kubectl kustomize: %v; hack/cluster build makes kubectl", err)
+	}
+	for object := range strings.SplitSeq(string(objects), "\n---\n") {
+		configMap := parse[corev1.ConfigMap](t, object)
+		if configMap.Kind != "ConfigMap" {
+			continue
+		}
+		if got := configMap.Data["sample-controller.json"]; got != readFile(t, folder+"dashboard.json") {
+			t.Errorf("the ConfigMap has another dashboard: %s", got)
+		}
+		if configMap.Labels["grafana_dashboard"] != "1" || configMap.Namespace != "sample-controller" {
+			t.Errorf("the ConfigMap is in namespace %q with labels %v",
+				configMap.Namespace, configMap.Labels)
+		}
+		return
+	}
+	t.Errorf("the kustomization has no ConfigMap:\n%s", objects)
+}
+
+// dashboard has the fields of dashboard.json, as Grafana calls them.
+type dashboard struct {
+	UID, Title, Refresh, Timezone string
+	Tags                          []string
+	SchemaVersion, GraphTooltip   int
+	Editable                      bool
+	Time                          struct{ From, To string }
+	Annotations, Links            any
+	Templating                    struct {
+		List []struct {
+			Type, Name, Label string
+			Datasource        datasource
+			Query             any // for Prometheus, it contains "query"
+			Refresh, Sort     int
+			Multi, IncludeAll bool
+			Current           any
+		}
+	}
+	Panels []panel
+}
+
+type datasource struct{ Type, UID string }
+
+type panel struct {
+	ID                       int
+	Title, Description, Type string
+	Datasource               datasource
+	GridPos                  struct{ X, Y, W, H int }
+	FieldConfig              struct {
+		Defaults struct {
+			Unit               string
+			Min, Max           *float64
+			Thresholds, Custom any
+		}
+		Overrides []any
+	}
+	Options any
+	Targets []struct{ RefID, Expr, LegendFormat string }
+}
+
+// readDashboard returns the dashboard. It accepts no field that it does not know.
+func readDashboard(t *testing.T) (read dashboard) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(readFile(t, folder+"dashboard.json")))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&read); err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Panels) == 0 {
+		t.Fatal("the dashboard has no panels")
+	}
+	return read
+}
+
+var variable = regexp.MustCompile(`\$\{?(\w+)`)
+
+func TestDashboardIsInOrder(t *testing.T) {
+	text, read := readFile(t, folder+"dashboard.json"), readDashboard(t)
+	known := map[string]bool{"__rate_interval": true, "__all": true}
+	for _, defined := range read.Templating.List {
+		known[defined.Name] = true
+	}
+	for _, used := range variable.FindAllStringSubmatch(text, -1) {
+		if !known[used[1]] {
+			t.Errorf("the variable %s is not defined", used[0])
+		}
+	}
+	ids, places := map[int]string{}, map[[2]int]string{}
+	for _, panel := range read.Panels {
+		if other, ok := ids[panel.ID]; ok {
+			t.Errorf("panels %q and %q have the same ID", other, panel.Title)
+		}
+		ids[panel.ID] = panel.Title
+		at := panel.GridPos
+		if at.X+at.W > 24 || at.W*at.H == 0 || len(panel.Targets) == 0 {
+			t.Errorf("panel %q is at %v, and has %d queries", panel.Title, at, len(panel.Targets))
+		}
+		for x := at.X; x < at.X+at.W; x++ {
+			for y := at.Y; y < at.Y+at.H; y++ {
+				if other, ok := places[[2]int{x, y}]; ok {
+					t.Fatalf("panels %q and %q overlap", other, panel.Title)
+				}
+				places[[2]int{x, y}] = panel.Title
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/suite/process"
+)
+
+// prometheus is a running Prometheus.
+type prometheus struct {
+	t       *testing.T
+	address string
+}
+
+// startPrometheus starts a Prometheus with that configuration. It ends with t, and leaves nothing.
+func startPrometheus(t *testing.T, program string, config map[string]any) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "prometheus.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "", "check", "config", path)
+	p := &prometheus{t: t, address: freeport.Address(t)}
+	started, err := process.Start(exec.Command(program, "--config.file="+path,
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address),
+		filepath.Join(dir, "no-kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		started.Kill()
+		if t.Failed() {
+			t.Logf("output of Prometheus:\n%s", started.Output())
+		}
+	})
+	eventually(t, "Prometheus is ready", func() (bool, string) {
+		select {
+		case <-started.Exited:
+			t.Fatal("Prometheus has exited")
+		default:
+		}
+		response, err := http.Get("http://" + p.address + "/-/ready")
+		if err != nil {
+			return false, err.Error()
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Status
+	})
+	return p
+}
+
+// get returns the answer of Prometheus to a request of its API.
+func get[T any](p *prometheus, path string) (data T, err error) {
+	response, err := http.Get("http://" + p.address + "/api/v1/" + path)
+	if err != nil {
+		return data, err
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Error string
+		Data  *T
+	}
+	answer.Data = &data
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return data, err
+	}
+	if answer.Error != "" {
+		return data, fmt.Errorf("Prometheus answers %s: %s", response.Status, answer.Error)
+	}
+	return data, nil
+}
+
+// result is one of the results of a query: a series, and its value.
+type result struct {
+	Metric map[string]string
+	Value  [2]any // time and value
+}
+
+// number returns the value, or NaN.
+func (r result) number() float64 {
+	text, _ := r.Value[1].(string)
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return value
+}
+
+// query returns the results that have a value: the quantile of nothing, for example, has none.
+func (p *prometheus) query(expr string) (found []result, err error) {
+	answer, err := get[struct{ Result []result }](p, "query?query="+url.QueryEscape(expr))
+	for _, r := range answer.Result {
+		if !math.IsNaN(r.number()) {
+			found = append(found, r)
+		}
+	}
+	return found, err
+}
+
+// target is what Prometheus reads metrics from.
+type target struct {
+	Labels            map[string]string
+	Health, LastError string
+}
+
+// targetsAre waits until Prometheus reads the metrics of these targets, and of no others. They are
+// given by their labels, except for their addresses.
+func (p *prometheus) targetsAre(want []map[string]string) {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("Prometheus reads the metrics of %v", want), func() (bool, string) {
+		found, err := get[struct{ ActiveTargets []target }](p, "targets?state=active")
+		seen := fmt.Sprintf("%+v, %v", found.ActiveTargets, err)
+		if err != nil || len(found.ActiveTargets) != len(want) {
+			return false, seen
+		}
+		left := map[string]bool{}
+		for _, labels := range want {
+			left[fmt.Sprint(labels)] = true
+		}
+		for _, target := range found.ActiveTargets {
+			labels := maps.Clone(target.Labels)
+			delete(labels, "instance")
+			if target.Health == "up" {
+				delete(left, fmt.Sprint(labels))
+			}
+		}
+		return len(left) == 0, seen
+	})
+}
