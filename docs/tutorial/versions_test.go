@@ -52,10 +52,10 @@ var edits = map[string][][2]string{
 			`	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/internal/webhook"
 `},
-		{"	recorder   *recorder.Recorder\n", `	recorder   *recorder.Recorder
-	webhook    *webhook.Server
+		{"	recorder     *recorder.Recorder\n", `	recorder     *recorder.Recorder
+	webhook      *webhook.Server
 `},
-		{"		recorder: recorder,\n", "		recorder: recorder,\n		webhook:  newWebhook(clients, o),\n"},
+		{"		recorder:     recorder,\n", "		recorder:     recorder,\n		webhook:      newWebhook(clients, o),\n"},
 		{"p.elector.Check, p.informers.Check)", "p.elector.Check, p.webhook.Check)"},
 		{"	if err := p.clients.preflight(", `	// The webhook comes first, because the lists of the informers need it.
 	if err := p.webhook.Start(background); err != nil {

@@ -81,18 +81,20 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
+	registerMetrics(p.controller.foos)
 	return p.run(ctx)
 }
 
 // process holds the parts of this program, connected.
 type process struct {
-	options    *options
-	clients    *clients
-	elector    *leader.Elector
-	recorder   *recorder.Recorder
-	webhook    *webhook.Server
-	informers  *informers.Group
-	controller *Controller
+	options      *options
+	clients      *clients
+	elector      *leader.Elector
+	recorder     *recorder.Recorder
+	webhook      *webhook.Server
+	informerName *cache.InformerName
+	informers    *informers.Group
+	controller   *Controller
 }
 
 // newProcess creates the parts and connects them. It makes no request.
@@ -109,7 +111,11 @@ func newProcess(ctx context.Context, o *options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubeFactory, fooFactory := newInformerFactories(clients, o)
+	informerName, err := cache.NewInformerName(controllerName)
+	if err != nil {
+		return nil, err
+	}
+	kubeFactory, fooFactory := newInformerFactories(clients, o, informerName)
 	foos := fooFactory.Samplecontroller().V1beta1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
 	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
@@ -117,11 +123,12 @@ func newProcess(ctx context.Context, o *options) (*process, error) {
 		return nil, err
 	}
 	return &process{
-		options:  o,
-		clients:  clients,
-		elector:  elector,
-		recorder: recorder,
-		webhook:  newWebhook(clients, o),
+		options:      o,
+		clients:      clients,
+		elector:      elector,
+		recorder:     recorder,
+		webhook:      newWebhook(clients, o),
+		informerName: informerName,
 		informers: &informers.Group{
 			Factories:   []informers.Factory{fooFactory, kubeFactory},
 			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
@@ -142,6 +149,7 @@ func (p *process) run(ctx context.Context) error {
 	// background is for the servers and informers, which must outlive the work.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	defer p.informerName.Release()
 
 	o := p.options
 	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.webhook.Check)
@@ -190,8 +198,9 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Re
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the
-// Foos, not with the cluster: they list and watch only Deployments with managedByLabel.
-func newInformerFactories(c *clients, o *options) (
+// Foos, not with the cluster: they list and watch only Deployments with managedByLabel. Metrics of
+// the informers have that name. If it is nil, there are none.
+func newInformerFactories(c *clients, o *options, name *cache.InformerName) (
 	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
 ) {
 	selectManaged := func(list *metav1.ListOptions) {
@@ -199,9 +208,11 @@ func newInformerFactories(c *clients, o *options) (
 	}
 	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, o.resync,
 			kubeinformers.WithNamespace(o.namespace),
+			kubeinformers.WithInformerName(name),
 			kubeinformers.WithTweakListOptions(selectManaged),
 			kubeinformers.WithTransform(informers.StripManagedFields)),
 		fooinformers.NewSharedInformerFactoryWithOptions(c.foo, o.resync,
 			fooinformers.WithNamespace(o.namespace),
+			fooinformers.WithInformerName(name),
 			fooinformers.WithTransform(informers.StripManagedFields))
 }
