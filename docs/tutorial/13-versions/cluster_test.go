@@ -194,4 +194,19 @@ func TestOnCluster(t *testing.T) {
 		w.eventually("3", "get", "deployment/web", "-o", "jsonpath={.status.availableReplicas}")
 		w.kubectl("", "delete", "foo/web")
 	}
+
+	// A Deployment that the old controller has made goes with its Foo, even without v1alpha1.
+	apply("v1beta1", "{deployment: {name: web}}")
+	w.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "foo/web")
+	stop()
+	w.kubectl("", "patch", "deployment/web", "--type=json", "-p", `[{"op": "replace",
+		"path": "/metadata/ownerReferences/0/apiVersion", "value": "`+alpha+`"}]`)
+	w.start()
+	w.eventually(beta, "get", "deployment/web", "-o", "jsonpath={.metadata.ownerReferences}")
+	w.kubectl("", "apply", "-k", "artifacts/4-dropped")
+	for served := alpha; strings.Contains(served, alpha); served = w.kubectl("", "api-versions") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.kubectl("", "delete", "foo/web")
+	w.kubectl("", "wait", "--for=delete", "--timeout=2m", "deployment/web")
 }
