@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -29,20 +30,22 @@ const (
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, ... 30s, 30s.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// conflictRetryDelay is how long a key waits after a conflict. The event of the other write
-	// usually comes first.
+	// conflictRetryDelay is how long a key waits after a conflict, if no event comes first.
 	conflictRetryDelay = time.Second
 	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses a
 	// child, or its name belongs to an object that the Cache does not select.
 	blockedRetryDelay = 15 * time.Second
 	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
+	// maxStaleness is how long a read waits for the Cache to show a write. Meanwhile it blocks a
+	// worker.
+	maxStaleness = 3 * time.Second
 )
 
 // Reconciler makes ConfigMaps, Services and Deployments match the specs of their Websites, tells
 // the registry of the Websites, and writes the Websites' statuses.
 type Reconciler struct {
-	client.Client               // reads from the Cache, and writes to the API server
+	client.Client               // a boundedClient: reads from the Cache, and writes to the API server
 	live          client.Client // also reads from the API server
 	recorder      events.EventRecorder
 	registry      *sites.Client
@@ -69,6 +72,27 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, workers int) error {
 		Complete(r)
 }
 
+// boundedClient reads an object as it was after this program's last write to it, or later. If the
+// Cache does not show that within maxStaleness, boundedClient reads what it shows: the API server's
+// own checks (AlreadyExists, Conflict) guard every write. Without it, a read would wait for the
+// event of the write, or for a later event of that kind. There may be none, if the object was
+// deleted while the watch was down.
+type boundedClient struct{ client.Client }
+
+// Get reads an object from the Cache.
+func (c boundedClient) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	waitCtx, cancel := context.WithTimeout(ctx, maxStaleness)
+	defer cancel()
+	err := c.Client.Get(waitCtx, key, object, options...)
+	if errors.Is(err, context.DeadlineExceeded) {
+		options = append(options, client.DisableReadYourWritesConsistency)
+		err = c.Client.Get(ctx, key, object, options...)
+	}
+	return err
+}
+
 // Reconcile syncs the Website of that key. The Controller logs its error, and retries.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	// Not canceled with ctx: a sync that has begun is finished, even if the Manager is to stop.
@@ -91,8 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	switch {
 	case apierrors.IsConflict(err):
-		// Somebody else wrote in between, or the Cache does not show this program's last write yet.
-		// That is normal. The Controller would log and count the error.
+		// Somebody else wrote in between. That is normal, and the event of their write brings the
+		// Website back. The Controller would log and count the error.
 		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
 		return ctrl.Result{RequeueAfter: conflictRetryDelay}, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -109,7 +133,7 @@ func (r *Reconciler) sync(ctx context.Context, website *v1alpha1.Website) (ctrl.
 	}
 	status, blocked, err := r.syncChildren(ctx, r.Client, website)
 	if apierrors.IsAlreadyExists(err) {
-		// The Cache does not show a child: it lacks the label, or it is new.
+		// The Cache does not show a child that is there: it lacks the label by which that selects.
 		status, blocked, err = r.syncChildren(ctx, r.live, website)
 	}
 	if err != nil {

@@ -73,8 +73,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	r := &Reconciler{
-		Client: mgr.GetClient(), recorder: mgr.GetEventRecorder(meaning.ControllerName),
-		resync: *resync,
+		Client: boundedClient{mgr.GetClient()}, resync: *resync,
+		recorder: mgr.GetEventRecorder(meaning.ControllerName),
 	}
 	if r.registry, err = sites.NewClient(*registry, nil); err != nil {
 		return fmt.Errorf("reading --registry: %w", err)
@@ -114,7 +114,12 @@ func complete(o *ctrl.Options, namespace string) error {
 	if namespace != "" {
 		o.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
 	}
-	o.Client.FieldOwner = meaning.ControllerName
+	// A read of an object that this program has written waits until the Cache shows the write: see
+	// boundedClient.
+	o.Client = client.Options{
+		FieldOwner: meaning.ControllerName,
+		Cache:      &client.CacheOptions{EnableReadYourWritesConsistency: new(true)},
+	}
 	o.LeaderElectionID = meaning.ControllerName
 	o.LeaderElectionReleaseOnCancel = true // main returns as soon as the Manager has stopped
 	return nil
