@@ -134,15 +134,23 @@ examples: ## run the conformance suite on the same controller on other framework
 	KUBECONFIG=$(TEST_KUBECONFIG) examples/conformance
 	@hack/cluster down test >/dev/null
 
-.PHONY: bench bench-long
-bench: build ## compare the controller with two frameworks, in 40 minutes: docs/performance.md
+.PHONY: bench bench-long bench-websites
+bench: build ## compare the controllers with frameworks, in 50 minutes: docs/performance.md
 	@hack/cluster build
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
+	@$(MAKE) bench-websites
+bench-websites: build ## run only its last part, with Websites, in ten minutes
+	@hack/cluster build
+	examples/build website website/controller-runtime
+	go -C test/bench run . -websites 1000 -o results/websites.json
 	go -C test/bench run . -draw
-bench-long: BENCH = -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 -o results/long.json \
-	-contenders this,controller-runtime,lasso
-bench-long: bench ## run the benchmark with up to 20,000 Foos
+bench-long: build ## run the benchmark with up to 20,000 Foos
+	@hack/cluster build
+	examples/build controller-runtime lasso
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 \
+	  -o results/long.json -contenders this,controller-runtime,lasso
+	go -C test/bench run . -draw
 
 faults:: build ## make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m

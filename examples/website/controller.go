@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions/website/v1alpha1"
@@ -33,7 +34,7 @@ import (
 const (
 	// controllerName is this controller's name wherever it needs one: in the queue's metrics, in
 	// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
-	controllerName = "website-controller"
+	controllerName = meaning.ControllerName
 
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.

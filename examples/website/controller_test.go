@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/internal/fakes"
 )
@@ -64,13 +65,13 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		before := h.deployment("web").Spec.Template.Annotations[contentHashAnnotation]
+		before := h.deployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
 
 		if got := h.configMap("web").Data["index.html"]; got != "Bye" {
 			t.Errorf("content: got %q, want Bye", got)
 		}
-		after := h.deployment("web").Spec.Template.Annotations[contentHashAnnotation]
+		after := h.deployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		if after == "" || after == before {
 			t.Errorf("hash in the Pod template: got %q, then %q, want another", before, after)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/internal/fakes"
 )
@@ -201,7 +202,7 @@ func (s *story) editChildren(name string) {
 func (s *story) foreign(name string) {
 	err := s.KubeTracker.Create(configMapsResource, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Data:       map[string]string{contentKey: "secret"},
+		Data:       map[string]string{meaning.ContentKey: "secret"},
 	}, namespace)
 	if !apierrors.IsAlreadyExists(err) {
 		s.ignore(err)
@@ -307,7 +308,7 @@ func (s *story) checkAlways() {
 		}
 	}
 	for name, configMap := range s.allConfigMaps() {
-		if metav1.GetControllerOf(configMap) == nil && configMap.Data[contentKey] != "secret" {
+		if metav1.GetControllerOf(configMap) == nil && configMap.Data[meaning.ContentKey] != "secret" {
 			s.t.Errorf("the ConfigMap %s of somebody else has %v", name, configMap.Data)
 		}
 	}
@@ -354,7 +355,7 @@ func (s *story) checkEnd() {
 		if known[string(website.UID)] != url || website.Status.RegisteredURL != url {
 			s.t.Errorf("%s: registered as %q, status %+v", name, known[string(website.UID)], website.Status)
 		}
-		if got := configMaps[name].Data[contentKey]; got != website.Spec.Content {
+		if got := configMaps[name].Data[meaning.ContentKey]; got != website.Spec.Content {
 			s.t.Errorf("%s: content %q, want %q", name, got, website.Spec.Content)
 		}
 		for _, condition := range []string{"Ready", "Registered"} {

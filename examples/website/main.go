@@ -17,8 +17,9 @@
 //
 // Read it in this order: main.go, flags.go and preflight.go, the process; controller.go, how an
 // event leads to a sync; children.go, what a Website owns; registration.go, the finalizer and the
-// registry; status.go; and the package sites, which is the registry. The packages below internal/
-// have what any controller needs. The package conformance tests the whole from the outside.
+// registry; status.go; the package meaning, what a Website means; and the package sites, which is the
+// registry. The packages below internal/ have what any controller needs. The package conformance
+// tests the whole from the outside.
 package main
 
 import (
@@ -44,6 +45,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/examples/website/meaning"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteinformers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions"
@@ -244,12 +246,12 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Re
 
 // newInformerFactories returns the factories of the informers. Their memory grows with the
 // Websites, not with the cluster: of other kinds, they list and watch only objects with
-// managedByLabel.
+// meaning.ManagedByLabel.
 func newInformerFactories(c *clients, namespace string) (
 	kubeinformers.SharedInformerFactory, websiteinformers.SharedInformerFactory,
 ) {
 	selectManaged := func(list *metav1.ListOptions) {
-		list.LabelSelector = managedByLabel + "=" + controllerName
+		list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
 	}
 	// No informer has a resync: register says when a Website is to be looked at again.
 	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, 0,

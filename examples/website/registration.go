@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/finalizer"
@@ -17,7 +18,7 @@ import (
 )
 
 // registryFinalizer keeps a Website until it is deregistered.
-const registryFinalizer = v1alpha1.GroupName + "/registry"
+const registryFinalizer = meaning.RegistryFinalizer
 
 // jitter is by how much, at most, a wait for the next registration is longer than it should be. So
 // the Websites that a start has registered at once are not registered at once ever after.
@@ -50,7 +51,7 @@ func (c *Controller) register(
 	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
 ) error {
 	if status.URL == "" {
-		setCondition(website, status, notRegistered(reasonNoService,
+		meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonNoService,
 			"The Website has no Service that could be registered"))
 		return nil
 	}
@@ -63,13 +64,13 @@ func (c *Controller) register(
 			return nil // nothing was sent, so the condition stays as it is
 		}
 		if err != nil {
-			setCondition(website, status, notRegistered(reasonRegistrationFailed,
+			meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonRegistrationFailed,
 				"The registry did not accept the Website; the log of the controller says why"))
 			return err
 		}
 	}
 	status.RegisteredURL = status.URL
-	setCondition(website, status, registered(status.URL))
+	meaning.SetCondition(website, status, meaning.Registered(status.URL))
 	return nil
 }
 
@@ -100,7 +101,7 @@ func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName
 // no child: the children are deleted with the Website. If the registry or the finalizer of somebody
 // else holds the Website, its status says so.
 func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) error {
-	status, err := c.observedStatus(website, *owned.NotReady(reasonWebsiteTerminating,
+	status, err := c.observedStatus(website, *owned.NotReady(meaning.ReasonWebsiteTerminating,
 		"The Website is being deleted"))
 	if err != nil {
 		return err
@@ -115,13 +116,13 @@ func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) er
 			c.retryWhenLessBusy(ctx, cache.MetaObjectToName(website))
 		default:
 			registryErr = fmt.Errorf("deregistering: %w", err)
-			setCondition(website, &status, notRegistered(reasonDeregistrationFailed,
+			meaning.SetCondition(website, &status, meaning.NotRegistered(meaning.ReasonDeregistrationFailed,
 				"The registry did not forget the Website, which stays until then; "+
 					"the log of the controller says why"))
 		}
 	} else {
 		status.RegisteredURL = ""
-		setCondition(website, &status, notRegistered(reasonDeregistered,
+		meaning.SetCondition(website, &status, meaning.NotRegistered(meaning.ReasonDeregistered,
 			"The registry does not know the Website any more"))
 	}
 	if err := c.updateStatus(ctx, website, status); err != nil {

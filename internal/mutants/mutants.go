@@ -17,7 +17,7 @@ import (
 var run = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
 
 // Mutant is a small change. In File, the one place that reads Old, in any spacing, is changed to
-// New. Then Test, which is in the same package, must fail.
+// New. Then Test must fail. It is in the same package, unless it begins with a folder, as ./Test.
 type Mutant = struct{ Name, File, Old, New, Test string }
 
 // Check checks that every mutant still fits the code. With -mutants, it also checks that the test
@@ -55,7 +55,11 @@ func anySpacing(code string) *regexp.Regexp {
 // kill runs the test of a mutant with changed in place of the file, and expects the test to fail.
 func kill(t *testing.T, mutant Mutant, changed []byte) {
 	t.Helper()
-	file, test := mutant.File, mutant.Test
+	file := mutant.File
+	folder, test := filepath.Split(mutant.Test)
+	if folder == "" {
+		folder = "./" + filepath.Dir(file)
+	}
 	dir := t.TempDir()
 	mutated := filepath.Join(dir, filepath.Base(file))
 	original, err := filepath.Abs(file)
@@ -73,7 +77,7 @@ func kill(t *testing.T, mutant Mutant, changed []byte) {
 		t.Fatal(err)
 	}
 	text, err := exec.Command("go", "test", "-vet=off", "-overlay", overlayFile, "-run", "^"+test+"$",
-		"-timeout", "1m", "./"+filepath.Dir(file)).CombinedOutput()
+		"-timeout", "1m", folder).CombinedOutput()
 	output := string(text)
 	// A controller that never comes to rest keeps its bubble busy until the test times out. Otherwise
 	// these tests take a second.

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/internal/suite/kubeconfig"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/internal/cluster"
@@ -44,6 +45,7 @@ type bench struct {
 	pids       map[string]int
 	kubeClient kubernetes.Interface
 	fooClient  clientset.Interface
+	websites   websiteclient.WebsiteInterface
 	metadata   metadata.Interface
 	templates
 }
@@ -68,10 +70,18 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 	if b.fooClient, err = clientset.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	websites, err := websiteclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	b.websites = websites.Websites(namespace)
 	if b.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if err := c.InstallCRD(); err != nil {
+		return nil, err
+	}
+	if err := b.installWebsites(ctx); err != nil {
 		return nil, err
 	}
 	if err := b.createNamespace(ctx); err != nil {

@@ -35,7 +35,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 	} else {
 		t.Log("mode apart is not tested: this machine has no taskset, or only one processor")
 	}
-	results, err := o.measure(t.Context(), plan)
+	results, err := o.measure(t.Context(), contenders, plan)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,48 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 			}
 		}
 		for _, figure := range positive(run) {
+			if !(run.Figures[figure] > 0) {
+				t.Errorf("%s: %s is not more than 0: %v", run.Contender, figure, run.Figures)
+			}
+		}
+	}
+}
+
+// TestBurstsOfWebsitesAreMeasured lets both controllers work for ten Websites.
+func TestBurstsOfWebsitesAreMeasured(t *testing.T) {
+	if !*smoke {
+		t.Skip("needs -smoke: it starts a control plane")
+	}
+	o, err := parseFlags([]string{"-websites=10", "-repetitions=1", "-cluster=bench-smoke"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := o.measure(t.Context(), websiteContenders, o.websitePlan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results.Runs) != len(websiteContenders) {
+		t.Errorf("got %d runs, want one of each controller", len(results.Runs))
+	}
+	for _, run := range results.Runs {
+		for figure, want := range map[string]float64{
+			"burst/requests per Website/create configmaps":  1,
+			"burst/requests per Website/create services":    1,
+			"burst/requests per Website/create deployments": 1,
+			"burst/requests per Website/create events":      3,
+			"burst/requests per Website/patch websites":     1,
+			"burst/requests to the registry per Website":    1,
+			"burst/Events lost":                             0,
+		} {
+			if got := run.Figures[figure]; got != want {
+				t.Errorf("%s, %s: got %v, want %v", run.Contender, figure, got, want)
+			}
+		}
+		for _, figure := range []string{
+			"burst/seconds", "burst/syncs per Website", "memory/peak MiB",
+			"burst/cpu ms per Website/kube-apiserver",
+			"burst/requests per Website/update websites/status",
+		} {
 			if !(run.Figures[figure] > 0) {
 				t.Errorf("%s: %s is not more than 0: %v", run.Contender, figure, run.Figures)
 			}
@@ -222,6 +264,43 @@ func TestContendersTakeTurns(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", mode, got, want)
 		}
+	}
+}
+
+func TestBurstsOfWebsitesTakeTurns(t *testing.T) {
+	o, err := parseFlags([]string{"-websites=700", "-repetitions=2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, run := range o.websitePlan() {
+		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
+	}
+	want := []string{
+		"this 500 0", "this 700 1", "controller-runtime 700 1", "controller-runtime 700 2", "this 700 2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTimeOfWebsitesEndsWithTheLastStatus(t *testing.T) {
+	refused := requestAt(9, "me", "update", "websites/status", "b")
+	refused.ResponseStatus.Code = 409
+	requests := []audit.Request{
+		requestAt(1, userPrefix+"load", "create", "websites", "a"),
+		requestAt(3, "me", "create", "events", "a.1"),
+		requestAt(3, "me", "create", "events", "a.2"),
+		requestAt(5, "me", "update", "websites/status", "a"),
+		requestAt(8, "me", "update", "websites/status", "b"),
+		requestAt(8, "you", "update", "websites/status", "b"),
+		refused,
+	}
+	r := &run{user: "me", n: 1, figures: map[string]float64{}}
+	r.recordWebsites(requests)
+	want := map[string]float64{"burst/seconds": 8, "burst/Events lost": 1}
+	if !maps.Equal(r.figures, want) {
+		t.Errorf("got %v, want %v", r.figures, want)
 	}
 }
 

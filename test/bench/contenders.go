@@ -18,12 +18,18 @@ type contender struct {
 	defaults bool
 	// maxFoos limits a throttled contender, because more Foos would take too long. 0 is no limit.
 	maxFoos int
+	// websites says that it is a controller of Websites, not of Foos.
+	websites bool
 }
 
 // workers is how many workers a contender has, unless it has the defaults of its framework.
 const workers = 16
 
-const metricsAddress = "METRICS-ADDRESS"
+// What is replaced in the command of a controller.
+const (
+	metricsAddress = "METRICS-ADDRESS"
+	registryURL    = "REGISTRY-URL"
+)
 
 const (
 	plainCreates   = "creates"
@@ -73,11 +79,36 @@ var contenders = []contender{
 	},
 }
 
+// websiteContenders are controllers of Websites. The results of Websites are in a file of their own,
+// in which these have the IDs of the controllers of Foos.
+var websiteContenders = []contender{
+	{id: this, command: websiteCommand(".local/bin/website"), websites: true},
+	{
+		id: "controller-runtime", command: websiteCommand(".local/bin/website-controller-runtime"),
+		websites: true,
+	},
+}
+
+func websiteCommand(program string) []string {
+	return []string{program, "--workers", strconv.Itoa(workers), "--registry=" + registryURL,
+		"--metrics-bind-address=" + metricsAddress, "--health-probe-bind-address=0"}
+}
+
+// object returns the name of what c works for.
+func (c contender) object() string {
+	if c.websites {
+		return "Website"
+	}
+	return "Foo"
+}
+
 // isReference reports whether c is a reference, and not a controller.
 func (c contender) isReference() bool { return c.command == nil }
 
 // find returns the contender of that id, and nil if there is none.
-func find(id string) *contender {
+func find(id string) *contender { return findIn(contenders, id) }
+
+func findIn(contenders []contender, id string) *contender {
 	for i := range contenders {
 		if contenders[i].id == id {
 			return &contenders[i]

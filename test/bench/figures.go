@@ -152,7 +152,7 @@ type Results struct {
 type Result struct {
 	Contender  string
 	Mode       string
-	Foos       int
+	Foos       int // or Websites
 	Repetition int
 	Figures    map[string]float64
 	// Curve says after how many seconds of a backlog one, two, ... hundredths of all Deployments

@@ -5,11 +5,13 @@ go 1.26.0
 
 replace (
 	example.com/sample-controller => ../..
+	example.com/sample-controller/examples => ../../examples
 	example.com/sample-controller/test => ..
 )
 
 require (
 	example.com/sample-controller v0.0.0
+	example.com/sample-controller/examples v0.0.0
 	example.com/sample-controller/test v0.0.0
 	github.com/shirou/gopsutil/v4 v4.26.10
 	gonum.org/v1/plot v0.17.0
@@ -61,12 +63,12 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/image v0.30.0 // indirect
-	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
-	golang.org/x/term v0.45.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
-	golang.org/x/time v0.15.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/term v0.47.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect

@@ -2,7 +2,7 @@
 // writes: see docs/performance.md. It starts a control plane of its own.
 //
 // Read it in this order: contenders.go, what is measured; run.go, start.go, phase.go and
-// restarts.go, how; figures.go, what is computed from the audit log; tables.go, targets.go,
+// restarts.go, how; websites.go, the same for Websites; figures.go, what is computed from the audit log; tables.go, targets.go,
 // plots.go and page.go, what is shown.
 package main
 
@@ -43,6 +43,7 @@ type options struct {
 	file        string
 	clusterName string
 	restarts    int
+	websites    int
 	draw        bool
 }
 
@@ -86,6 +87,8 @@ func parseFlags(args []string) (o options, err error) {
 		"`name` of the cluster that hack/cluster starts, and stops at the end")
 	fs.IntVar(&o.restarts, "restarts", 0, "measure only this `number` of starts of each controller, "+
 		"in turns, with the same Foos")
+	fs.IntVar(&o.websites, "websites", 0, "measure only bursts of this `number` of Websites, "+
+		"with both controllers of Websites")
 	fs.BoolVar(&o.draw, "draw", false,
 		"measure nothing: draw the plots and write the tables of docs/performance.md")
 	if err := fs.Parse(args); err != nil {
@@ -146,7 +149,11 @@ func (o options) run(ctx context.Context) error {
 		}
 		return err
 	}
-	results, err := o.measure(ctx, o.plan())
+	plan, contenders := o.plan(), contenders
+	if o.websites > 0 {
+		plan, contenders = o.websitePlan(), websiteContenders
+	}
+	results, err := o.measure(ctx, contenders, plan)
 	if err != nil && results != nil && len(results.Runs) > 0 {
 		return errors.Join(err, results.write(o.file+".partial"))
 	}
@@ -156,13 +163,21 @@ func (o options) run(ctx context.Context) error {
 	if err := results.write(o.file); err != nil {
 		return err
 	}
-	fmt.Print(results.report())
+	if o.websites > 0 {
+		fmt.Print(results.websiteReport())
+	} else {
+		fmt.Print(results.report())
+	}
 	return nil
 }
 
 // checkPrograms returns an error if a program is missing, which says how to build it.
 func (o options) checkPrograms() error {
-	for _, c := range contenders {
+	programs := contenders
+	if o.websites > 0 {
+		programs = websiteContenders
+	}
+	for _, c := range programs {
 		if c.isReference() || !slices.Contains(o.contenders, c.id) && c.id != this {
 			continue
 		}
@@ -174,8 +189,10 @@ func (o options) checkPrograms() error {
 }
 
 // measure starts a control plane and does the runs of plan, which are in the order of modes. With
-// an error, it returns the results so far.
-func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
+// an error, it returns the results so far. Repetition 0 only warms up.
+func (o options) measure(
+	ctx context.Context, contenders []contender, plan []Result,
+) (*Results, error) {
 	b, stop, err := o.startBench(ctx)
 	if err != nil {
 		return nil, err
@@ -187,19 +204,23 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	}
 	begin := time.Now()
 	for i, run := range plan {
-		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s, %s, %d Foos\n", i+1, len(plan),
-			time.Since(begin).Seconds(), run.Mode, find(run.Contender).title, run.Foos)
+		c := *findIn(contenders, run.Contender)
+		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s, %s, %d %ss\n", i+1, len(plan),
+			time.Since(begin).Seconds(), run.Mode, find(c.id).title, run.Foos, c.object())
 		if i == 0 || run.Mode != plan[i-1].Mode {
 			if err := b.prepare(run.Mode); err != nil {
 				return results, err
 			}
 		}
-		r, err := b.newRun(*find(run.Contender), run.Mode, run.Foos, run.Repetition)
+		r, err := b.newRun(c, run.Mode, run.Foos, run.Repetition)
 		if err != nil {
 			return results, err
 		}
 		if err := r.do(ctx); err != nil {
-			return results, fmt.Errorf("%s, %s, %d Foos: %w", run.Contender, run.Mode, run.Foos, err)
+			return results, fmt.Errorf("%s, %s, %d %ss: %w", c.id, run.Mode, run.Foos, c.object(), err)
+		}
+		if run.Repetition == 0 {
+			continue
 		}
 		run.Figures, run.Curve = rounded(r.figures), r.curve
 		results.Runs = append(results.Runs, run)
@@ -207,7 +228,7 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	return results, nil
 }
 
-// startBench starts a control plane and lets this controller work there for a moment.
+// startBench starts a control plane and, for Foos, lets this controller work there for a moment.
 func (o options) startBench(ctx context.Context) (b *bench, stop func(), err error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
 	c, err := cluster.Start(root, o.clusterName)
@@ -217,6 +238,9 @@ func (o options) startBench(ctx context.Context) (b *bench, stop func(), err err
 	if b, err = newBench(ctx, c, o); err != nil {
 		c.Stop()
 		return nil, nil, err
+	}
+	if o.websites > 0 {
+		return b, c.Stop, nil
 	}
 	if err := b.readTemplates(ctx); err != nil {
 		c.Stop()

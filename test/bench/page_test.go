@@ -10,7 +10,7 @@ import (
 
 const update = "'go -C test/bench run . -draw' updates it"
 
-func readAll(t *testing.T) (text string, short, long *Results) {
+func readAll(t *testing.T) (text string, short, long, websites *Results) {
 	t.Helper()
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -22,12 +22,15 @@ func readAll(t *testing.T) (text string, short, long *Results) {
 	if long, err = readResults(longRun); err != nil {
 		t.Fatal(err)
 	}
-	return string(content), short, long
+	if websites, err = readResults(websiteRun); err != nil {
+		t.Fatal(err)
+	}
+	return string(content), short, long, websites
 }
 
 func TestPageShowsTheFigures(t *testing.T) {
-	text, short, long := readAll(t)
-	want, err := fill(text, short, long)
+	text, short, long, websites := readAll(t)
+	want, err := fill(text, short, long, websites)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +43,7 @@ func TestPageShowsTheFigures(t *testing.T) {
 }
 
 func TestPlotsShowTheFigures(t *testing.T) {
-	text, short, long := readAll(t)
+	text, short, long, _ := readAll(t)
 	dir := t.TempDir()
 	for name, chart := range plots(short, long) {
 		file := name + ".svg"
@@ -63,7 +66,7 @@ func TestPlotsShowTheFigures(t *testing.T) {
 
 func TestUnknownTableIsAnError(t *testing.T) {
 	const text = "<!-- bench: short nothing -->\n<!-- end of bench -->"
-	if _, err := fill(text, nil, nil); err == nil {
+	if _, err := fill(text, nil, nil, nil); err == nil {
 		t.Error("an unknown table gives no error")
 	}
 }

@@ -26,8 +26,8 @@ const (
 	phaseTimeout = 20 * time.Minute
 )
 
-// phase does load and waits until everything that n Foos ask for is written. It records CPU time
-// and requests for each Foo, and returns all requests, of the contender and of the load.
+// phase does load and waits until everything that n Foos or Websites ask for is written. It records
+// CPU time and requests for each, and returns all requests, of the contender and of the load.
 func (r *run) phase(
 	ctx context.Context, name string, n int, load func() error,
 ) ([]audit.Request, error) {
@@ -49,14 +49,14 @@ func (r *run) phase(
 	if err != nil {
 		return nil, err
 	}
-	cpu := name + "/cpu ms per Foo/"
+	cpu := name + "/cpu ms per " + r.contender.object() + "/"
 	for program := range after {
 		r.figures[cpu+program] = 1000 * (after[program] - before[program]) / float64(n)
 	}
 	if r.contender.maxFoos == 0 { // else the servers' idle time would count
 		r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
 	}
-	total := name + "/requests per Foo"
+	total := name + "/requests per " + r.contender.object()
 	for _, request := range requests {
 		if request.User() == r.user && !request.IsWatch() {
 			r.figures[total] += 1 / float64(n)
@@ -95,6 +95,11 @@ func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err 
 			}
 			last = time.Now() // isDone is costly
 		}
+		if r.contender.websites {
+			if err := r.recordPeak(); err != nil {
+				return nil, err
+			}
+		}
 		if err := r.sleep(ctx); err != nil {
 			return nil, fmt.Errorf("with %d of %d Deployments: %w", created, n, err)
 		}
@@ -117,10 +122,12 @@ func (r *run) sleep(ctx context.Context) error {
 	}
 }
 
-// isDone reports whether all Foos are Ready or, for a reference, whether all Deployments are
+// isDone reports whether all Foos (or Websites) are Ready or, for a reference, whether all Deployments are
 // available. If the other controllers are paused, neither can happen, and it returns true.
 func (r *run) isDone(ctx context.Context) (bool, error) {
 	switch {
+	case r.contender.websites:
+		return r.websitesAreDone(ctx)
 	case r.mode != modeWorking:
 		return true, nil
 	case r.contender.isReference():
@@ -199,16 +206,22 @@ func (r *run) recordMemory(name string) error {
 	if r.process == nil {
 		return nil
 	}
+	memory, err := r.memory()
+	r.figures[name] = memory
+	return err
+}
+
+// memory returns the resident memory of the controller, in bytes.
+func (r *run) memory() (float64, error) {
 	p, err := psprocess.NewProcess(int32(r.process.PID()))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	memory, err := p.MemoryInfo()
 	if err != nil {
-		return fmt.Errorf("reading the controller's memory: %w", err)
+		return 0, fmt.Errorf("reading the controller's memory: %w", err)
 	}
-	r.figures[name] = float64(memory.RSS)
-	return nil
+	return float64(memory.RSS), nil
 }
 
 // syncs returns how many keys the controller's workers have processed, or 0 if it has no metrics.

@@ -36,6 +36,7 @@ type run struct {
 
 	process       *process.Process        // if it is a controller
 	metrics       string                  // the address of its metrics, if it has any
+	registry      string                  // the URL of the registry, for Websites
 	made          chan *v1alpha1.Foo      // if it is a reference: the Foos to write for
 	referenceDone func()                  // waits for the reference
 	fail          context.CancelCauseFunc // ends the run
@@ -81,6 +82,9 @@ func (r *run) do(ctx context.Context) error {
 }
 
 func (r *run) phases(ctx context.Context) error {
+	if r.contender.websites {
+		return r.websiteBurst(ctx)
+	}
 	if r.mode == modeApart {
 		return r.backlog(ctx)
 	}

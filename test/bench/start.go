@@ -46,6 +46,8 @@ func (r *run) commandLine() ([]string, error) {
 	line := slices.Clone(r.contender.command)
 	line[0] = filepath.Join(root, line[0])
 	for i, argument := range line {
+		argument = strings.ReplaceAll(argument, registryURL, r.registry)
+		line[i] = argument
 		if !strings.Contains(argument, metricsAddress) {
 			continue
 		}

@@ -127,10 +127,8 @@ var restart = []column{
 		relative: this},
 }
 
-// requestTable lists the requests for each Foo by verb and resource.
-func (r *Results) requestTable() string {
-	const prefix = "burst/requests per Foo/"
-	ids := append([]string{this}, frameworks...)
+// requestTable lists the requests for each object by verb and resource.
+func (r *Results) requestTable(prefix string, ids ...string) string {
 	heads := []string{""}
 	kinds := map[string]bool{}
 	for _, id := range ids {
@@ -197,7 +195,7 @@ func (r *Results) growth() string {
 
 // machine says what the figures were measured on.
 func (r *Results) machine() string {
-	repetitions := len(r.repetitions(this, modePaused, 0))
+	repetitions := len(r.repetitions(this, r.Runs[len(r.Runs)-1].Mode, 0))
 	return fmt.Sprintf("Measured on %s, on %d × %s, with %s and Kubernetes %s; medians of %d.\n",
 		r.Date, r.CPUs, r.CPU, r.Go, r.Kubernetes, repetitions)
 }
@@ -230,7 +228,12 @@ var tables = map[string]func(*Results) string{
 	"latency-paused":  func(r *Results) string { return r.table(true, latencies("steady", modePaused)) },
 	"latency-working": func(r *Results) string { return r.table(true, latencies("steady", modeWorking)) },
 	"latency-burst":   func(r *Results) string { return r.table(true, latencies("burst", modeWorking)) },
-	"requests":        (*Results).requestTable,
-	"restart":         func(r *Results) string { return r.table(false, restart) },
-	"growth":          (*Results).growth,
+	"requests": func(r *Results) string {
+		return r.requestTable("burst/requests per Foo/", append([]string{this}, frameworks...)...)
+	},
+	"restart":          func(r *Results) string { return r.table(false, restart) },
+	"growth":           (*Results).growth,
+	"website-machine":  (*Results).websiteMachine,
+	"website-cost":     func(r *Results) string { return r.table(false, websiteCost) },
+	"website-requests": (*Results).websiteRequests,
 }

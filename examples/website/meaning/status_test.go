@@ -1,4 +1,4 @@
-package main
+package meaning
 
 import (
 	"testing"
@@ -6,7 +6,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
+
+func newWebsite(name string) *v1alpha1.Website {
+	return &v1alpha1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
+	}
+}
 
 func TestReadyCondition(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -79,7 +88,7 @@ func TestReadyCondition(t *testing.T) {
 				},
 			}
 			test.change(deployment)
-			ready := readyCondition(deployment)
+			ready := ReadyCondition(deployment)
 			if got := string(ready.Status) + " " + ready.Reason; got != test.want {
 				t.Errorf("condition: got %q, want %q", got, test.want)
 			}
@@ -119,12 +128,12 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	website.Status.Conditions = []metav1.Condition{{
 		Type: "Ready", Status: "False", Reason: "Progressing", LastTransitionTime: long,
 	}}
-	still := desiredStatus(website, nil, nil,
+	still := DesiredStatus(website, nil, nil,
 		metav1.Condition{Type: "Ready", Status: "False", Reason: "Other"})
 	if got := still.Conditions[0]; !got.LastTransitionTime.Equal(&long) || got.Reason != "Other" {
 		t.Errorf("still False: got %+v, want the new reason and the old time", got)
 	}
-	now := desiredStatus(website, nil, nil,
+	now := DesiredStatus(website, nil, nil,
 		metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
 	if got := now.Conditions[0]; got.LastTransitionTime.Equal(&long) {
 		t.Errorf("now True: got %+v, want a new time", got)
