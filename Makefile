@@ -122,10 +122,14 @@ mutants:: ## break the controller in every listed way; each time, a test must fa
 mutants::
 	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
 
-conformance: build image ## run the conformance suite on the controller, then on broken ones
+conformance:: build image ## run the conformance suite on the controller, then on broken ones
 	@hack/cluster up test >/dev/null
 	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 ./conformance
+
+conformance:: # those of test/broken
 	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 -timeout 30m ./broken -run-suite
+
+conformance::
 	@hack/cluster down test >/dev/null
 
 .PHONY: examples

@@ -140,13 +140,33 @@ func withoutUnits(file, text string, drop func(unit string) bool) string {
 	}
 	kept := slices.DeleteFunc(units, drop)
 	if path.Ext(file) == ".md" {
-		kept = withoutEmptySections(kept)
+		kept = renumbered(withoutEmptySections(kept))
 	}
 	joined := strings.Join(kept, "")
 	for strings.Contains(joined, "\n\n\n") {
 		joined = strings.ReplaceAll(joined, "\n\n\n", "\n\n")
 	}
 	return strings.Trim(joined, "\n") + "\n"
+}
+
+var number = regexp.MustCompile(`^[0-9]+\. `)
+
+// renumbered numbers the items of lists anew. A list ends at the next heading.
+func renumbered(units []string) []string {
+	last := 0
+	for i, unit := range units {
+		switch {
+		case strings.HasPrefix(unit, "#"):
+			last = 0
+		case number.MatchString(unit):
+			if strings.HasPrefix(unit, "1. ") {
+				last = 0
+			}
+			last++
+			units[i] = number.ReplaceAllString(unit, fmt.Sprintf("%d. ", last))
+		}
+	}
+	return units
 }
 
 // beginsUnit matches lines that do not continue the paragraph before them.

@@ -12,11 +12,16 @@
 //		if err := c.registry.Delete(ctx, website.UID); err != nil {
 //			return err // report it in the status, too, or nobody knows why the Website stays
 //		}
-//		return finalizer.Remove(ctx, client, website, name)
+//		_, err := finalizer.Remove(ctx, client, website, name, manager)
+//		return err
 //	}
 //	if !finalizer.Has(website, name) {
-//		return finalizer.Add(ctx, client, website, name)
+//		website, err = finalizer.Add(ctx, client, website, name, manager)
+//		...
 //	}
+//
+// Both are writes of the controller. So the next sync should wait until the cache shows the
+// resourceVersion of the object that they return: see the package consistency.
 package finalizer
 
 import (

@@ -152,10 +152,16 @@ func (h *harness) configMaps(
 		},
 		SetFields: func(configMap *corev1.ConfigMap, foo *v1alpha1.Foo) {
 			metav1.SetMetaDataLabel(&configMap.ObjectMeta, label, manager)
-			configMap.Data = map[string]string{"deployment": foo.Spec.DeploymentName}
+			configMap.Data = map[string]string{"deployment": deploymentOf(foo)}
 		},
 	}
 }
+
+// deploymentAnnotation names the Deployment of a Foo. These tests know nothing of a Foo's spec, which
+// a fork changes.
+const deploymentAnnotation = "deployment"
+
+func deploymentOf(foo *v1alpha1.Foo) string { return foo.Annotations[deploymentAnnotation] }
 
 func (h *harness) deployments(
 	factory informers.SharedInformerFactory,
@@ -166,15 +172,15 @@ func (h *harness) deployments(
 		Client: func(namespace string) Client[*appsv1.Deployment] {
 			return h.Kube.AppsV1().Deployments(namespace)
 		},
-		NameOf: func(foo *v1alpha1.Foo) string { return foo.Spec.DeploymentName },
+		NameOf: deploymentOf,
 		New: func(foo *v1alpha1.Foo) *appsv1.Deployment {
 			return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-				Name: foo.Spec.DeploymentName, Namespace: foo.Namespace,
+				Name: deploymentOf(foo), Namespace: foo.Namespace,
 			}}
 		},
 		SetFields: func(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 			metav1.SetMetaDataLabel(&deployment.ObjectMeta, label, manager)
-			deployment.Spec.Replicas = foo.Spec.Replicas
+			deployment.Spec.Replicas = new(int32(1))
 		},
 		Ready: func(deployment *appsv1.Deployment) metav1.Condition {
 			if deployment.Status.AvailableReplicas < *deployment.Spec.Replicas {
@@ -242,8 +248,10 @@ func (h *harness) settle() {
 func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 	h.t.Helper()
 	foo, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name)},
-		Spec:       v1alpha1.FooSpec{DeploymentName: deployment, Replicas: new(int32(1))},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name),
+			Annotations: map[string]string{deploymentAnnotation: deployment},
+		},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		h.t.Fatal(err)
@@ -256,7 +264,7 @@ func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 func (h *harness) rename(foo *v1alpha1.Foo, deployment string) {
 	h.t.Helper()
 	foo = foo.DeepCopy()
-	foo.Spec.DeploymentName = deployment
+	foo.Annotations[deploymentAnnotation] = deployment
 	_, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Update(h.t.Context(), foo,
 		metav1.UpdateOptions{})
 	if err != nil {

@@ -35,7 +35,7 @@ func start(flags string, change func(*clientcmdapi.Config)) (*Program, error) {
 		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
 	}
 	command := exec.Command("sh", "-c",
-		fmt.Sprintf("exec %s %s %s", controllerCommand, config.Flags, flags))
+		fmt.Sprintf("exec %s %s %s", controllerCommand, flags, config.Flags))
 	started, err := process.Start(command, path)
 	if err != nil {
 		return nil, err

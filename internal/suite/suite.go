@@ -42,7 +42,8 @@ type Config struct {
 	// Controller is the command that starts the controller, unless -controller says another. Its path
 	// is relative to .local/bin.
 	Controller string
-	// Flags are for each process of the controller, also with -controller. They may be empty.
+	// Flags are for each process of the controller, also with -controller. They come last, so they
+	// take the place of the arguments in a Deployment. They may be empty.
 	Flags string
 	// Command is what a user can run to start a cluster and this suite on it.
 	Command string
