@@ -15,11 +15,11 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
 }
 
 # generate FOLDER GROUP VERSIONS PLURAL CRD: generate what is made from FOLDER/pkg/apis/GROUP, for
-# each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the generators
-# would guess it from the kind.
+# each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the
+# generators would guess it from the kind.
 generate() (
   cd "$1"
-  versions=($3)
+  read -ra versions <<<"$3"
   package=$(go list -find "./pkg/apis/$2/${versions[0]}")
   package=${package%"/pkg/apis/$2/${versions[0]}"}
   apis=("${versions[@]/#/"$package/pkg/apis/$2/"}")

@@ -53,7 +53,7 @@ func (s *Server) renew(ctx context.Context) error {
 	}
 	err := retry.OnError(retry.DefaultBackoff, again, func() error { return s.renewAuthorities(ctx) })
 	if err != nil {
-		return fmt.Errorf("Secret %s/%s: %w", s.config.Namespace, s.config.Secret, err)
+		return fmt.Errorf("keeping the CA in Secret %s/%s: %w", s.config.Namespace, s.config.Secret, err)
 	}
 	next, err := s.authorities.certificates(s.certificates.Load(), s.config.Hosts)
 	if err != nil {

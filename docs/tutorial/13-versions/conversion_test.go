@@ -129,13 +129,13 @@ func fill(r *rand.Rand, v reflect.Value) {
 		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(r.Int63n(1e10), 0))))
 		return
 	case metav1.FieldsV1:
-		v.Set(reflect.ValueOf(metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}))
+		v.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f:spec":{}}`)))
 		return
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(r, v.Field(i))
+		for _, field := range v.Fields() {
+			fill(r, field)
 		}
 	case reflect.Pointer:
 		if r.Intn(4) > 0 {
