@@ -19,9 +19,13 @@ var everywhere = strings.NewReplacer(
 	"kubectl apply -f", "kubectl apply -k",
 )
 
-// edits are what the webhook needs: for each file, what is replaced after that, and by what.
+// edits are what the webhook and a second version need: for each file, what is replaced after that, and by what.
 var edits = map[string][][2]string{
-	"controller.go": nil, "writes.go": nil, "deployment.go": nil,
+	"controller.go": nil, "writes.go": nil,
+	"deployment.go": {
+		{"	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel", `	setOwnerVersion(deployment, foo)
+	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel`},
+	},
 	"clients.go": {
 		{"	\"k8s.io/client-go/kubernetes\"\n", `	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"

@@ -105,7 +105,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Done is closed when ctx is done and the last request is answered.
+// Done returns a channel that closes after ctx is done, when the last request has its answer.
 func (s *Server) Done() <-chan struct{} { return s.stopped }
 
 // Check is a readiness check. It fails until the targets that exist have the caBundle.

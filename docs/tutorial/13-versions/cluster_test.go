@@ -182,10 +182,31 @@ func TestOnCluster(t *testing.T) {
 		stop()
 		w.eventually("conversion webhook", fails...)
 		w.kubectl("", "scale", "foos."+works+".samplecontroller.k8s.io/web", "--replicas=3")
+		if stored == "3-stored" {
+			w.kubectl("", "create", "namespace", "versions-gone")
+			w.kubectl(foo("v1beta1", "{deployment: {name: web}}"), "create", "-n", "versions-gone",
+				"-f", "-")
+			w.kubectl("", "delete", "namespace", "versions-gone", "--timeout=2m")
+		}
 		stop = w.start()
 		w.eventually("web 3", asBeta...)
 		w.eventually("web 3", asAlpha...)
 		w.eventually("3", "get", "deployment/web", "-o", "jsonpath={.status.availableReplicas}")
 		w.kubectl("", "delete", "foo/web")
 	}
+
+	// A Deployment that the old controller has made goes with its Foo, even without v1alpha1.
+	apply("v1beta1", "{deployment: {name: web}}")
+	w.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "foo/web")
+	stop()
+	w.kubectl("", "patch", "deployment/web", "--type=json", "-p", `[{"op": "replace",
+		"path": "/metadata/ownerReferences/0/apiVersion", "value": "`+alpha+`"}]`)
+	w.start()
+	w.eventually(beta, "get", "deployment/web", "-o", "jsonpath={.metadata.ownerReferences}")
+	w.kubectl("", "apply", "-k", "artifacts/4-dropped")
+	for served := alpha; strings.Contains(served, alpha); served = w.kubectl("", "api-versions") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	w.kubectl("", "delete", "foo/web")
+	w.kubectl("", "wait", "--for=delete", "--timeout=2m", "deployment/web")
 }

@@ -66,6 +66,7 @@ func newDeployment(foo *v1beta1.Foo) *appsv1.Deployment {
 // setOwnedFields sets the fields of deployment that this controller decides on, and no others. What
 // the API server fills in, and what other people and programs write, stays as it is.
 func setOwnedFields(deployment *appsv1.Deployment, foo *v1beta1.Foo) {
+	setOwnerVersion(deployment, foo)
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel, controllerName)
 	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
 	template := &deployment.Spec.Template
