@@ -55,7 +55,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
 			claimsNothing(t, folder)
-			at(t, folder, "go test ./...")
+			at(t, folder, "CGO_ENABLED=0 hack/test unit")
 			at(t, folder, "hack/verify-codegen.sh")
 			if plural := values["plural"]; plural != "" { // informer-gen would guess another one
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)

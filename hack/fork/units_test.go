@@ -39,6 +39,8 @@ func TestUnitsAreDroppedAsAWhole(t *testing.T) {
 	tests := []struct{ name, file, text, want string }{
 		{"a paragraph", "a.md", "one\nX two\n\nthree\n", "three\n"},
 		{"a list item", "a.md", "- one\n  more\n- two\n  X\n- three\n", "- one\n  more\n- three\n"},
+		{"the numbers of a list", "a.md", "# A\n\n1. a\n2. X\n3. b\n\nc\n\n4. d\n\n# B\n\n1. X\n2. e\n",
+			"# A\n\n1. a\n2. b\n\nc\n\n3. d\n\n# B\n\n1. e\n"},
 		{"a table row", "a.md", "| a |\n|---|\n| X |\n| b |\n", "| a |\n|---|\n| b |\n"},
 		{"a block", "a.md", "a\n\n<!-- not run: b -->\n```sh\n\nX\n\n```\n\nc\n", "a\n\nc\n"},
 		{"a block stays whole", "a.md", "```sh\na\n\n- b\n```\nX\n", "```sh\na\n\n- b\n```\n"},

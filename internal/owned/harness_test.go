@@ -157,8 +157,8 @@ func (h *harness) configMaps(
 	}
 }
 
-// deploymentAnnotation names the Deployment of a Foo. These tests know nothing of a Foo's spec, which
-// a fork changes.
+// deploymentAnnotation names the Deployment of a Foo. These tests know nothing of a Foo's spec,
+// which a fork changes.
 const deploymentAnnotation = "deployment"
 
 func deploymentOf(foo *v1alpha1.Foo) string { return foo.Annotations[deploymentAnnotation] }
