@@ -260,6 +260,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	countSyncError(err)
 	switch {
 	case err == nil:
 		c.queue.Forget(key)

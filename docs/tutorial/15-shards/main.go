@@ -65,6 +65,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	registerMetrics()
 	return p.run(ctx)
 }
 
