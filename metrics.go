@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,44 +16,18 @@ import (
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-// metricsSubsystem begins the names of the metrics that only this controller has, as in
-// job_controller_job_syncs_total of Kubernetes itself.
-const metricsSubsystem = "foo_controller"
+// reasonNotObserved is the reason of Foos whose newest spec no status is about.
+const reasonNotObserved = "NotObserved"
 
-const (
-	errorNoAnswer = "NoAnswer"
-	reasonOther   = "Other"
-	// reasonNotObserved is the reason of Foos whose newest spec no status is about.
-	reasonNotObserved = "NotObserved"
-)
-
-// Metrics must not have a label that can have any number of values: each value is a series that
-// Prometheus keeps. Some reasons come from other programs, so these are the only ones that have a
-// series of their own.
-var (
-	syncErrorReasons = []metav1.StatusReason{
-		metav1.StatusReasonAlreadyExists, metav1.StatusReasonBadRequest, metav1.StatusReasonConflict,
-		metav1.StatusReasonForbidden, metav1.StatusReasonInternalError, metav1.StatusReasonInvalid,
-		metav1.StatusReasonNotFound, metav1.StatusReasonServerTimeout,
-		metav1.StatusReasonServiceUnavailable, metav1.StatusReasonTimeout,
-		metav1.StatusReasonTooManyRequests, metav1.StatusReasonUnauthorized,
-	}
-	fooReasons = []string{
-		reasonAvailable, reasonProgressing, reasonPaused, reasonTerminating, reasonNameTaken,
-		reasonRejected, reasonFooTerminating,
-		// These are reasons of the Deployment controller, which readyCondition passes on.
-		"FailedCreate", "FailedDelete", "ProgressDeadlineExceeded", "ReplicaSetCreateError",
-	}
-)
+// fooReasons are the only reasons of Foos that have a series of their own: see syncErrorReasons.
+var fooReasons = []string{
+	reasonAvailable, reasonProgressing, reasonPaused, reasonTerminating, reasonNameTaken,
+	reasonRejected, reasonFooTerminating,
+	// These are reasons of the Deployment controller, which readyCondition passes on.
+	"FailedCreate", "FailedDelete", "ProgressDeadlineExceeded", "ReplicaSetCreateError",
+}
 
 var (
-	syncErrors = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
-		Subsystem:      metricsSubsystem,
-		Name:           "sync_errors_total",
-		Help:           "Number of syncs of a Foo that failed, by the reason of the error.",
-		StabilityLevel: k8smetrics.ALPHA,
-	}, []string{"reason"})
-
 	foosDesc = k8smetrics.NewDesc(
 		k8smetrics.BuildFQName("", metricsSubsystem, "foos"),
 		"Number of Foos in the cache, by the status and the reason of their condition Ready.",
@@ -70,34 +41,8 @@ var (
 // registerMetrics makes the program serve the metrics that only this controller has. It may be
 // called only once.
 func registerMetrics(foos listers.FooLister) {
-	legacyregistry.MustRegister(syncErrors)
+	registerSyncErrors()
 	legacyregistry.CustomMustRegister(&fooCollector{foos: foos})
-	// A rate needs a value from before the first error.
-	for _, reason := range syncErrorReasons {
-		syncErrors.WithLabelValues(string(reason))
-	}
-	syncErrors.WithLabelValues(errorNoAnswer)
-	syncErrors.WithLabelValues(reasonOther)
-}
-
-// countSyncError counts the error of a sync, if there is one.
-func countSyncError(err error) {
-	if err != nil {
-		syncErrors.WithLabelValues(syncErrorReason(err)).Inc()
-	}
-}
-
-// syncErrorReason returns the reason that the API server gave, if it gave one.
-func syncErrorReason(err error) string {
-	reason := apierrors.ReasonForError(err)
-	var noAnswer net.Error // a connection that was refused, for example, or the end of syncTimeout
-	switch {
-	case slices.Contains(syncErrorReasons, reason):
-		return string(reason)
-	case errors.As(err, &noAnswer):
-		return errorNoAnswer
-	}
-	return reasonOther
 }
 
 // fooCollector counts the Foos in the cache, whenever somebody reads the metrics. Standbys have

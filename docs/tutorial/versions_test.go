@@ -22,7 +22,7 @@ var everywhere = strings.NewReplacer(
 // edits are what the webhook and a second version need: for each file, what is replaced after that,
 // and by what.
 var edits = map[string][][2]string{
-	"controller.go": nil, "writes.go": nil, "metrics.go": nil,
+	"controller.go": nil, "writes.go": nil, "metrics.go": nil, "syncerrors.go": nil,
 	"deployment.go": {
 		{"	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel", `	setOwnerVersion(deployment, foo)
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, managedByLabel`},

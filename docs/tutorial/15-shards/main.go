@@ -1,8 +1,9 @@
 // Command 15-shards keeps a Deployment running for every Foo, as the root's program does, but
 // several replicas of it work at the same time, each on some of the namespaces.
 //
-// controller.go, writes.go, deployment.go and clients.go are those of the root. New are main.go,
-// the process, and shard.go, the work on one shard.
+// controller.go, writes.go, deployment.go, clients.go and syncerrors.go are those of the root. New
+// are main.go, the process, and shard.go, the work on one shard. What the root's metrics.go says of
+// Foos is left out: it would need the caches of all shards.
 package main
 
 import (
@@ -65,7 +66,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	registerMetrics()
+	registerSyncErrors()
 	return p.run(ctx)
 }
 

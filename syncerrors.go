@@ -11,13 +11,18 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 )
 
+// metricsSubsystem begins the names of the metrics that only this controller has, as in
+// job_controller_job_syncs_total of Kubernetes itself.
+const metricsSubsystem = "foo_controller"
+
 const (
 	errorNoAnswer = "NoAnswer"
 	reasonOther   = "Other"
 )
 
-// syncErrorReasons are the only reasons that have a series of their own: metrics must not have a
-// label that can have any number of values.
+// syncErrorReasons are the only reasons of errors that have a series of their own. Metrics must not
+// have a label that can have any number of values: each value is a series that Prometheus keeps, and
+// some reasons come from other programs.
 var syncErrorReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonBadRequest, metav1.StatusReasonConflict,
 	metav1.StatusReasonForbidden, metav1.StatusReasonInternalError, metav1.StatusReasonInvalid,
@@ -27,16 +32,14 @@ var syncErrorReasons = []metav1.StatusReason{
 }
 
 var syncErrors = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
-	Subsystem:      "foo_controller",
+	Subsystem:      metricsSubsystem,
 	Name:           "sync_errors_total",
 	Help:           "Number of syncs of a Foo that failed, by the reason of the error.",
 	StabilityLevel: k8smetrics.ALPHA,
 }, []string{"reason"})
 
-// registerMetrics makes the program serve the metric that only this controller has. (The root also
-// counts Foos by readiness. Here, each shard has a cache of its own, which comes and goes.) It may
-// be called only once.
-func registerMetrics() {
+// registerSyncErrors makes the program serve how many syncs have failed. It may be called only once.
+func registerSyncErrors() {
 	legacyregistry.MustRegister(syncErrors)
 	// A rate needs a value from before the first error.
 	for _, reason := range syncErrorReasons {
