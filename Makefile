@@ -191,6 +191,6 @@ kubeconfig: ## print the commands that make kubectl use the local control plane
 
 clean: ## stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
-	@for dir in .local/docs/.local/clusters/*/; do \
-	  [ ! -d "$$dir" ] || .local/docs/hack/cluster down "$$(basename "$$dir")"; done
+	@for dir in .local/docs*/.local/clusters/*/; do \
+	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
 	@rm -rf .local

@@ -17,6 +17,8 @@ var (
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
 		"this regular `expression`")
+	pageSkip = flag.String("not-page", "^$", "with -console, do not execute the pages whose path "+
+		"matches this regular `expression`")
 	again = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
 		"second time, backwards and without their last command: each must work whatever was done before")
 )
@@ -137,9 +139,9 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 	if !*console {
 		t.Skip("console blocks are executed only with -console: it takes minutes")
 	}
-	filter := regexp.MustCompile(*pageFilter)
+	filter, skip := regexp.MustCompile(*pageFilter), regexp.MustCompile(*pageSkip)
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
-		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path)
+		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path) || skip.MatchString(p.path)
 	})
 	if *again && !*update {
 		for _, p := range slices.Backward(pages) {

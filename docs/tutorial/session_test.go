@@ -1,6 +1,7 @@
 package tutorial
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,9 @@ import (
 
 	"example.com/sample-controller/internal/cleanup"
 )
+
+var copyName = flag.String("copy", "docs", "with -console, the `name` of the folder in .local where "+
+	"the pages are executed: docs, or a name that begins so; two runs at the same time need two")
 
 // session executes pages in a copy of the repository, which they may change, and on a control plane
 // of its own, the copy's "dev". Each page finds what the last page left behind, as a reader would.
@@ -29,13 +33,16 @@ func newSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &session{folder: filepath.Join(original, ".local", "docs")}
+	if !strings.HasPrefix(*copyName, "docs") || filepath.Base(*copyName) != *copyName {
+		t.Fatalf("-copy %s: the name must begin with docs, and have no slash", *copyName)
+	}
+	s := &session{folder: filepath.Join(original, ".local", *copyName)}
 	local := filepath.Join(s.folder, ".local")
 	s.env = sessionEnv(os.Environ(), local)
-	s.do(t, original, `hack/cluster build &&
-		{ [ ! -x .local/docs/hack/cluster ] || .local/docs/hack/cluster down dev; } && rm -rf .local/docs && mkdir -p .local/docs &&
+	s.do(t, original, `copy=.local/`+*copyName+` && hack/cluster build &&
+		{ [ ! -x $copy/hack/cluster ] || $copy/hack/cluster down dev; } && rm -rf $copy && mkdir -p $copy &&
 		git ls-files -z --cached --others --exclude-standard |
-		xargs -0 tar -cf - | tar -xf - -C .local/docs`)
+		xargs -0 tar -cf - | tar -xf - -C $copy`)
 	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
 		rm -f .local/bin/sample-controller && git init -q && git add -A &&
 		git -c user.name=docs -c user.email=docs@example.com commit -qm "The pages as they are"`)
