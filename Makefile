@@ -103,6 +103,10 @@ lint: ## run only the linters
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
 
+.PHONY: generate-all
+generate-all: ## the same, and for examples/website and docs/tutorial/13-versions
+	hack/update-codegen.sh all
+
 verify: ## fail if generated files are stale
 	hack/verify-codegen.sh
 

@@ -2,11 +2,14 @@
 # Generates everything that is made from pkg/apis: deepcopy and register functions, clientset,
 # informers, listers, apply configurations and the CustomResourceDefinition.
 # The generators' versions are those in go.mod and hack/tools/go.mod. Runs from any directory.
-# With a directory as argument, it works on the copy of the repository there, for verify-codegen.sh.
+#
+#   hack/update-codegen.sh               generate what is made from pkg/apis of the root
+#   hack/update-codegen.sh all           generate all that is generated in this repository
+#   hack/update-codegen.sh all FOLDER    the same in a copy of the repository
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cd "${1:-$root}"
+cd "${2:-$root}"
 top=$PWD
 
 gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators take, too
@@ -62,6 +65,7 @@ generate() (
 go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
 generate . samplecontroller v1alpha1 Foo:Foos artifacts/examples/crd.yaml
 
+[[ ${1:-} == all ]] || exit 0
 echo examples/website
 generate examples/website website v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null
 
