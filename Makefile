@@ -15,6 +15,7 @@ VERSION_VARS := k8s.io/component-base/version
 COMMIT := $(shell git rev-parse HEAD)
 LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
 IMAGE ?= example.com/sample-controller:$(VERSION)
+IMAGEFLAGS ?= -o .local/image.tar
 TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
 
 .PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
@@ -68,7 +69,7 @@ build: ## build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
 image: ## build the container image without docker, into .local/image.tar
-	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' -o .local/image.tar $(ARCHS)
+	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
 
 deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cluster of KUBECONFIG
 	@echo "installing into the cluster of the context $$(kubectl config current-context)"
@@ -99,6 +100,10 @@ portability: ## run go vet for macOS and for arm64, or for PLATFORMS
 .PHONY: lint
 lint: ## run only the linters
 	@hack/lint/run
+
+.PHONY: vulnerabilities
+vulnerabilities: ## fail if the controller calls what govulncheck knows to be vulnerable
+	@hack/vulnerabilities
 
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh

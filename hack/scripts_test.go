@@ -91,6 +91,7 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/cluster start-server never-was", "hack/cluster up never-was"},
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
+		{"hack/release", "usage: hack/release"},
 		{"hack/stress", "usage: hack/stress"},
 		{"hack/stress --help", "usage: hack/stress"},
 		{"hack/test --help", "there is no step --help"},

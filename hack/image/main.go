@@ -22,6 +22,7 @@ var (
 	version = flag.String("version", "", "`version` for the label")
 	commit  = flag.String("commit", "", "git `commit` for the label")
 	output  = flag.String("o", "image.tar", "`file` to write")
+	sbom    = flag.String("sbom", "", "also write the modules of the binaries to this `file`")
 )
 
 func main() {
@@ -78,8 +79,14 @@ func run(architectures []string) error {
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
+	if err := file.Close(); err != nil {
+		return err
+	}
 	fmt.Printf("%s is in %s\n", *name, *output)
-	return file.Close()
+	if *sbom == "" {
+		return nil
+	}
+	return writeSBOM(*sbom, *name, binaries)
 }
 
 // build builds the controller in the current folder, the root of the repository: without C and so

@@ -219,13 +219,14 @@ func TestDashboardIsInOrder(t *testing.T) {
 			t.Errorf("the variable %s is not defined", used[0])
 		}
 	}
-	ids, places := map[int]string{}, map[[2]int]string{}
+	ids, places, bottom := map[int]string{}, map[[2]int]string{}, 0
 	for _, panel := range read.Panels {
 		if other, ok := ids[panel.ID]; ok {
 			t.Errorf("panels %q and %q have the same ID", other, panel.Title)
 		}
 		ids[panel.ID] = panel.Title
 		at := panel.GridPos
+		bottom = max(bottom, at.Y+at.H)
 		if at.X+at.W > 24 || at.W*at.H == 0 || len(panel.Targets) == 0 {
 			t.Errorf("panel %q is at %v, and has %d queries", panel.Title, at, len(panel.Targets))
 		}
@@ -237,5 +238,8 @@ func TestDashboardIsInOrder(t *testing.T) {
 				places[[2]int{x, y}] = panel.Title
 			}
 		}
+	}
+	if len(places) != 24*bottom {
+		t.Errorf("there are gaps between the panels: they fill %d of %d places", len(places), 24*bottom)
 	}
 }

@@ -1,0 +1,232 @@
+package hack
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var release = flag.Bool("release", false,
+	"make a release and install it on the cluster of KUBECONFIG, with the programs in .local/bin")
+
+const (
+	releaseVersion = "v1.2.3-rc.1"
+	releaseImage   = "registry.example:5000/acme/controller"
+)
+
+func TestReleaseRefusesBadNamesBeforeItWrites(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "release")
+	for _, test := range []struct{ version, image, want string }{
+		{"", releaseImage, "write one like v1.2.3"},
+		{"1.2.3", releaseImage, "write one like v1.2.3"},
+		{"v1.2", releaseImage, "write one like v1.2.3"},
+		{"v1.02.3", releaseImage, "write one like v1.2.3"},
+		{"v1.2.3+build", releaseImage, "write one like v1.2.3"},
+		{"v1.2.3 -rc", releaseImage, "write one like v1.2.3"},
+		{releaseVersion, "controller", "like ghcr.io/acme/controller"},
+		{releaseVersion, "ghcr.io/Acme/controller", "like ghcr.io/acme/controller"},
+		{releaseVersion, "ghcr.io/acme/controller:v1", "like ghcr.io/acme/controller"},
+	} {
+		_, problem, err := script(t, "", "hack/release", test.version, test.image, folder)
+		if err == nil || !strings.Contains(problem, test.want) {
+			t.Errorf("%q, %q: got %v, %q; want an error that says %q", test.version, test.image, err,
+				problem, test.want)
+		}
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("got %v, want no folder", err)
+	}
+}
+
+func TestRelease(t *testing.T) {
+	if !*release {
+		t.Skip("needs -release, and a control plane")
+	}
+	one, other := t.TempDir(), t.TempDir()
+	for _, folder := range []string{one, other} {
+		must(t, "hack/release", releaseVersion, releaseImage, folder)
+	}
+	files := []string{"checksums.txt", "image.tar", "install.yaml", "sbom.cdx.json"}
+	for _, file := range files {
+		if !bytes.Equal(read(t, one, file), read(t, other, file)) {
+			t.Errorf("%s: a second run wrote something else", file)
+		}
+	}
+	if entries, err := os.ReadDir(one); err != nil || len(entries) != len(files) {
+		t.Errorf("got %v, %v; want %q", entries, err, files)
+	}
+	var sums string
+	for _, file := range files[1:] {
+		sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(read(t, one, file)), file)
+	}
+	if got := string(read(t, one, "checksums.txt")); got != sums {
+		t.Errorf("got checksums\n%swant\n%s", got, sums)
+	}
+	layout := t.TempDir()
+	must(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
+	t.Run("the SBOM lists what is in the binaries", func(t *testing.T) { compareSBOM(t, one, layout) })
+	t.Run("install.yaml is the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
+	t.Run("install.yaml installs the controller", func(t *testing.T) { install(t, one) })
+}
+
+// must runs a command at the root of the repository, and returns what it prints.
+func must(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := script(t, "", name, args...)
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, stderr)
+	}
+	return stdout
+}
+
+func read(t *testing.T, path ...string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// descriptors are what an index and a manifest have, in the layout of an OCI image.
+type descriptors struct {
+	Manifests, Layers []struct{ Digest string }
+}
+
+func readDescriptors(t *testing.T, path ...string) (value descriptors) {
+	t.Helper()
+	if err := json.Unmarshal(read(t, path...), &value); err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+func blob(digest string) string { return "blobs/" + strings.Replace(digest, ":", "/", 1) }
+
+// compareSBOM compares the SBOM with what go says of the binary for each platform.
+func compareSBOM(t *testing.T, folder, layout string) {
+	index := blob(readDescriptors(t, layout, "index.json").Manifests[0].Digest)
+	manifests := readDescriptors(t, layout, index).Manifests
+	if len(manifests) != 2 {
+		t.Fatalf("the image is for %d platforms, want 2", len(manifests))
+	}
+	var want []string
+	for _, manifest := range manifests {
+		layers := readDescriptors(t, layout, blob(manifest.Digest)).Layers
+		binary := t.TempDir()
+		must(t, "tar", "-xzf", filepath.Join(layout, blob(layers[0].Digest)), "-C", binary)
+		want = append(want, modules(t, filepath.Join(binary, "sample-controller"))...)
+	}
+	var sbom struct {
+		Components []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(read(t, folder, "sbom.cdx.json"), &sbom); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, component := range sbom.Components {
+		got = append(got, component.Name+" "+component.Version)
+	}
+	slices.Sort(want)
+	slices.Sort(got) // the list is in the order of the PURLs
+	if want = slices.Compact(want); !slices.Equal(got, want) || len(want) < 10 {
+		t.Errorf("the SBOM has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// modules returns the modules in a binary, and the standard library, each with its version.
+func modules(t *testing.T, binary string) (found []string) {
+	t.Helper()
+	first, rest, _ := strings.Cut(must(t, "go", "version", "-m", binary), "\n")
+	_, version, _ := strings.Cut(first, ": go")
+	found = append(found, "stdlib "+version)
+	for line := range strings.Lines(rest) {
+		switch fields := strings.Fields(line); fields[0] {
+		case "dep":
+			found = append(found, fields[1]+" "+fields[2])
+		case "=>": // in place of the one before
+			found[len(found)-1] = fields[1] + " " + fields[2]
+		}
+	}
+	return found
+}
+
+func compareInstall(t *testing.T, folder, layout string) {
+	digest := readDescriptors(t, layout, "index.json").Manifests[0].Digest
+	image := regexp.MustCompile(`(?m)^ +image: (.*)$`)
+	want := must(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
+	found := image.FindAllStringSubmatch(want, -1)
+	if len(found) != 1 {
+		t.Fatalf("the kustomization has the images %q, want one", found)
+	}
+	want = strings.Replace(want, found[0][1], releaseImage+":"+releaseVersion+"@"+digest, 1)
+	if got := string(read(t, folder, "install.yaml")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// install applies the file. The Pods become ready, but no container runs: the node is simulated.
+func install(t *testing.T, folder string) {
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	file := "--filename=" + filepath.Join(folder, "install.yaml")
+	defer must(t, ".local/bin/kubectl", "delete", file, "--ignore-not-found",
+		"--selector=app.kubernetes.io/name=sample-controller")
+	must(t, ".local/bin/kubectl", "apply", file)
+	must(t, ".local/bin/kubectl", "-n", "sample-controller", "rollout", "status",
+		"deployment/sample-controller", "--timeout="+cmp.Or(os.Getenv("PATIENCE"), "3m"))
+}
+
+// advisory says that all versions of client-go are vulnerable.
+const advisory = `{
+  "schema_version": "1.3.1", "id": "GO-2000-0001", "modified": "2000-01-01T00:00:00Z",
+  "published": "2000-01-01T00:00:00Z", "summary": "invented", "details": "invented",
+  "database_specific": {"url": "https://vuln.example/GO-2000-0001"},
+  "affected": [{
+    "package": {"name": "k8s.io/client-go", "ecosystem": "Go"},
+    "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
+    "ecosystem_specific": {"imports": [{"path": "k8s.io/client-go/kubernetes"}]}
+  }]
+}`
+
+func TestReleaseIsRedIfItsDependenciesAreVulnerable(t *testing.T) {
+	if !*release {
+		t.Skip("needs -release")
+	}
+	database := t.TempDir()
+	for file, text := range map[string]string{
+		"index/db.json":        `{"modified": "2000-01-01T00:00:00Z"}`,
+		"index/modules.json":   `[{"path": "k8s.io/client-go", "vulns": [{"id": "GO-2000-0001"}]}]`,
+		"ID/GO-2000-0001.json": advisory,
+	} {
+		path := filepath.Join(database, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, err := script(t, "", "hack/vulnerabilities", "-scan=package",
+		"-db=file://"+database)
+	if fmt.Sprint(err) != "exit status 3" || !strings.Contains(stdout, "GO-2000-0001") {
+		t.Errorf("got %v, %s%s; want exit status 3, and GO-2000-0001", err, stdout, stderr)
+	}
+
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // where nobody answers
+	for _, required := range []bool{false, true} {
+		t.Setenv("REQUIRED", fmt.Sprint(required))
+		stdout, stderr, err = script(t, "", "hack/vulnerabilities")
+		if (err != nil) != required || !strings.Contains(stdout, "database cannot be reached") {
+			t.Errorf("REQUIRED=%v: got %v, %s%s", required, err, stdout, stderr)
+		}
+	}
+}
