@@ -21,8 +21,8 @@ const (
 )
 
 // syncErrorReasons are the only reasons of errors that have a series of their own. Metrics must not
-// have a label that can have any number of values: each value is a series that Prometheus keeps, and
-// some reasons come from other programs.
+// have a label that can have any number of values: each value is a series that Prometheus keeps,
+// and some reasons come from other programs.
 var syncErrorReasons = []metav1.StatusReason{
 	metav1.StatusReasonAlreadyExists, metav1.StatusReasonBadRequest, metav1.StatusReasonConflict,
 	metav1.StatusReasonForbidden, metav1.StatusReasonInternalError, metav1.StatusReasonInvalid,
@@ -38,7 +38,8 @@ var syncErrors = k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 	StabilityLevel: k8smetrics.ALPHA,
 }, []string{"reason"})
 
-// registerSyncErrors makes the program serve how many syncs have failed. It may be called only once.
+// registerSyncErrors makes the program serve how many syncs have failed. It may be called only
+// once.
 func registerSyncErrors() {
 	legacyregistry.MustRegister(syncErrors)
 	// A rate needs a value from before the first error.

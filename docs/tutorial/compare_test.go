@@ -20,9 +20,9 @@ var varying = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
 	{regexp.MustCompile(`\bmilliseconds=\d+`), "milliseconds=N"}, // of a request
 	{regexp.MustCompile(`\bresourceVersion="\d+"`), "resourceVersion=N"},
-	{regexp.MustCompile(`^(\w+\{.*\}) [\d.e+-]+$`), "$1 N"},  // a metric
-	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"}, // of a stack
-	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},        // in a stack
+	{regexp.MustCompile(`^(\w+\{.*\}|\w+_seconds) [\d.e+-]+$`), "$1 N"}, // a metric
+	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"},            // of a stack
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},                   // in a stack
 	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
 	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
 }
@@ -191,6 +191,8 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		{"no state of an object", `"Queueing Foo" resourceVersion="203"`,
 			`"Queueing Foo" resourceVersion=""`, false},
 		{"a metric", `workqueue_adds_total{name="foos"} 9`, `workqueue_adds_total{name="foos"} 12`, true},
+		{"a metric without labels", `process_start_time_seconds 1.79537376735e+09`,
+			`process_start_time_seconds 1.8e+09`, true},
 		{"another metric", `workqueue_adds_total{name="foos"} 9`,
 			`workqueue_depth{name="foos"} 9`, false},
 		{"a stack", "goroutine 7 [sleep]:\nmain.sync(0xc0004a6000, {0x1f, 0x7})\ncontroller.go:9 +0x1a5",

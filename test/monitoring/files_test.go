@@ -71,6 +71,15 @@ func TestOperatorHasTheSameRules(t *testing.T) {
 	}
 }
 
+func TestRunbookHasARowForEachAlert(t *testing.T) {
+	page := readFile(t, root+"docs/runbook.md")
+	for alert := range alerts(t) {
+		if !strings.Contains(page, "\n| `"+alert+"` | ") {
+			t.Errorf("docs/runbook.md does not say where to go after %s", alert)
+		}
+	}
+}
+
 // serviceMonitor is what these tests read of a ServiceMonitor.
 type serviceMonitor struct {
 	Spec struct {
