@@ -119,6 +119,31 @@ var mutantList = []mutants.Mutant{
 	{"the old Deployment goes at once", "controller.go", "if rolledOut(observed) {", "if true {",
 		"TestRenamedFooMovesItsDeployment"},
 
+	{"only the process that renamed deletes the old Deployment", "controller.go",
+		"if rolledOut(observed) {", "if rolledOut(observed) && c.deploymentWrites.HasWritten(key) {",
+		"TestNextProcessFinishesARename"},
+	{"a rename waits for the last one", "controller.go", "return c.createDeployment(ctx, foo)\n",
+		"for _, other := range c.deploymentsByUID.List() {\n" +
+			"\t\t\tif !rolledOut(other.(*appsv1.Deployment)) {\n\t\t\t\treturn nil\n\t\t\t}\n\t\t}\n" +
+			"\t\treturn c.createDeployment(ctx, foo)\n", "TestNameThatHangsCanBeLeft"},
+	{"more than the Foo asks for is enough", "deployment.go",
+		"container.Ports = []corev1.ContainerPort{\n\t\t{Name: \"http\", " +
+			"ContainerPort: containerPort, Protocol: corev1.ProtocolTCP},\n\t}",
+		"if len(container.Ports) == 0 {\n\t\tcontainer.Ports = []corev1.ContainerPort{\n\t\t\t" +
+			"{Name: \"http\", ContainerPort: containerPort, Protocol: corev1.ProtocolTCP},\n\t\t}\n\t}",
+		"TestWhatIsTooMuchInAnOwnedFieldGoes"},
+	{"a refused Foo holds its worker", "writes.go",
+		"c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay, " +
+			"\"the API server refuses the Deployment\")", "time.Sleep(blockedRetryDelay)",
+		"TestRefusedFoosHoldUpNobody"},
+	{"an update overwrites what the cache does not show", "controller.go",
+		"return c.updateDeployment(ctx, foo, desired)",
+		"desired.ResourceVersion = \"\"\n\t\t\treturn c.updateDeployment(ctx, foo, desired)",
+		"TestUpdateKeepsWhatTheCacheDoesNotShow"},
+	{"a Deployment that has become another's is deleted", "writes.go",
+		"UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion,",
+		"UID: &deployment.UID,", "TestDeploymentThatBecomesAnothersIsNotDeleted"},
+
 	{"failed syncs are not counted", "controller.go", "countSyncError(err)", "",
 		"TestFailedSyncsAreCountedByReason"},
 	{"any reason is a series", "syncerrors.go", "case slices.Contains(syncErrorReasons, reason):",
