@@ -157,6 +157,34 @@ func TestReleasedDeploymentIsForeign(t *testing.T) {
 	})
 }
 
+// Somebody who may edit Deployments in one namespace can name a Foo of another one as their owner.
+func TestDeploymentOfAnotherNamespaceIsNotTheFoos(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		foo := newFoo("example-foo", "web", new(int32(1)))
+		h.createFoo(foo)
+		bank := foreignDeployment(nil)
+		bank.Name = "bank"
+		h.createDeployment(bank)
+		forged := newDeployment(foo)
+		forged.Name, forged.Namespace, forged.UID = "bank", "elsewhere", "forged"
+		h.act(func() error {
+			_, err := h.kube.AppsV1().Deployments("elsewhere").Create(
+				t.Context(), forged, metav1.CreateOptions{})
+			return err
+		})
+
+		h.rollOut("web")
+
+		if got := h.writes("delete", "deployments"); got != 0 {
+			t.Errorf("deletions: got %d, want 0", got)
+		}
+		if got := h.ready("example-foo"); got != "True Available" {
+			t.Errorf(`Ready: got %q, want "True Available"`, got)
+		}
+	})
+}
+
 func TestTransientErrorsAreRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.answer("create", "deployments", 5, apierrors.NewInternalError(errors.New("injected")))

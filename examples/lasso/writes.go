@@ -107,7 +107,9 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	}
 	for _, object := range owned {
 		deployment := object.(*appsv1.Deployment)
-		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+		// An owner is in the same namespace, but anybody can write the UID of any Foo.
+		if deployment.Namespace != foo.Namespace ||
+			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue
 		}
 		err := c.deployments.Client().Delete(ctx, foo.Namespace, deployment.Name, metav1.DeleteOptions{

@@ -60,6 +60,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
+	w.Header().Set("Connection", "close") // also without waiting for the body of the request
 	http.Error(w, http.StatusText(code), code)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -192,4 +193,30 @@ func TestStrangersDoNotReachTheAPIServer(t *testing.T) {
 			t.Errorf("a second later: got code %d, want 200", got)
 		}
 	})
+}
+
+func TestFloodOfTokensIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := reviewers()
+		guard := newGuard(kube, secret)
+		for token := range 10_000 { // in 100 seconds
+			scrape(guard, "Bearer "+strconv.Itoa(token))
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := len(kube.Actions()); got < 200 || got > 205 {
+			t.Errorf("requests to the API server: got %d, want 2 per second, and 5 at once", got)
+		}
+		if got := guard.decisions.Len(); got > 25 {
+			t.Errorf("decisions in memory: got %d, want at most those of 10s", got)
+		}
+	})
+}
+
+func TestConnectionOfAStrangerEndsWithTheAnswer(t *testing.T) {
+	for token, want := range map[string]string{"stranger": "close", "prometheus": ""} {
+		answer := scrape(newGuard(reviewers(), secret), "Bearer "+token)
+		if got := answer.Header().Get("Connection"); got != want {
+			t.Errorf("%s: got Connection %q, want %q", token, got, want)
+		}
+	}
 }

@@ -93,6 +93,23 @@ func TestADecisionIsAboutOnePath(t *testing.T) {
 	}
 }
 
+// The API server decides about the path as it was sent. What is served must have that path.
+func TestOddPathsGetNothing(t *testing.T) {
+	handler := newHandler(Config{Profiling: true, Secure: true, Reviews: reviewers()})
+	for _, path := range []string{
+		"/metrics/../debug/pprof/heap", "/metrics/%2e%2e/debug/pprof/heap", "//debug/pprof/heap",
+		"/metrics/../metrics", "/metrics/", "/./metrics", "/metrics%00", "/Metrics",
+	} {
+		request := httptest.NewRequest(http.MethodGet, path, nil)
+		request.Header.Set("Authorization", "Bearer prometheus") // who may get all but /debug/pprof
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		if recorder.Code == http.StatusOK {
+			t.Errorf("%s: got code 200 and %d bytes, want a refusal", path, recorder.Body.Len())
+		}
+	}
+}
+
 func TestRenewedCertificateIsServed(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := loadCertificate(dir); err == nil {

@@ -397,6 +397,27 @@ func TestFormerObjectThatWasReleasedIsNotDeleted(t *testing.T) {
 	})
 }
 
+func TestObjectOfAnotherNamespaceIsNotTheOwners(t *testing.T) {
+	bubble(t, nothing, func(h *harness) {
+		h.create("a", "web")
+		h.foreign("bank", nil)
+		forged := h.deployment("web")
+		forged.Name, forged.Namespace, forged.UID = "bank", "elsewhere", "forged"
+		forged.ResourceVersion = ""
+		_, err := h.Kube.AppsV1().Deployments("elsewhere").Create(h.t.Context(), forged,
+			metav1.CreateOptions{})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+
+		h.rollOut("web")
+
+		if got := h.count("delete", "deployments"); got != 0 || h.failed.Load() != 0 {
+			h.t.Errorf("got %d deletions and %d failed syncs, want none", got, h.failed.Load())
+		}
+	})
+}
+
 // releaseFirst writes fresh just before a deletion.
 func releaseFirst(h *harness, fresh *appsv1.Deployment) clienttesting.ReactionFunc {
 	return func(clienttesting.Action) (bool, runtime.Object, error) {

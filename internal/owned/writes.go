@@ -109,7 +109,9 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 	}
 	name := o.kind.NameOf(owner)
 	for _, object := range all {
-		if object.GetName() == name || object.GetDeletionTimestamp() != nil {
+		// An owner is in the same namespace, but anybody can write the UID of any owner.
+		if object.GetNamespace() != owner.GetNamespace() || object.GetName() == name ||
+			object.GetDeletionTimestamp() != nil {
 			continue
 		}
 		err := o.kind.Client(owner.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{

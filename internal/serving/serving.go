@@ -11,13 +11,29 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 )
 
+// What a client can take up. Strangers may be among them, so the defaults of net/http are too much:
+// 1 MiB for headers, and no end to a connection that is silent.
+const (
+	headerTimeout = 10 * time.Second // for the TLS handshake, and for the headers
+	// requestTimeout limits all else: the body, the answer, and the time until the next request.
+	// After this time, the context of a request is canceled. A profile of the CPU takes 30s.
+	requestTimeout = 2 * time.Minute
+	maxHeaderBytes = 16 << 10 // a token has 1 or 2 KiB
+	maxConnections = 100
+)
+
 // Start serves handler on address, "host:port", until ctx is done. The address "0" serves nothing.
-// Without a config, it serves plain HTTP. Start returns when it listens. If it cannot listen, the
-// error names the flag that set the address, flagName.
+// Start returns when it listens. If it cannot listen, the error names the flag that set the
+// address, flagName.
+//
+// With a config, Start serves HTTPS, on maxConnections at a time; other clients wait. Without one,
+// it serves plain HTTP, and the number of connections has no limit: a kubelet that waits with its
+// probe would restart the container.
 func Start(
 	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
 ) error {
@@ -29,11 +45,9 @@ func Start(
 		return err
 	}
 	if config != nil {
-		listener = tls.NewListener(listener, config)
+		listener = tls.NewListener(netutil.LimitListener(listener, maxConnections), config)
 	}
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: logs.NewLogger(""),
-	}
+	server := newServer(handler)
 	logger := klog.FromContext(ctx)
 	logger.Info("Serving", "flag", flagName, "address", listener.Addr().String())
 	context.AfterFunc(ctx, func() { _ = server.Close() })
@@ -43,6 +57,13 @@ func Start(
 		}
 	}()
 	return nil
+}
+
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ErrorLog: logs.NewLogger(""), MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+	}
 }
 
 // Listen listens on address, "host:port". Errors name the flag that set it, flagName.

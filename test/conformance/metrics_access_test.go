@@ -10,13 +10,19 @@ import (
 	"example.com/sample-controller/internal/suite"
 )
 
+// metricsReader returns a token of somebody who may get the metrics.
+func (n *namespace) metricsReader() (token string) {
+	n.T.Helper()
+	n.T.Cleanup(func() { suite.Kubectl(n.T, "", "delete", "clusterrolebinding", n.Name) })
+	n.Kubectl("create", "clusterrolebinding", n.Name,
+		"--clusterrole="+deployedName+"-metrics-reader", "--serviceaccount="+n.Name+":prometheus")
+	return n.Token("prometheus")
+}
+
 func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	n := newNamespace(t)
 	deployment := deploy(t, deployDir, nil)
-	reader := n.Token("prometheus")
-	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "clusterrolebinding", n.Name) })
-	n.Kubectl("create", "clusterrolebinding", n.Name,
-		"--clusterrole="+deployedName+"-metrics-reader", "--serviceaccount="+n.Name+":prometheus")
+	reader := n.metricsReader()
 	address := freeport.Address(t)
 	startDeployed(t, deployment, address)
 	n.CatchUp()

@@ -44,7 +44,9 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
 	}
 	for _, deployment := range owned {
-		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
+		// An owner is in the same namespace, but anybody can write the UID of any Foo.
+		if deployment.Namespace != foo.Namespace ||
+			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue
 		}
 		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,

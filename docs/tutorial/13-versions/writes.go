@@ -107,7 +107,9 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1beta1.Fo
 		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
 	}
 	for _, deployment := range owned {
-		if deployment.Name == foo.Spec.Deployment.Name || deployment.DeletionTimestamp != nil {
+		// An owner is in the same namespace, but anybody can write the UID of any Foo.
+		if deployment.Namespace != foo.Namespace ||
+			deployment.Name == foo.Spec.Deployment.Name || deployment.DeletionTimestamp != nil {
 			continue
 		}
 		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,

@@ -1,0 +1,260 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+)
+
+// as returns how clients find the cluster as that user.
+func as(user string) *rest.Config {
+	config := rest.CopyConfig(suite.Cluster)
+	config.Impersonate.UserName = user
+	return config
+}
+
+// fooEditor returns a client of somebody who may edit the Foos of n, and nothing else.
+func (n *namespace) fooEditor() fooclient.FooInterface {
+	n.T.Helper()
+	n.Kubectl("create", "rolebinding", "editor", "--clusterrole=foo-editor", "--user=foo-editor")
+	return clientset.NewForConfigOrDie(as("foo-editor")).SamplecontrollerV1alpha1().Foos(n.Name)
+}
+
+// deploymentEditor returns a client of somebody who may edit the Deployments of n, and nothing
+// else.
+func (n *namespace) deploymentEditor() appsclient.DeploymentInterface {
+	n.T.Helper()
+	n.Kubectl("create", "role", "editor", "--resource=deployments.apps",
+		"--verb=get,list,create,update,patch,delete")
+	n.Kubectl("create", "rolebinding", "editor", "--role=editor", "--user=deployment-editor")
+	return kubernetes.NewForConfigOrDie(as("deployment-editor")).AppsV1().Deployments(n.Name)
+}
+
+// creator is a client that can create objects.
+type creator[T any] interface {
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+}
+
+// permitted creates object, as soon as the API server knows that client has the permission.
+func permitted[T metav1.Object](t *testing.T, client creator[T], object T) (created T) {
+	t.Helper()
+	suite.Eventually(t, "the user may create "+object.GetName(), func() (bool, string) {
+		var err error
+		created, err = client.Create(t.Context(), object, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsForbidden(err) {
+			t.Fatal(err)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
+	return created
+}
+
+// createBank creates a Deployment that belongs to no Foo, and waits until it is rolled out.
+func (n *namespace) createBank() *appsv1.Deployment {
+	n.T.Helper()
+	n.Kubectl("create", "deployment", "bank", "--image=example.com/bank")
+	n.Kubectl("rollout", "status", "deployment/bank", "--timeout="+suite.Patience.String())
+	return n.deployments.Get("bank")
+}
+
+// Somebody edits Foos, or Deployments, and may do nothing else. The controller, with the
+// permissions that it is shipped with, does nothing for them that they could not do.
+func TestEditorsAndTheDeployedController(t *testing.T) {
+	program := startDeployed(t, deploy(t, deployDir, nil), "0")
+	for name, prove := range map[string]func(*testing.T, *namespace){
+		"a Foo takes nothing over":             takesNothingOver,
+		"a Foo passes nothing on":              passesNothingOn,
+		"Foos stay within quotas":              staysWithinQuotas,
+		"a Deployment gets no privileged Pods": getsNoPrivilegedPods,
+	} {
+		t.Run(name, func(t *testing.T) { prove(t, newNamespace(t)) })
+	}
+	t.Run("a Deployment names owners", func(t *testing.T) { namesOwners(t, program) })
+}
+
+// takesNothingOver lets a Foo name a Deployment of somebody else.
+func takesNothingOver(t *testing.T, n *namespace) {
+	editor, bank := n.fooEditor(), n.createBank()
+
+	permitted(t, editor, newFoo("thief", "bank", 3))
+	n.foos.When("thief", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
+
+	if after := n.deployments.Get("bank"); suite.Untouched(after) != suite.Untouched(bank) ||
+		!reflect.DeepEqual(after.Spec, bank.Spec) {
+		t.Errorf("the Deployment was %s\nand is %s", describeDeployment(bank),
+			describeDeployment(after))
+	}
+}
+
+// passesNothingOn lets an editor write all that the API server accepts beside the spec of a Foo.
+func passesNothingOn(t *testing.T, n *namespace) {
+	editor, bank := n.fooEditor(), n.createBank()
+	odd := newFoo("odd", "web", 1)
+	odd.Labels = map[string]string{managedBy: deployedName, "app": "bank"}
+	odd.Annotations = map[string]string{
+		"example.com/odd": "\x01\u202e\U0001F4A5" + strings.Repeat("a", 200<<10),
+	}
+	odd.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "Deployment", Name: "bank", UID: bank.UID},
+	}
+	odd.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+
+	created := permitted(t, editor, odd)
+	if len(created.Status.Conditions) > 0 {
+		t.Errorf("the API server accepted a status from an editor: %+v", created.Status)
+	}
+	_, err := editor.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("an editor writes a status: got error %v, want it forbidden", err)
+	}
+
+	n.foos.When("odd", "is Ready", isReady)
+	repaired := n.deployments.Get("web")
+	delete(repaired.Annotations, "deployment.kubernetes.io/revision") // of the Deployment controller
+	own := map[string]string{managedBy: deployedName}
+	if !reflect.DeepEqual(repaired.Labels, own) || len(repaired.Annotations) > 0 ||
+		len(repaired.OwnerReferences) != 1 || len(repaired.Spec.Template.Labels) != 1 {
+		t.Errorf("the Deployment has more than the controller's own: %s", describeDeployment(repaired))
+	}
+}
+
+// staysWithinQuotas renames a Foo before its Deployments are available, so that all of them stay.
+func staysWithinQuotas(t *testing.T, n *namespace) {
+	const foos, deployments = "count/foos.samplecontroller.k8s.io", "count/deployments.apps"
+	n.createQuotas(map[corev1.ResourceName]string{foos: "2", deployments: "3", "pods": "0"})
+	editor := n.fooEditor()
+	permitted(t, editor, newFoo("web", "web-1", 1))
+	permitted(t, editor, newFoo("other", "other", 0))
+	n.deployments.When("other", "exists", exists)
+
+	_, err := editor.Create(t.Context(), newFoo("more", "more", 0), metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+		t.Errorf("a third Foo: got error %v, want the quota exceeded", err)
+	}
+	for _, name := range []string{"web-1", "web-2"} {
+		n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = name })
+		n.deployments.When(name, "exists", exists)
+	}
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "web-3" })
+	foo := n.foos.When("web", "is rejected", notReadyBecause("DeploymentRejected"))
+	if message := readyCondition(foo).Message; !strings.Contains(message, "exceeded quota") {
+		t.Errorf("a fourth Deployment: got %q, want the quota exceeded", message)
+	}
+}
+
+// getsNoPrivilegedPods lets an editor change the container of a Foo, and add another one.
+func getsNoPrivilegedPods(t *testing.T, n *namespace) {
+	n.Kubectl("label", "namespace", n.Name, "pod-security.kubernetes.io/enforce=restricted")
+	n.createReadyFoo(newFoo("web", "web", 2))
+	before := n.deployments.Get("web").Spec.Template.Spec.Containers[0]
+	editor := n.deploymentEditor()
+	privileged := &corev1.SecurityContext{Privileged: new(true)}
+	sidecar := corev1.Container{Name: "sidecar", Image: "example.com/s", SecurityContext: privileged}
+
+	n.changeAs(editor, "web", func(pod *corev1.PodSpec) {
+		pod.Containers[0].Image = "example.com/other"
+		pod.Containers[0].SecurityContext = privileged
+		pod.Containers = append(pod.Containers, sidecar)
+	})
+
+	repaired := n.deployments.When("web", "is repaired", func(deployment *appsv1.Deployment) bool {
+		container := deployment.Spec.Template.Spec.Containers[0]
+		return container.Image == before.Image &&
+			reflect.DeepEqual(container.SecurityContext, before.SecurityContext)
+	})
+	if got := len(repaired.Spec.Template.Spec.Containers); got != 2 {
+		t.Errorf("got %d containers, want 2: what others add stays", got)
+	}
+	foo := n.foos.When("web", "is not Ready: FailedCreate", notReadyBecause("FailedCreate"))
+	if message := readyCondition(foo).Message; !strings.Contains(message, "violates PodSecurity") {
+		t.Errorf("got the message %q, want that of Pod Security", message)
+	}
+	n.onlyImage(before.Image)
+	n.changeAs(editor, "web", func(pod *corev1.PodSpec) { pod.Containers = pod.Containers[:1] })
+	n.foos.When("web", "is Ready again", isReady)
+	n.onlyImage(before.Image)
+}
+
+// createQuotas limits resources, and waits until all of the limits are in force.
+func (n *namespace) createQuotas(limits map[corev1.ResourceName]string) {
+	n.T.Helper()
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}
+	quota.Spec.Hard = corev1.ResourceList{}
+	for name, limit := range limits {
+		quota.Spec.Hard[name] = resource.MustParse(limit)
+	}
+	quotas := suite.Kube.CoreV1().ResourceQuotas(n.Name)
+	quota, err := quotas.Create(n.T.Context(), quota, metav1.CreateOptions{})
+	if err != nil {
+		n.T.Fatal(err)
+	}
+	changes := int64(1000)
+	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
+		if quota, err = quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}); err != nil {
+			n.T.Fatal(err)
+		}
+		counted := true
+		for name := range limits {
+			_, ok := quota.Status.Used[name]
+			counted = counted && ok
+		}
+		if counted {
+			return true, ""
+		}
+		// The quota controller learns of a new CustomResourceDefinition within 30s. It looks at a quota
+		// again when that is changed.
+		changes++
+		quota.Spec.Hard["secrets"] = *resource.NewQuantity(changes, resource.DecimalSI)
+		_, err := quotas.Update(n.T.Context(), quota, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsConflict(err) {
+			n.T.Fatal(err)
+		}
+		return false, fmt.Sprintf("counted: %v", quota.Status.Used)
+	})
+}
+
+// changeAs changes the Pods of a Deployment with a client of somebody.
+func (n *namespace) changeAs(
+	client appsclient.DeploymentInterface, name string, change func(*corev1.PodSpec),
+) {
+	n.T.Helper()
+	suite.Eventually(n.T, "the user has changed "+name, func() (bool, string) {
+		deployment := n.deployments.Get(name)
+		change(&deployment.Spec.Template.Spec)
+		_, err := client.Update(n.T.Context(), deployment, metav1.UpdateOptions{})
+		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) {
+			n.T.Fatal(err)
+		}
+		return err == nil, "forbidden, or a conflict"
+	})
+}
+
+// onlyImage fails the test if a Pod has another image, or another container.
+func (n *namespace) onlyImage(image string) {
+	n.T.Helper()
+	pods, err := suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{})
+	if err != nil {
+		n.T.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != image {
+			n.T.Errorf("Pod %s has the containers %+v", pod.Name, pod.Spec.Containers)
+		}
+	}
+}

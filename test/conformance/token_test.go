@@ -1,0 +1,246 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+// thief returns how somebody with the token of the deployed controller finds the cluster. The API
+// server adds the groups of ServiceAccounts.
+func thief(deployment *appsv1.Deployment) *rest.Config {
+	return as("system:serviceaccount:" + deployment.Namespace + ":" +
+		deployment.Spec.Template.Spec.ServiceAccountName)
+}
+
+func TestTokenOfTheDeployedController(t *testing.T) {
+	deployment := deploy(t, deployDir, nil)
+	t.Run("does not escalate", func(t *testing.T) { doesNotEscalate(t, deployment) })
+	t.Run("ends with its Pod", func(t *testing.T) { endsWithItsPod(t, deployment) })
+	t.Run("is bounded by the policy", func(t *testing.T) { isBoundedByThePolicy(t, deployment) })
+}
+
+// doesNotEscalate asks the API server what the token is good for.
+func doesNotEscalate(t *testing.T, deployment *appsv1.Deployment) {
+	n := newNamespace(t)
+	client := kubernetes.NewForConfigOrDie(thief(deployment))
+	may := func(verb, group, resource, subresource string) bool {
+		t.Helper()
+		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
+			&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: n.Name, Verb: verb, Group: group, Resource: resource,
+					Subresource: subresource,
+				},
+			}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	// This is the permission that makes a stolen token dangerous: see docs/security.md.
+	suite.Eventually(t, "the controller may create Deployments", func() (bool, string) {
+		return may("create", "apps", "deployments", ""), "it may not"
+	})
+	const rbac = "rbac.authorization.k8s.io"
+	for _, denied := range []struct{ verb, group, resource, subresource string }{
+		{"get", "", "secrets", ""}, {"list", "", "secrets", ""}, {"get", "", "configmaps", ""},
+		{"create", "", "pods", ""}, {"create", "", "pods", "exec"}, {"get", "", "pods", "log"},
+		{"create", "", "serviceaccounts", "token"}, {"impersonate", "", "users", ""},
+		{"impersonate", "", "serviceaccounts", ""}, {"create", rbac, "rolebindings", ""},
+		{"create", rbac, "clusterrolebindings", ""}, {"bind", rbac, "clusterroles", ""},
+		{"escalate", rbac, "clusterroles", ""}, {"patch", "", "nodes", ""},
+		{"update", "", "namespaces", ""}, {"patch", "apps", "daemonsets", ""},
+		{"deletecollection", "apps", "deployments", ""},
+		{"create", v1alpha1.GroupName, "foos", ""}, {"update", v1alpha1.GroupName, "foos", ""},
+		{"delete", v1alpha1.GroupName, "foos", ""},
+		{"update", "apiextensions.k8s.io", "customresourcedefinitions", ""},
+		{"create", "admissionregistration.k8s.io", "validatingwebhookconfigurations", ""},
+	} {
+		if may(denied.verb, denied.group, denied.resource, denied.subresource) {
+			t.Errorf("the controller may %v", denied)
+		}
+	}
+}
+
+// endsWithItsPod checks the time that a token lives, and that it ends when somebody deletes the
+// Pod.
+func endsWithItsPod(t *testing.T, deployment *appsv1.Deployment) {
+	template := deployment.Spec.Template.Spec
+	mounted := template.Volumes[0].Projected.Sources[0].ServiceAccountToken
+	if template.AutomountServiceAccountToken == nil || *template.AutomountServiceAccountToken ||
+		mounted.Audience != "" {
+		t.Errorf("automount %v, audience %q; want the Pod to mount only a token for the API server",
+			template.AutomountServiceAccountToken, mounted.Audience)
+	}
+	pods := suite.Kube.CoreV1().Pods(deployment.Namespace)
+	var pod *corev1.Pod
+	suite.Eventually(t, "there is a Pod", func() (bool, string) {
+		list, err := pods.List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) > 0 {
+			pod = &list.Items[0]
+		}
+		return pod != nil, "none"
+	})
+	// As the kubelet does.
+	issued, err := suite.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(),
+		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{
+				ExpirationSeconds: mounted.ExpirationSeconds,
+				BoundObjectRef: &authenticationv1.BoundObjectReference{
+					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+				},
+			},
+		}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := issued.Status.Token
+	if lives := lifetime(t, token); lives > time.Hour {
+		t.Errorf("the token lives for %v, want an hour", lives)
+	}
+	accepted := func() bool {
+		t.Helper()
+		review, err := suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
+			metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Authenticated
+	}
+	if !accepted() {
+		t.Fatal("the API server refuses the token of a Pod that exists")
+	}
+
+	if err := pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+
+	suite.Eventually(t, "the token ends with its Pod", func() (bool, string) {
+		return !accepted(), "it is accepted"
+	})
+}
+
+// lifetime returns how long the API server accepts a token.
+func lifetime(t *testing.T, token string) time.Duration {
+	t.Helper()
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		t.Fatalf("the token has %d parts, want 3", len(parts))
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var times struct {
+		Issued  int64 `json:"iat"`
+		Expires int64 `json:"exp"`
+	}
+	if err := json.Unmarshal(claims, &times); err != nil || times.Expires == 0 {
+		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
+	}
+	return time.Duration(times.Expires-times.Issued) * time.Second
+}
+
+// isBoundedByThePolicy shows that the controller can work under the policy, and a thief cannot.
+func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
+	const policyDir = "../../artifacts/deploy/policy"
+	n := newNamespace(t)
+	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
+	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
+	n.createBank()
+	stolen := kubernetes.NewForConfigOrDie(thief(deployment)).AppsV1().Deployments(n.Name)
+	suite.Eventually(t, "the policy is in force", func() (bool, string) {
+		err := stolen.Delete(t.Context(), "bank",
+			metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return refused(err, "only Deployments of Foos"), "deleting a Deployment of somebody else"
+	})
+
+	// What the controller does, also if somebody has changed the Deployment.
+	startDeployed(t, deployment, "0")
+	n.createReadyFoo(newFoo("web", "old", 1))
+	n.Kubectl("scale", "foo/web", "--replicas=2")
+	n.foos.When("web", "is Ready", isReady)
+	n.deployments.Change("old", func(deployment *appsv1.Deployment) {
+		pod := &deployment.Spec.Template.Spec
+		pod.ServiceAccountName = "default"
+		pod.Containers[0].Image = "example.com/other"
+		pod.Containers[0].Command = []string{"sleep"}
+		pod.Containers = append(pod.Containers, corev1.Container{Name: "s", Image: "example.com/s"})
+	})
+	n.Kubectl("label", "deployment/old", managedBy+"-")
+	n.deployments.When("old", "is repaired", func(deployment *appsv1.Deployment) bool {
+		return deployment.Labels[managedBy] != "" &&
+			deployment.Spec.Template.Spec.Containers[0].Image != "example.com/other"
+	})
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+	n.deployments.Gone("old")
+	n.foos.When("web", "is Ready", isReady)
+
+	// What a thief could do otherwise.
+	for name, test := range map[string]struct {
+		change  func(deployment *appsv1.Deployment, pod *corev1.PodSpec)
+		message string
+	}{
+		"no owner": {func(d *appsv1.Deployment, _ *corev1.PodSpec) { d.OwnerReferences = nil },
+			"only Deployments of Foos"},
+		"another image": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.Containers[0].Image = "example.com/miner"
+		}, "only its own image"},
+		"another container": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.Containers = append(pod.Containers, corev1.Container{Name: "s", Image: "example.com/s"})
+		}, "no other container"},
+		"a command": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.Containers[0].Command = []string{"sh"}
+		}, "no command"},
+		"a ServiceAccount": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.ServiceAccountName = "admin"
+		}, "no ServiceAccount"},
+		"a Secret": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.Volumes = []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: "of-somebody"},
+			}}}
+		}, "volume"},
+		"the node's network": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
+			pod.HostNetwork = true
+		}, "host access"},
+	} {
+		changed := n.deployments.Get("new")
+		test.change(changed, &changed.Spec.Template.Spec)
+		dryRun := []string{metav1.DryRunAll}
+		_, err := stolen.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: dryRun})
+		if !refused(err, test.message) {
+			t.Errorf("an update with %s: got error %v, want %q", name, err, test.message)
+		}
+		fresh := &appsv1.Deployment{Spec: changed.Spec, ObjectMeta: metav1.ObjectMeta{
+			Name: "fresh", OwnerReferences: changed.OwnerReferences,
+		}}
+		_, err = stolen.Create(t.Context(), fresh, metav1.CreateOptions{DryRun: dryRun})
+		if !refused(err, test.message) {
+			t.Errorf("a new Deployment with %s: got error %v, want %q", name, err, test.message)
+		}
+	}
+}
+
+// refused reports whether an admission policy refused a request with that message.
+func refused(err error, message string) bool {
+	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
+}
