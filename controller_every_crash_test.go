@@ -45,7 +45,7 @@ func TestEveryCrash(t *testing.T) {
 func (s scenario) crash(
 	t *testing.T, c *cases, calm result, first []crash, requests []request, late bool,
 ) {
-	for i, r := range requests {
+	for _, r := range requests {
 		if !*every && !r.isWrite() {
 			continue
 		}
@@ -64,7 +64,10 @@ func (s scenario) crash(
 				}
 				expectNone(t, fmt.Sprintf("after %v", crashes), problems)
 				if *every && len(crashes) == 1 && !late && len(s.steps) <= 3 {
-					s.crash(t, c, calm, crashes, got.requests[i+1:], late)
+					next := slices.DeleteFunc(got.requests, func(next request) bool {
+						return next.process <= r.process
+					})
+					s.crash(t, c, calm, crashes, next, late)
 				}
 			})
 		}
@@ -94,9 +97,9 @@ func (s scenario) dieAt(t *testing.T, crashes []crash, late bool) result {
 			return do()
 		}
 	}, 0)
-	if int(died.Load()) != len(crashes) {
-		t.Errorf("processes that died: got %d, want %d: the requests differ from run to run",
-			died.Load(), len(crashes))
+	// What follows the first crash may happen in another order each time, and needs no request more.
+	if died.Load() == 0 {
+		t.Error("the request was not made: the requests differ from run to run")
 	}
 	return got
 }
