@@ -14,16 +14,16 @@ type crash struct {
 	place   string
 }
 
-// The places of a crash. If the process dies when it has the answer, but has done nothing more, that
-// looks the same from outside as if it dies before the answer: what it knew is lost.
+// The places of a crash. If the process dies when it has the answer, but has done nothing more,
+// that looks the same from outside as if it dies before the answer: what it knew is lost.
 const (
 	before = "before" // the request is made
 	after  = "after"  // the request, and before the answer
 )
 
 // TestEveryCrash lets the process die at each request of each scenario. A new process must find
-// what is to be done, and nothing may be created or deleted twice. Without -every, it takes only the
-// writes: after another request, the objects are the same as before it.
+// what is to be done, and nothing may be created or deleted twice. Without -every, it takes only
+// the writes: after another request, the objects are the same as before it.
 func TestEveryCrash(t *testing.T) {
 	var c cases
 	for _, s := range scenarios {
@@ -40,8 +40,8 @@ func TestEveryCrash(t *testing.T) {
 }
 
 // crash lets the process die at each of the requests, after the crashes that have happened. If late
-// is true, a new process starts only after the next step. Otherwise, it starts at once. With -every,
-// there is a second crash in the short scenarios.
+// is true, a new process starts only after the next step. Otherwise, it starts at once. With
+// -every, there is a second crash in the short scenarios.
 func (s scenario) crash(
 	t *testing.T, c *cases, calm result, first []crash, requests []request, late bool,
 ) {

@@ -213,7 +213,8 @@ func (y *tries) outcome(r result) string {
 	return unclear
 }
 
-var errorTable = regexp.MustCompile(`(?s)(<!-- errors: go test . -run TestEveryError -every -update -->\n).*?(<!-- end of errors -->)`)
+var errorTable = regexp.MustCompile(
+	`(?s)(<!-- errors: go test . -run TestEveryError -every -update -->\n).*?(<!-- end of errors -->)`)
 
 // compareErrors compares what was found with the table in the page.
 func compareErrors(t *testing.T, found map[cell]map[string]bool) {

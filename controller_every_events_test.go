@@ -24,9 +24,10 @@ type surprise struct {
 	treat treatment
 }
 
-// TestEveryEvent disturbs each event of the watches in each scenario. Either the event is not shown,
-// or nothing is from there on, and in the end the informer lists again. Or everything from there on
-// is shown in the end only, so that one watch is behind the other. Or the watch breaks there.
+// TestEveryEvent disturbs each event of the watches in each scenario. Either the event is not
+// shown, or nothing is from there on, and in the end the informer lists again. Or everything from
+// there on is shown in the end only, so that one watch is behind the other. Or the watch breaks
+// there.
 func TestEveryEvent(t *testing.T) {
 	var c cases
 	for _, s := range scenarios {

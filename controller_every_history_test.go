@@ -32,8 +32,9 @@ var moves = func() (moves []step) {
 		do("delete a Foo").b(), do("delete a Deployment").y())
 }()
 
-// TestEveryHistory tries all histories of up to -depth steps, in a hurry and with pauses. It goes on
-// only from states that it has not seen: a state is what the API server has, and what is disturbed.
+// TestEveryHistory tries all histories of up to -depth steps, in a hurry and with pauses. It goes
+// on only from states that it has not seen: a state is what the API server has, and what is
+// disturbed.
 func TestEveryHistory(t *testing.T) {
 	var c cases
 	for _, name := range slices.Sorted(maps.Keys(states)) {

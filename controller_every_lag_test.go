@@ -30,7 +30,8 @@ type lag struct {
 func TestEveryLag(t *testing.T) {
 	var c cases
 	for _, s := range scenarios {
-		if !*every && !slices.ContainsFunc(s.steps, func(s step) bool { return s.action == rename.action }) {
+		renames := func(s step) bool { return s.action == rename.action }
+		if !*every && !slices.ContainsFunc(s.steps, renames) {
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// scenario is what users and the cluster do, in order. Each one ends with two more steps: the garbage
-// collector works, and what is there rolls out.
+// scenario is what users and the cluster do, in order. Each one ends with two more steps: the
+// garbage collector works, and what is there rolls out.
 type scenario struct {
 	name  string
 	shows []string // situations in docs/behaviour.md
@@ -117,7 +117,8 @@ func TestEverySituationHasItsScenario(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(string(page), -1) {
+	rows := regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(string(page), -1)
+	for _, row := range rows {
 		there[row[1]] = row[1] != "situation"
 	}
 	shown := map[string]bool{}

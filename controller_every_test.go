@@ -102,9 +102,9 @@ func expectNone(t *testing.T, when string, problems []string) {
 	t.Errorf("%s:\n  %s\nalone: go test . -every -run %s", when, strings.Join(problems, "\n  "), alone)
 }
 
-// split returns the deletions among the writes that the newest state did not ask for, and counts the
-// others. A deletion is never right. But no controller can know that what it creates or changes is
-// no longer asked for.
+// split returns the deletions among the writes that the newest state did not ask for, and counts
+// the others. A deletion is never right. But no controller can know that what it creates or changes
+// is no longer asked for.
 func (c *cases) split(unasked []string) (deletions []string) {
 	for _, write := range unasked {
 		if strings.HasPrefix(write, "delete-") {

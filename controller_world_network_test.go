@@ -231,8 +231,8 @@ type stream struct {
 	held    []watch.Event
 }
 
-// forward returns a watch of the same events, which the world can disturb. It begins with those that
-// were missed.
+// forward returns a watch of the same events, which the world can disturb. It begins with those
+// that were missed.
 func (w *world) forward(
 	p *instance, resource string, events watch.Interface, missed []watch.Event,
 ) watch.Interface {
