@@ -172,6 +172,10 @@ faults::
 	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
 	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
+.PHONY: faults-all
+faults-all: ## every crash, event and error in every scenario, in virtual time; it can be resumed
+	@hack/faults-all
+
 histories: ## run 5,000 random histories of faults and edits in virtual time
 	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
 

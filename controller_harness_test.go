@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -31,6 +30,7 @@ type harness struct {
 	foo  *foofake.Clientset
 
 	kubeTracker, fooTracker *fakes.Tracker
+	fakes                   fakes.Clients // all of these
 
 	client  kubernetes.Interface // the controller's; kube unless a test replaces it
 	options options
@@ -48,7 +48,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 		f := fakes.New()
 		h := &harness{
 			t: t, kube: f.Kube, kubeTracker: f.KubeTracker, foo: f.Foo, fooTracker: f.FooTracker,
-			client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail,
+			fakes: f, client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail,
 		}
 		test(t, h)
 	})
@@ -150,11 +150,7 @@ func (h *harness) getFoo(name string) *v1alpha1.Foo {
 // ready returns the status and the reason of the Ready condition, "True Available" for example.
 func (h *harness) ready(name string) string {
 	h.t.Helper()
-	ready := meta.FindStatusCondition(h.getFoo(name).Status.Conditions, "Ready")
-	if ready == nil {
-		return "absent"
-	}
-	return string(ready.Status) + " " + ready.Reason
+	return ready(h.getFoo(name))
 }
 
 func (h *harness) createDeployment(deployment *appsv1.Deployment) {

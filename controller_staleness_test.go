@@ -201,3 +201,26 @@ func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
 		}
 	})
 }
+
+func TestFormerDeploymentStaysIfTheFooHasItsNameAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "old", new(int32(1))))
+		time.Sleep(time.Minute)
+		h.rollOut("old")
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		time.Sleep(time.Minute)
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "old" })
+
+		h.rollOut("new") // the informer does not show yet that the Foo has changed again
+
+		if !h.deploymentExists("old") {
+			t.Error("the Deployment that the Foo asks for was deleted")
+		}
+		time.Sleep(time.Minute)
+		if !h.deploymentExists("old") || h.deploymentExists("new") {
+			t.Error("in the end, want the old Deployment, and not the new one")
+		}
+	})
+}

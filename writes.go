@@ -112,6 +112,9 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue
 		}
+		if replaced, err := c.isReplaced(ctx, foo); !replaced || err != nil {
+			return err // nil if the caches are behind: the events are on the way
+		}
 		err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Delete(ctx, deployment.Name,
 			metav1.DeleteOptions{
 				// Only this object, and only if it is unchanged: then the Foo still owns it.
@@ -131,6 +134,32 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
 	}
 	return nil
+}
+
+// isReplaced asks the API server whether foo is still what the cache shows, and whether its
+// Deployment is available. A deletion cannot be undone, and the caches may be behind: after a
+// restart, they may even show an older state than the last process has seen.
+func (c *Controller) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
+		ctx, foo.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before a Deployment is deleted: %w", err)
+	}
+	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
+		return false, nil
+	}
+	named, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
+		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Deployment before the former one is deleted: %w", err)
+	}
+	return metav1.IsControlledBy(named, foo) && rolledOut(named), nil
 }
 
 // recordWrite makes the next sync of foo wait until the informer shows the write. It also makes

@@ -27,10 +27,9 @@ type part struct {
 
 var parts = []part{
 	{name: "faults", paths: []string{"test/faults"},
-		words: `make faults|STEPS=faults|go test \./faults|^## Faults`},
+		words: `make faults(?:[^-]|$)|STEPS=faults|go test \./faults|^## Faults`},
 	{name: "histories",
-		paths: []string{"controller_histories_test.go", "controller_histories_world_test.go",
-			"test/histories"},
+		paths: []string{"controller_histories_test.go", "test/histories"},
 		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},
 	{name: "lens", paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},

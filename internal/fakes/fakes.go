@@ -60,7 +60,6 @@ func New() Clients {
 func (c Clients) Add(
 	client *clienttesting.Fake, scheme *runtime.Scheme, kinds map[schema.GroupVersionResource]string,
 ) *Tracker {
-	client.AddReactor("*", "*", c.failures.react)
 	guesses := map[schema.GroupVersionResource]schema.GroupVersionResource{}
 	for resource, kind := range kinds {
 		guesses[resource] = guess(resource.GroupVersion().WithKind(kind))
@@ -70,6 +69,21 @@ func (c Clients) Add(
 			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},
 		versions: map[schema.GroupVersionResource]int{},
 	}
+	c.connect(client, tracker)
+	return tracker
+}
+
+// Again returns other clients of the same objects, such as another process has.
+func (c Clients) Again() Clients {
+	c.Kube, c.Foo = &kubefake.Clientset{}, &foofake.Clientset{}
+	c.connect(&c.Kube.Fake, c.KubeTracker)
+	c.connect(&c.Foo.Fake, c.FooTracker)
+	return c
+}
+
+// connect makes an empty client read from a tracker and write to it.
+func (c Clients) connect(client *clienttesting.Fake, tracker *Tracker) {
+	client.AddReactor("*", "*", c.failures.react)
 	client.AddReactor("*", "*", tracker.react)
 	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
 		options := action.(clienttesting.WatchActionImpl).ListOptions
@@ -79,7 +93,6 @@ func (c Clients) Add(
 		}
 		return true, watch.Filter(w, matching(options.LabelSelector)), nil
 	})
-	return tracker
 }
 
 // Lag delays each event of the watches of a resource that begin from now on. It stops these watches
