@@ -90,6 +90,7 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/cluster kill-server never-was", "is not up"},
 		{"hack/cluster start-server never-was", "hack/cluster up never-was"},
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
+		{"hack/e2e", "usage: hack/e2e"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
 		{"hack/release", "usage: hack/release"},
 		{"hack/stress", "usage: hack/stress"},
@@ -161,4 +162,35 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 		}
 	}
 	must("kubectl delete -f artifacts/examples/crd.yaml")
+}
+
+func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
+	if !*demo {
+		t.Skip("needs -demo, and a control plane")
+	}
+	path, err := filepath.Abs("../.local/bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	const crd = "customresourcedefinition.apiextensions.k8s.io/foos.samplecontroller.k8s.io"
+	for _, test := range []struct{ first, command, want string }{
+		{":", "hack/e2e another false", "nothing was created"},
+		{"kubectl create -f artifacts/examples/crd.yaml",
+			`hack/e2e "$(kubectl config current-context)" false`, "but has " + crd},
+	} {
+		if _, problem, err := script(t, "", "bash", "-c", test.first); err != nil {
+			t.Fatal(err, problem)
+		}
+		_, problem, err := script(t, "", "bash", "-c", test.command)
+		if err == nil || !strings.Contains(problem, test.want) {
+			t.Errorf("%s: got %v, %q; want an error that says %q", test.command, err, problem, test.want)
+		}
+	}
+	found, problem, err := script(t, "", "bash", "-c",
+		"kubectl get namespaces,crds -o name && kubectl delete -f artifacts/examples/crd.yaml")
+	if err != nil || !strings.Contains(found, crd) || strings.Contains(found, "e2e") {
+		t.Errorf("after it, there is %q (%v, %s)", found, err, problem)
+	}
 }
