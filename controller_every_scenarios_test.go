@@ -107,6 +107,7 @@ var leftOut = map[string]string{
 	"Pods cannot be created, or the rollout makes no progress": "only the words in the status differ",
 	"no cluster, no CustomResourceDefinition, no permission to list or watch": "it is the 403 and " +
 		"the 404 of TestEveryError, and the cut connection",
+	"a Deployment of another namespace names the Foo as its owner": "a scenario has one namespace",
 	"SIGTERM":           "nothing is disturbed; SIGKILL is TestEveryCrash",
 	"the Lease is lost": "a process in a bubble has no Lease",
 }
