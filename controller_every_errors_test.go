@@ -140,7 +140,7 @@ func (s scenario) fail(
 		got := s.run(t, func(w *world) { w.disturb, tries.world = tries.disturb, w }, more)
 		outcome := tries.outcome(got)
 		if len(tries.at) == 0 {
-			t.Error("the request was not made: the requests differ from run to run")
+			c.miss(t)
 		}
 		if outcome == believed && got.repaired {
 			got.problems = nil
