@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -142,8 +141,9 @@ func TestEverySituationHasItsScenario(t *testing.T) {
 		}
 	}
 	for situation := range shown {
-		if !there[situation] {
-			t.Errorf("docs/behaviour.md does not say %q: %s", situation, strings.TrimSpace(leftOut[situation]))
+		// A fork does without rows that link to what it does not have.
+		if !there[situation] && leftOut[situation] == "" {
+			t.Errorf("docs/behaviour.md does not say %q, which a scenario shows", situation)
 		}
 	}
 }
