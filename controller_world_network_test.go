@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -304,16 +303,24 @@ func (w *world) holdWatch(resource string) {
 	w.held[resource] = true
 }
 
-// letWatchesGo delivers the events that were kept back.
+// letWatchesGo delivers the events that were kept back. If a controller that goes round in circles
+// has caused more than a watch can buffer, the watch breaks: an API server ends such a watch, too.
 func (w *world) letWatchesGo() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.held)
-	for _, s := range slices.Concat(slices.Collect(maps.Values(w.streams))...) {
-		for _, event := range s.held {
-			s.out.Action(event.Type, event.Object)
+	for resource, streams := range w.streams {
+		full := func(s *stream) bool { return len(s.held) >= int(watch.DefaultChanSize) }
+		if slices.ContainsFunc(streams, full) {
+			w.expire(resource)
+			continue
 		}
-		s.held = nil
+		for _, s := range streams {
+			for _, event := range s.held {
+				s.out.Action(event.Type, event.Object)
+			}
+			s.held = nil
+		}
 	}
 }
 

@@ -110,6 +110,9 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		if deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue
 		}
+		if replaced, err := r.isReplaced(ctx, foo); !replaced || err != nil {
+			return err // nil if the cache is behind: the events are on the way
+		}
 		err := r.Delete(ctx, &deployment,
 			// Only this object, and only if it is unchanged: then the Foo still owns it.
 			client.Preconditions{UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion},
@@ -124,6 +127,23 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
 	}
 	return nil
+}
+
+// isReplaced asks the API server whether foo is still what the cache shows, and whether its
+// Deployment is available. A deletion cannot be undone, and the cache may be behind.
+func (r *Reconciler) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	live, named := &v1alpha1.Foo{}, &appsv1.Deployment{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(foo), live); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
+		return false, nil
+	}
+	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
+	if err := r.live.Get(ctx, key, named); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return metav1.IsControlledBy(named, foo) && meaning.RolledOut(named), nil
 }
 
 // handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If

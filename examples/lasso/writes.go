@@ -112,6 +112,9 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue
 		}
+		if replaced, err := c.isReplaced(ctx, foo); !replaced || err != nil {
+			return err // nil if the caches are behind: the events are on the way
+		}
 		err := c.deployments.Client().Delete(ctx, foo.Namespace, deployment.Name, metav1.DeleteOptions{
 			// Only this object, and only if it is unchanged: then the Foo still owns it.
 			Preconditions: &metav1.Preconditions{
@@ -130,6 +133,31 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			deployment.Name, foo.Spec.DeploymentName)
 	}
 	return nil
+}
+
+// isReplaced asks the API server whether foo is still what the cache shows, and whether its
+// Deployment is available. A deletion cannot be undone, and the caches may be behind.
+func (c *Controller) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
+	live, named := &v1alpha1.Foo{}, &appsv1.Deployment{}
+	err := c.foos.Client().Get(ctx, foo.Namespace, foo.Name, live, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Foo before a Deployment is deleted: %w", err)
+	}
+	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
+		return false, nil
+	}
+	err = c.deployments.Client().Get(
+		ctx, foo.Namespace, foo.Spec.DeploymentName, named, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading Deployment before the former one is deleted: %w", err)
+	}
+	return metav1.IsControlledBy(named, foo) && meaning.RolledOut(named), nil
 }
 
 // handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. It

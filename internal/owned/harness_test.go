@@ -265,6 +265,7 @@ func (h *harness) rename(foo *v1alpha1.Foo, deployment string) {
 	h.t.Helper()
 	foo = foo.DeepCopy()
 	foo.Annotations[deploymentAnnotation] = deployment
+	foo.Generation++ // in place of a field of the spec
 	_, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Update(h.t.Context(), foo,
 		metav1.UpdateOptions{})
 	if err != nil {

@@ -378,6 +378,33 @@ func TestFormerObjectIsDeletedWhenTheNewOneIsReady(t *testing.T) {
 	})
 }
 
+func TestFormerObjectStaysIfTheOwnerHasItsNameAgain(t *testing.T) {
+	late := func(h *harness) { fakes.Lag(h.t, &h.Foo.Fake, "foos", 5*time.Second) }
+	bubble(t, late, func(h *harness) {
+		foo := h.create("a", "old")
+		time.Sleep(time.Minute)
+		h.rollOut("old")
+		h.rename(foo, "new")
+		time.Sleep(time.Minute)
+		renamed, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Get(t.Context(), "a",
+			metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.rename(renamed, "old")
+
+		h.rollOut("new") // the informer does not show yet that the owner has changed again
+
+		if h.deployment("old") == nil {
+			t.Error("the Deployment that the owner asks for was deleted")
+		}
+		time.Sleep(time.Minute)
+		if h.deployment("old") == nil || h.deployment("new") != nil {
+			t.Error("in the end, want the old Deployment, and not the new one")
+		}
+	})
+}
+
 func TestFormerObjectThatWasReleasedIsNotDeleted(t *testing.T) {
 	bubble(t, nothing, func(h *harness) {
 		foo := h.create("a", "old")

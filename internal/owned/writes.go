@@ -100,7 +100,7 @@ func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, pas
 }
 
 // DeleteOthers deletes the objects that owner owned under other names. Call it when the object of
-// the name of today is ready.
+// the name of today is ready. Before it deletes one, it asks the API server whether that is true.
 func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 	all, err := o.kind.Informer.GetTypedIndexer().ByTypedIndex(
 		controllerUIDIndex, string(owner.GetUID()))
@@ -113,6 +113,9 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 		if object.GetNamespace() != owner.GetNamespace() || object.GetName() == name ||
 			object.GetDeletionTimestamp() != nil {
 			continue
+		}
+		if replaced, err := o.isReplaced(ctx, owner); !replaced || err != nil {
+			return err // nil if the caches are behind: the events are on the way
 		}
 		err := o.kind.Client(owner.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{
 			// Only this object, and only if it is unchanged: then owner still owns it.
@@ -132,6 +135,33 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 			"Delete"+o.kind.Name, "Deleted %s %q, now replaced by %q", o.kind.Name, object.GetName(), name)
 	}
 	return nil
+}
+
+// isReplaced asks the API server whether owner is still what the cache shows, and whether its object
+// is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they may
+// even show an older state than the last process has seen.
+func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
+	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the owner before a %s is deleted: %w", o.kind.Name, err)
+	}
+	if live.GetUID() != owner.GetUID() || live.GetGeneration() != owner.GetGeneration() ||
+		live.GetDeletionTimestamp() != nil {
+		return false, nil
+	}
+	named, err := o.kind.Client(owner.GetNamespace()).Get(
+		ctx, o.kind.NameOf(owner), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s before the former one is deleted: %w", o.kind.Name, err)
+	}
+	return metav1.IsControlledBy(named, owner) &&
+		(o.kind.Ready == nil || o.kind.Ready(named).Status == metav1.ConditionTrue), nil
 }
 
 // handleWriteError handles the error of a Create or of an Update. If the API server would refuse
