@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -93,7 +94,7 @@ func TestThreeVersionsNeedFourConversions(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer := httptest.NewRecorder()
-		handler.ServeHTTP(answer, httptest.NewRequest("POST", "/convert", bytes.NewReader(body)))
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/convert", bytes.NewReader(body)))
 		if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil {
 			t.Fatal(err)
 		}

@@ -137,9 +137,9 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 	return nil
 }
 
-// isReplaced asks the API server whether owner is still what the cache shows, and whether its object
-// is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they may
-// even show an older state than the last process has seen.
+// isReplaced asks the API server whether owner is still what the cache shows, and whether its
+// object is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they
+// may even show an older state than the last process has seen.
 func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
 	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
 	if apierrors.IsNotFound(err) {
