@@ -25,8 +25,8 @@ type lag struct {
 
 // TestEveryLag restarts the controller after each step of each scenario, with an API server that
 // lags: what it lists is an older state of the Foos, of the Deployments, or of both. It catches up
-// one step later, or in the end. Without -every, it takes only the latter, and
-// only the scenarios with a new name: in the others, there is nothing to delete.
+// one step later, or in the end. Without -every, it takes only the latter, and only the scenarios
+// with a new name: in the others, there is nothing to delete.
 func TestEveryLag(t *testing.T) {
 	var c cases
 	for _, s := range scenarios {
@@ -37,7 +37,7 @@ func TestEveryLag(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			s.calm(t)
 			c.add("scenarios", 1)
-			steps := slices.Concat(s.steps, []step{collect, rollOut})
+			steps := s.untilRolledOut()
 			for i := range steps {
 				foos, deployments := s.eventsUntil(t, steps[:i+1])
 				for behind := 1; behind <= max(foos, deployments); behind++ {

@@ -50,7 +50,7 @@ func (s scenario) run(t *testing.T, prepare func(*world), more time.Duration) (r
 			prepare(w)
 		}
 		w.start()
-		w.play(slices.Concat(s.steps, []step{collect, rollOut}))
+		w.play(s.untilRolledOut())
 		time.Sleep(more)
 		w.mu.Lock()
 		r.requests, r.events = slices.Clone(w.requests), slices.Clone(w.events)
@@ -67,6 +67,11 @@ func (s scenario) run(t *testing.T, prepare func(*world), more time.Duration) (r
 		}
 	})
 	return r
+}
+
+// untilRolledOut returns the steps of a scenario, and then those of Kubernetes' controllers.
+func (s scenario) untilRolledOut() []step {
+	return slices.Concat(s.steps, []step{collect, rollOut})
 }
 
 // play lets the steps happen. A process that was killed for longer starts again after the next one.

@@ -78,16 +78,6 @@ func TestRelease(t *testing.T) {
 	t.Run("install.yaml installs the controller", func(t *testing.T) { install(t, one) })
 }
 
-// must runs a command at the root of the repository, and returns what it prints.
-func must(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	stdout, stderr, err := script(t, "", name, args...)
-	if err != nil {
-		t.Fatalf("%s %q: %v: %s", name, args, err, stderr)
-	}
-	return stdout
-}
-
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))
