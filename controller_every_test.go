@@ -82,10 +82,24 @@ func (w *world) play(steps []step) {
 		if w.down() {
 			w.start()
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(pause):
+		case <-w.hurry:
+		}
 	}
 	if w.down() {
 		w.start()
+	}
+}
+
+// hurryIf lets the users take their next step now, if that is wanted.
+func (w *world) hurryIf(wanted bool) {
+	if !wanted {
+		return
+	}
+	select {
+	case w.hurry <- struct{}{}:
+	default:
 	}
 }
 

@@ -58,6 +58,9 @@ func (r request) isWrite() bool {
 func (w *world) interfere(p *instance, client *clienttesting.Fake) {
 	tracker := slices.Clone(client.ReactionChain)
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		// The client holds its lock until there is an answer, which would stop the other worker.
+		client.Unlock()
+		defer client.Lock()
 		var answer runtime.Object
 		err := w.serve(p, action, func() (err error) {
 			if events, behind := w.pastOf(action); behind {
@@ -79,6 +82,8 @@ func (w *world) interfere(p *instance, client *clienttesting.Fake) {
 	})
 	source := client.WatchReactionChain[0]
 	client.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		client.Unlock()
+		defer client.Lock()
 		var answer watch.Interface
 		err := w.serve(p, action, func() (err error) {
 			answer, err = w.watchFrom(p, source, action.(clienttesting.WatchActionImpl))
@@ -128,7 +133,11 @@ func (w *world) serve(p *instance, action clienttesting.Action, do func() error)
 	w.requests = append(w.requests, r)
 	disturb := w.disturb
 	w.mu.Unlock()
-	answer := func() error { return w.answer(p, action, do) }
+	answer := func() error {
+		w.serving.Lock()
+		defer w.serving.Unlock()
+		return w.answer(p, action, do)
+	}
 	if disturb == nil {
 		return answer()
 	}
@@ -221,6 +230,7 @@ const (
 	lose             // nor is anything that follows
 	hold             // it is shown in the end, with everything that follows
 	expire           // the watch breaks at it, and the informer lists again at once
+	late             // it is shown after world.lateness, with everything that follows until then
 )
 
 // stream is a watch of a process.
@@ -228,6 +238,7 @@ type stream struct {
 	process *instance
 	out     *watch.RaceFreeFakeWatcher
 	held    []watch.Event
+	late    bool // events are held for a time
 }
 
 // forward returns a watch of the same events, which the world can disturb. It begins with those
@@ -279,14 +290,35 @@ func (w *world) deliver(s *stream, resource string, event watch.Event) {
 		w.held[resource] = true
 	case expire:
 		w.expire(resource)
+	case late:
+		s.late = true
+		time.AfterFunc(w.lateness, func() { w.catchUp(s, resource) })
 	}
 	switch {
 	case w.lost[resource], treat == drop:
-	case w.held[resource]:
+	case w.held[resource], s.late:
 		s.held = append(s.held, event)
 	default:
 		s.out.Action(event.Type, event.Object)
 	}
+}
+
+// catchUp shows the events of a stream that were late.
+func (w *world) catchUp(s *stream, resource string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.late = false
+	if !w.held[resource] && !s.out.IsStopped() {
+		s.release()
+	}
+}
+
+// release shows the events that were held back.
+func (s *stream) release() {
+	for _, event := range s.held {
+		s.out.Action(event.Type, event.Object)
+	}
+	s.held = nil
 }
 
 // loseWatch drops all events of resource until breakWatch is called.
@@ -316,10 +348,7 @@ func (w *world) letWatchesGo() {
 			continue
 		}
 		for _, s := range streams {
-			for _, event := range s.held {
-				s.out.Action(event.Type, event.Object)
-			}
-			s.held = nil
+			s.release()
 		}
 	}
 }

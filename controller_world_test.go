@@ -33,8 +33,12 @@ type world struct {
 
 	// disturb, if it is set, decides what becomes of a request: do lets it happen. onEvent does the
 	// same for the event of a watch.
-	disturb func(p *instance, r request, do func() error) error
-	onEvent func(p *instance, e request) treatment
+	disturb  func(p *instance, r request, do func() error) error
+	onEvent  func(p *instance, e request) treatment
+	lateness time.Duration
+	hurry    chan struct{} // the next step does not wait for its time
+
+	serving sync.Mutex // an API server does one thing after the other
 
 	mu         sync.Mutex
 	faults     []fault              // of the next writes
@@ -69,7 +73,7 @@ func newWorld(h *harness) *world {
 	w := &world{
 		h: h, foreign: map[string]string{}, streams: map[string][]*stream{},
 		lost: map[string]bool{}, held: map[string]bool{}, dropped: map[string]bool{},
-		log: map[string][]watch.Event{},
+		log: map[string][]watch.Event{}, hurry: make(chan struct{}, 1),
 	}
 	w.record(foosGVR, h.fooTracker)
 	w.record(deploymentsGVR, h.kubeTracker)

@@ -167,6 +167,27 @@ var mutantList = []mutants.Mutant{
 	{"the cache says whether the new Deployment is available", "writes.go",
 		"return metav1.IsControlledBy(named, foo) && rolledOut(named), nil", "return named != nil, nil",
 		"TestEveryLag"},
+	{"a Deployment whose Foo the cache does not show is deleted", "controller.go",
+		"if owner != nil && isFoo(owner) {",
+		"if owner != nil && isFoo(owner) {\n\t\tns := object.GetNamespace()\n\t\t" +
+			"if _, err := c.foos.Foos(ns).Get(owner.Name); err != nil {\n\t\t\t" +
+			"_ = c.kubeClient.AppsV1().Deployments(ns).Delete(context.Background(), object.GetName(), " +
+			"metav1.DeleteOptions{})\n\t\t}", "TestEveryLag"},
+	{"an update of a Foo counts only with a new generation", "controller.go",
+		"UpdateFunc: func(_, foo *v1alpha1.Foo) {",
+		"UpdateFunc: func(old, foo *v1alpha1.Foo) {\n\t\t\t" +
+			"if old.Generation == foo.Generation {\n\t\t\t\treturn\n\t\t\t}", "TestEveryEvent"},
+	{"a conflict is not retried", "controller.go",
+		"logger.V(4).Info(\"Retrying after a conflict\", \"err\", err)\n\t\tc.queue.AddRateLimited(key)",
+		"logger.V(4).Info(\"Retrying after a conflict\", \"err\", err)", "TestEveryError"},
+	{"a timeout counts as done", "controller.go", "countSyncError(err)",
+		"if wait.Interrupted(err) {\n\t\terr = nil\n\t}\n\tcountSyncError(err)", "TestEveryError"},
+	{"a Foo that is Ready is not looked at", "controller.go",
+		"if foo.DeletionTimestamp != nil {",
+		"if ready := foo.Status.Conditions; foo.Status.ObservedGeneration == foo.Generation &&\n\t\t" +
+			"len(ready) > 0 && ready[0].Status == metav1.ConditionTrue &&\n\t\t" +
+			"!c.deploymentWrites.HasWritten(key) {\n\t\treturn nil\n\t}\n\t" +
+			"if foo.DeletionTimestamp != nil {", "TestEveryCrash"},
 
 	{"failed syncs are not counted", "controller.go", "countSyncError(err)", "",
 		"TestFailedSyncsAreCountedByReason"},
