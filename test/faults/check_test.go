@@ -109,8 +109,8 @@ type wantedStatus struct {
 	replicas, available int32
 }
 
-// unfinished returns the status of a Foo whose Deployment cannot become what the Foo asks for, until
-// somebody lets it. If it can, the result is empty.
+// unfinished returns the status of a Foo whose Deployment cannot become what the Foo asks for,
+// until somebody lets it. If it can, the result is empty.
 func (s *state) unfinished(foo *v1alpha1.Foo, deployment *appsv1.Deployment) wantedStatus {
 	status := deployment.Status
 	differs := *deployment.Spec.Replicas != *foo.Spec.Replicas

@@ -16,7 +16,7 @@ import (
 const root = "../../"
 
 var (
-	seed      = flag.Uint64("seed", 0, "`number` that all random choices come from (default: the time)")
+	seed      = flag.Uint64("seed", 0, "`number` that all random choices come from; default: the time")
 	rounds    = flag.Int("rounds", 1, "how often to run each history, with other random choices")
 	foos      = flag.Int("foos", 30, "number of Foos in a history")
 	steps     = flag.Int("steps", 80, "number of things that the users do in a history")

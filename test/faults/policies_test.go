@@ -41,7 +41,7 @@ func installPolicies(t *testing.T) {
 func installPolicy(ctx context.Context, name string, rule admissionv1.Rule) error {
 	client := kubeClient.AdmissionregistrationV1()
 	reason := metav1.StatusReasonForbidden
-	policy := &admissionv1.ValidatingAdmissionPolicy{
+	object := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionv1.MatchResources{
@@ -58,7 +58,7 @@ func installPolicy(ctx context.Context, name string, rule admissionv1.Rule) erro
 			}},
 		},
 	}
-	_, err := client.ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{})
+	_, err := client.ValidatingAdmissionPolicies().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
@@ -101,10 +101,10 @@ func (s *space) setPolicy(name string, on bool) error {
 }
 
 // try tries to create what the policy of that name refuses, and changes nothing.
-func (s *space) try(policy string) error {
+func (s *space) try(what string) error {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	deployment := foreignDeployment("try")
-	if policy == refuseDeployments {
+	if what == refuseDeployments {
 		_, err := s.deployments.Create(context.Background(), deployment, dryRun)
 		return err
 	}

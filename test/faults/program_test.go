@@ -13,8 +13,8 @@ import (
 	"example.com/sample-controller/internal/suite/process"
 )
 
-// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url, and
-// keeps its Lease in that namespace.
+// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,
+// and keeps its Lease in that namespace.
 func writeKubeconfig(user, namespace, url string) (path string, err error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"
