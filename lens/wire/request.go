@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// requested says what is requested, by the API server's rules for paths.
-func requested(r *http.Request) (e Event) {
+// Requested says what a request asks for, by the API server's rules for paths.
+func Requested(r *http.Request) (e Event) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var group string
 	switch {

@@ -55,7 +55,7 @@ func TestRequested(t *testing.T) {
 			Event{Verb: "update", Version: "v1", Resource: "namespaces", Name: "a",
 				Subresource: "status"}},
 	} {
-		got := requested(httptest.NewRequest(test.method, test.target, nil))
+		got := Requested(httptest.NewRequest(test.method, test.target, nil))
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s %s: got %+v, want %+v", test.method, test.target, got, test.want)
 		}

@@ -6,6 +6,11 @@
 //	go test ./faults -v                 # the short one
 //	go test ./faults -v -seed 7         # the random choices of seed 7
 //
+// TestEveryCrash leaves nothing to chance: the controller dies at each of its requests.
+//
+//	make faults-all                     # in all scenarios, after the same in virtual time
+//	go test ./faults -v -run TestEveryCrash -every
+//
 // The tests start a cluster of their own, because they kill its API server. Between the controller
 // and the API server, a proxy injects faults. Users who create, change and delete Foos and
 // Deployments talk to the API server directly. All random choices come from the seed, but when they

@@ -29,7 +29,10 @@ func inRounds(t *testing.T, test func(*history)) {
 // supervise runs the controller of h until the test ends.
 func (h *history) supervise() *supervisor {
 	h.t.Helper()
-	path := writeKubeconfig(h.t, h.user, h.namespace, h.proxy)
+	path, err := writeKubeconfig(h.user, h.namespace, h.proxy.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	s := supervise(h.t, func() (*process.Process, error) {
 		return startProgram(path, h.namespace)
 	})
@@ -70,7 +73,7 @@ func TestRequestsFailAndTheControllerIsKilled(t *testing.T) {
 		controller := h.supervise()
 		h.proxy.inject(true)
 
-		h.disturb(*every, h.users.work, func(*rand.Rand) error {
+		h.disturb(*killEvery, h.users.work, func(*rand.Rand) error {
 			controller.kill()
 			return nil
 		})
@@ -89,7 +92,7 @@ func TestRequestsFailAndTheAPIServerIsKilled(t *testing.T) {
 		controller := h.supervise()
 		h.proxy.inject(true)
 
-		h.disturb(*every, h.users.work, func(random *rand.Rand) error {
+		h.disturb(*killEvery, h.users.work, func(random *rand.Rand) error {
 			return restartAPIServer(time.Duration(random.IntN(1000)) * time.Millisecond)
 		})
 		h.lastWave()

@@ -1,55 +1,30 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-
 	"example.com/sample-controller/internal/suite/audit"
-	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
 // history is what happens in one namespace.
 type history struct {
-	t           *testing.T
-	namespace   string
-	user        string // the controller's
-	begin       audit.Mark
-	proxy       *proxy
-	users       *users
-	foos        fooclient.FooInterface
-	deployments appsclient.DeploymentInterface
-	round       int
+	space
+	user  string // the controller's
+	begin audit.Mark
+	proxy *proxy
+	users *users
+	round int
 }
 
 // newHistory returns a history that has not begun.
 func newHistory(t *testing.T, round int) *history {
 	t.Helper()
-	namespaces := kubeClient.CoreV1().Namespaces()
-	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
-		if err != nil {
-			t.Errorf("deleting the namespace: %v", err)
-		}
-	})
-	h := &history{
-		t: t, namespace: created.Name, user: created.Name, round: round,
-		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
-		deployments: kubeClient.AppsV1().Deployments(created.Name),
-	}
+	h := &history{space: newSpace(t), round: round}
+	h.user = h.namespace
 	h.begin = now(t)
 	h.proxy = startProxy(t, h.random("network"))
 	h.users = &users{
@@ -108,7 +83,7 @@ func (h *history) settle() {
 	begin := time.Now()
 	var problems []problem
 	err := waitUntil(func() (err error) {
-		if problems, err = h.problems(); err == nil && len(problems) > 0 {
+		if problems, err = h.problems(h.users.expected()); err == nil && len(problems) > 0 {
 			err = fmt.Errorf("%d problems, the first of them: %v", len(problems), problems[0])
 		}
 		return err

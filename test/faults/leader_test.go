@@ -16,7 +16,11 @@ import (
 // startReplica starts a controller that acts as user, and works while it holds the Lease.
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
-	p, err := startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy), h.namespace,
+	path, err := writeKubeconfig(user, h.namespace, h.proxy.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	p, err := startProgram(path, h.namespace,
 		"--leader-elect", "--leader-elect-lease-duration=8s",
 		"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
 	if err != nil {

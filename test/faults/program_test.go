@@ -13,22 +13,17 @@ import (
 	"example.com/sample-controller/internal/suite/process"
 )
 
-// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy, and keeps
-// its Lease in that namespace.
-func writeKubeconfig(t *testing.T, user, namespace string, p *proxy) (path string) {
-	t.Helper()
+// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,
+// and keeps its Lease in that namespace.
+func writeKubeconfig(user, namespace, url string) (path string, err error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"
 	config.Contexts["proxy"] = &clientcmdapi.Context{
 		Cluster: "proxy", AuthInfo: "proxy", Namespace: namespace,
 	}
-	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.url}
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	path, err := kubeconfig.Write(tempDir, config, user, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return kubeconfig.Write(tempDir, config, user, nil)
 }
 
 // startProgram starts the controller for one namespace.
@@ -54,6 +49,13 @@ type supervisor struct {
 func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}
+	s.begin(t)
+	return s
+}
+
+// begin starts the first controller.
+func (s *supervisor) begin(t *testing.T) {
+	t.Helper()
 	if err := s.next(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +70,6 @@ func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor
 		}
 	}()
 	t.Cleanup(s.stop)
-	return s
 }
 
 // next starts a program, unless stop was called.
@@ -93,13 +94,14 @@ func (s *supervisor) waitAndRecord() bool {
 	return !s.stopped
 }
 
-// kill ends the current program without a warning.
-func (s *supervisor) kill() {
+// kill ends the current program without a warning. It is gone when exited is closed.
+func (s *supervisor) kill() (exited <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
 	s.current.Signal(syscall.SIGKILL)
 	total.count("controller killed")
+	return s.current.Exited
 }
 
 // stop ends the current program for good.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/transport"
+
 	"example.com/sample-controller/lens/wire"
 )
 
@@ -39,23 +41,33 @@ type proxy struct {
 // startProxy starts a proxy that injects no faults yet.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
-	config, err := controlPlane.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &proxy{random: random}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	var err error
+	p.Proxy, p.url, err = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		p.next = next
 		return p
 	})
-	if p.Proxy, err = wire.New(config, func(wire.Event) {}); err != nil {
+	if err != nil {
 		t.Fatal(err)
+	}
+	return p
+}
+
+// serveProxy serves a proxy until the test ends. Its requests to the API server go through the
+// transport that wrap returns.
+func serveProxy(t *testing.T, wrap transport.WrapperFunc) (p *wire.Proxy, url string, err error) {
+	config, err := controlPlane.Config()
+	if err != nil {
+		return nil, "", err
+	}
+	config.Wrap(wrap)
+	if p, err = wire.New(config, func(wire.Event) {}); err != nil {
+		return nil, "", err
 	}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	t.Cleanup(p.Close)
-	p.url = server.URL
-	return p
+	return p, server.URL, nil
 }
 
 // inject switches the faults on or off.

@@ -41,6 +41,13 @@ func (c *totals) add(what string, n int) {
 	c.counts[what] += n
 }
 
+// of returns a count.
+func (c *totals) of(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[what]
+}
+
 // String returns the summary: first what was done, then what was found.
 func (c *totals) String() string {
 	c.mu.Lock()

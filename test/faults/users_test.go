@@ -34,6 +34,15 @@ type users struct {
 	reasonsToCreate, reasonsToDelete int
 }
 
+// expected returns what must be there when it is quiet.
+func (u *users) expected() expected {
+	e := expected{names: map[string]bool{}}
+	for name := range u.names {
+		e.names[name] = true
+	}
+	return e
+}
+
 // act does one thing with the Foo of that number, and repeats it until it succeeds.
 func (u *users) act(i int) error {
 	foo := fmt.Sprintf("foo-%d", i)
@@ -127,15 +136,7 @@ func (u *users) scale(name string) func() error {
 
 // changeFoo returns a function that changes a Foo.
 func (u *users) changeFoo(name string, change func(*v1alpha1.Foo)) func() error {
-	return func() error {
-		foo, err := u.h.foos.Get(context.Background(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(foo)
-		_, err = u.h.foos.Update(context.Background(), foo, metav1.UpdateOptions{})
-		return err
-	}
+	return func() error { return u.h.changeFoo(name, change) }
 }
 
 // deleteFoo returns a function that deletes a Foo.
@@ -177,15 +178,9 @@ func (u *users) deleteDeployment(name string) func() error {
 func (u *users) changeDeployment(name string) func() error {
 	replicas := u.replicas()
 	return func() error {
-		deployment, err := u.h.deployments.Get(context.Background(), name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		setEvil(deployment, replicas)
-		_, err = u.h.deployments.Update(context.Background(), deployment, metav1.UpdateOptions{})
+		err := u.h.changeDeployment(name, func(deployment *appsv1.Deployment) {
+			setEvil(deployment, replicas)
+		})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
