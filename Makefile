@@ -166,7 +166,7 @@ bench-long: build ## run the benchmark with up to 20,000 Foos
 	go -C test/bench run . -draw
 
 faults:: build ## make everything around the controller fail, for about five minutes
-	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -every 5s -quiet 20s -patience 2m
+	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
 
 faults::
 	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards

@@ -70,7 +70,7 @@ func TestRequestsFailAndTheControllerIsKilled(t *testing.T) {
 		controller := h.supervise()
 		h.proxy.inject(true)
 
-		h.disturb(*every, h.users.work, func(*rand.Rand) error {
+		h.disturb(*killEvery, h.users.work, func(*rand.Rand) error {
 			controller.kill()
 			return nil
 		})
@@ -89,7 +89,7 @@ func TestRequestsFailAndTheAPIServerIsKilled(t *testing.T) {
 		controller := h.supervise()
 		h.proxy.inject(true)
 
-		h.disturb(*every, h.users.work, func(random *rand.Rand) error {
+		h.disturb(*killEvery, h.users.work, func(random *rand.Rand) error {
 			return restartAPIServer(time.Duration(random.IntN(1000)) * time.Millisecond)
 		})
 		h.lastWave()

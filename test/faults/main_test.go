@@ -16,12 +16,14 @@ import (
 const root = "../../"
 
 var (
-	seed   = flag.Uint64("seed", 0, "`number` that all random choices come from (default: the time)")
-	rounds = flag.Int("rounds", 1, "how often to run each history, with other random choices")
-	foos   = flag.Int("foos", 30, "number of Foos in a history")
-	steps  = flag.Int("steps", 80, "number of things that the users do in a history")
-	every  = flag.Duration("every", 2*time.Second, "how often something is killed, on average")
-	quiet  = flag.Duration("quiet", 3*time.Second,
+	seed      = flag.Uint64("seed", 0, "`number` that all random choices come from (default: the time)")
+	rounds    = flag.Int("rounds", 1, "how often to run each history, with other random choices")
+	foos      = flag.Int("foos", 30, "number of Foos in a history")
+	steps     = flag.Int("steps", 80, "number of things that the users do in a history")
+	every     = flag.Bool("every", false, "run all cases of the tests of every fault; takes minutes")
+	killEvery = flag.Duration("kill-every", 2*time.Second,
+		"how often something is killed in a history, on average")
+	quiet = flag.Duration("quiet", 3*time.Second,
 		"how long nothing may be written at the end")
 	patience = flag.Duration("patience", 90*time.Second,
 		"how long to wait for an expected change")
