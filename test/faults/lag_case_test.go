@@ -53,15 +53,14 @@ func (c *lagCase) run(t *testing.T, b *lagBatch) {
 	before := c.generations()
 	c.startSecond()
 	c.awaitQuiet()
-	c.checkLagging(before)
+	c.checkLagging()
 
 	c.acted()
 	<-b.released
 	if err := c.finish(); err != nil {
 		t.Error(err)
 	}
-	c.awaitQuiet()
-	c.checkInTheEnd()
+	c.checkInTheEnd(before)
 	total.count("restarts with an API server that lags")
 	total.count("restarts with an API server that lags: " + c.way)
 }
@@ -195,5 +194,15 @@ func (c *lagCase) finish() error {
 		}
 		c.keeps = ""
 	}
-	return c.settle()
+	return waitUntil(func() error {
+		writes := len(c.requested(isAccepted))
+		if err := c.check(); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Second) // a moment: it may still see what is old
+		if n := len(c.requested(isAccepted)) - writes; n > 0 {
+			return fmt.Errorf("the next controller has made %d writes in the last two seconds", n)
+		}
+		return c.check()
+	})
 }

@@ -29,8 +29,9 @@ func (c *lagCase) standBy() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.start("--leader-elect", "--leader-elect-lease-duration=8s",
-		"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
+	// Nobody takes the Lease from it, so it has time to renew it.
+	c.start("--leader-elect", "--leader-elect-lease-duration=10m",
+		"--leader-elect-renew-deadline=9m", "--leader-elect-retry-period=500ms")
 	c.awaitRequest("looked at the Lease", func(r audit.Request) bool {
 		return r.ObjectRef.Resource == "leases"
 	})

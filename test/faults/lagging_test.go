@@ -172,6 +172,7 @@ func startDirectly(
 		return nil, err
 	}
 	args := append([]string{environment, *controllerPath, "--namespace", namespace, "-v=4",
+		"--cache-sync-timeout=1h", // that of an API server that lags may take as long as a batch
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)
 	return process.Start(exec.Command("env", args...), path)
 }
