@@ -30,7 +30,7 @@ func restartAPIServer(pause time.Duration) error {
 		return err
 	}
 	time.Sleep(pause) // the API server is away for this long
-	if pid, err = startAPIServer(args); err != nil {
+	if pid, err = startAPIServer(args, apiServerLog()); err != nil {
 		return err
 	}
 	err = os.WriteFile(
@@ -66,9 +66,9 @@ func portIsFree() error {
 
 func apiServerLog() string { return filepath.Join(controlPlane.Dir, "logs", "kube-apiserver.log") }
 
-// startAPIServer starts an API server and returns its process ID.
-func startAPIServer(args []string) (pid int, err error) {
-	log, err := os.OpenFile(apiServerLog(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+// startAPIServer starts an API server that logs to that file, and returns its process ID.
+func startAPIServer(args []string, logPath string) (pid int, err error) {
+	log, err := os.OpenFile(logPath, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return 0, err
 	}

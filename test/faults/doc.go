@@ -5,6 +5,7 @@
 //	make faults                         # the long version
 //	go test ./faults -v                 # the short one
 //	go test ./faults -v -seed 7         # the random choices of seed 7
+//	go test ./faults -v -every          # all cases of the tests that leave nothing to chance
 //
 // TestEveryCrash leaves nothing to chance: the controller dies at each of its requests.
 //
@@ -15,4 +16,7 @@
 // and the API server, a proxy injects faults. Users who create, change and delete Foos and
 // Deployments talk to the API server directly. All random choices come from the seed, but when they
 // take effect depends on the machine: a replay is similar, not identical.
+//
+// A second API server, on the same etcd, lags when a test wants it to: a proxy between it and etcd
+// holds what etcd's watches show.
 package faults

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	every = flag.Bool("every", false, "in TestEveryCrash, run all cases, and say how far they are")
+	every = flag.Bool("every", false, "in the tests of every fault, run all cases; takes minutes")
 	shard = flag.String("shard", "1/1",
 		"with -every: which part of the scenarios to run, and of how many")
 )
