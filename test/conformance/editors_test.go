@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +18,14 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/internal/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
+
+var manyFoos = flag.Int("many-foos", 200, "number of Foos that somebody creates to do harm")
 
 // as returns how clients find the cluster as that user.
 func as(user string) *rest.Config {
@@ -86,6 +91,31 @@ func TestEditorsAndTheDeployedController(t *testing.T) {
 		t.Run(name, func(t *testing.T) { prove(t, newNamespace(t)) })
 	}
 	t.Run("a Deployment names owners", func(t *testing.T) { namesOwners(t, program) })
+}
+
+// Somebody creates very many Foos, none of which can get what it names. The Foo of somebody else
+// gets its Deployment nevertheless. With -v and a larger -many-foos, this measures what
+// docs/security.md says.
+func TestManyFoosHoldUpNobodyForGood(t *testing.T) {
+	n := newNamespace(t)
+	address := freeport.Address(t)
+	suite.StartProgram(t, "--namespace="+n.Name+" --metrics-bind-address="+address, nil)
+	n.createBank()
+
+	begin := time.Now()
+	n.createFoos(*manyFoos, func(string) string { return "bank" })
+	t.Logf("%d Foos created in %.0fs", *manyFoos, time.Since(begin).Seconds())
+	begin = time.Now()
+	n.createReadyFoo(newFoo("neighbour", "neighbour", 1))
+	t.Logf("the Foo of somebody else is Ready after %.1fs", time.Since(begin).Seconds())
+
+	last := fmt.Sprintf("web-%d", *manyFoos-1)
+	n.foos.When(last, "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
+	t.Logf("the last of the many has a status after %.1fs", time.Since(begin).Seconds())
+	begin = time.Now()
+	n.createReadyFoo(newFoo("another", "another", 1))
+	t.Logf("then another Foo is Ready after %.1fs", time.Since(begin).Seconds())
+	report(t, fmt.Sprintf("%d Foos", *manyFoos), scrape(t, address))
 }
 
 // takesNothingOver lets a Foo name a Deployment of somebody else.

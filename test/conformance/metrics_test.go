@@ -63,7 +63,7 @@ func TestMemoryOfFoos(t *testing.T) {
 	report(t, "1 Foo", scrape(t, address))
 
 	begin := time.Now()
-	n.createFoos(*memoryFoos)
+	n.createFoos(*memoryFoos, func(name string) string { return name })
 	n.deploymentsSettle(*memoryFoos)
 	n.CatchUp()
 	t.Logf("%d Foos created and synced in %.0fs", *memoryFoos, time.Since(begin).Seconds())
@@ -77,15 +77,16 @@ func TestMemoryOfFoos(t *testing.T) {
 	report(t, "after the restart", scrape(t, address))
 }
 
-// createFoos creates that many Foos without Pods, several at a time.
-func (n *namespace) createFoos(count int) {
+// createFoos creates that many Foos without Pods, several at a time. deployment returns the name of
+// the Deployment of each.
+func (n *namespace) createFoos(count int, deployment func(foo string) string) {
 	n.T.Helper()
 	client, names := fooClient(n.Namespace), make(chan string)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for name := range names {
-				_, err := client.Create(n.T.Context(), newFoo(name, name, 0), metav1.CreateOptions{})
+				_, err := client.Create(n.T.Context(), newFoo(name, deployment(name), 0), metav1.CreateOptions{})
 				if err != nil {
 					n.T.Error(err)
 				}
