@@ -28,9 +28,10 @@ type lagCase struct {
 
 	first, second *process.Process
 	secondUser    string
-	begin         audit.Mark    // in the log of the server that lags
-	shown         *v1alpha1.Foo // what that server shows, or nil
-	old, acted    func()        // say that the case has come that far
+	begin         audit.Mark       // in the log of the server that lags
+	shown         *v1alpha1.Foo    // what that server shows, or nil
+	before        map[string]int64 // the generations before the next controller began
+	old, acted    func()           // say that the case has come that far
 }
 
 func (c *lagCase) String() string {
@@ -50,7 +51,7 @@ func (c *lagCase) run(t *testing.T, b *lagBatch) {
 	c.play(c.steps[c.after:])
 	c.look()
 	c.first.Kill()
-	before := c.generations()
+	c.before = c.generations()
 	c.startSecond()
 	c.awaitQuiet()
 	c.checkLagging()
@@ -60,7 +61,7 @@ func (c *lagCase) run(t *testing.T, b *lagBatch) {
 	if err := c.finish(); err != nil {
 		t.Error(err)
 	}
-	c.checkInTheEnd(before)
+	c.checkInTheEnd()
 	total.count("restarts with an API server that lags")
 	total.count("restarts with an API server that lags: " + c.way)
 }
@@ -192,7 +193,7 @@ func (c *lagCase) finish() error {
 		if err := c.allowPods(c.users.names["a"]); err != nil {
 			return err
 		}
-		c.keeps = ""
+		c.keeps, c.before = "", nil // the annotation is a change, too
 	}
 	return waitUntil(func() error {
 		writes := len(c.requested(isAccepted))

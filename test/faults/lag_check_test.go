@@ -5,7 +5,7 @@ import (
 )
 
 // generations returns the generation of each Deployment by its name and UID. The generation changes
-// with the spec.
+// with the spec and with the annotations.
 func (c *lagCase) generations() map[string]int64 {
 	c.t.Helper()
 	list, err := c.deployments.List(c.t.Context(), metav1.ListOptions{})
@@ -41,9 +41,8 @@ func (c *lagCase) checkDeletions() {
 	}
 }
 
-// checkInTheEnd checks what the next controller did on the whole. Before it began, the Deployments
-// had these generations.
-func (c *lagCase) checkInTheEnd(before map[string]int64) {
+// checkInTheEnd checks what the next controller did on the whole.
+func (c *lagCase) checkInTheEnd() {
 	c.t.Helper()
 	c.checkDeletions()
 	for _, r := range c.requested(isCreation) {
@@ -54,7 +53,7 @@ func (c *lagCase) checkInTheEnd(before map[string]int64) {
 		}
 	}
 	for key, generation := range c.generations() {
-		if before[key] != 0 && before[key] != generation {
+		if c.before[key] != 0 && c.before[key] != generation {
 			total.count("Deployments changed too late")
 		}
 	}
