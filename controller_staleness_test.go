@@ -202,6 +202,27 @@ func TestDeploymentOfAFooThatIsGoneIsNotMadeAgain(t *testing.T) {
 	})
 }
 
+func TestDeploymentOfAFormerNameIsNotMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "old", nil))
+		time.Sleep(time.Minute)
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		h.clearRequests()
+
+		h.deleteDeployment("old") // the informer does not show yet that the Foo has changed
+
+		if got := h.writes("create", "deployments"); got != 0 {
+			t.Errorf("creates under the former name: got %d, want 0", got)
+		}
+		time.Sleep(time.Minute)
+		if h.deploymentExists("old") || !h.deploymentExists("new") {
+			t.Error("in the end, want the new Deployment, and not the old one")
+		}
+	})
+}
+
 func TestFormerDeploymentStaysIfTheFooHasItsNameAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		fakes.Lag(t, &h.foo.Fake, "foos", 5*time.Second)

@@ -27,8 +27,12 @@ const (
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
-	if gone, err := c.isDeleted(ctx, foo); gone || err != nil {
-		return err // nil if the Foo is deleted: the event of that is on the way
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration != 0 || c.deploymentWrites.HasWritten(key) {
+		// It is not the first one, so something has happened: perhaps more than the cache shows.
+		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
+			return err // nil if the Foo has changed: the event of that is on the way
+		}
 	}
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
@@ -45,23 +49,21 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// isDeleted asks the API server whether a Foo that had a Deployment before is deleted. The garbage
-// collector deletes the Deployment of such a Foo, and the watch of Deployments may show that first.
-// Without isDeleted, the controller would create it again until the watch of Foos catches up.
-func (c *Controller) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	key := cache.MetaObjectToName(foo)
-	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
-		return false, nil // its first Deployment: no request needed
-	}
+// hasChanged asks the API server whether foo is no longer what the cache shows: it has changed, or is
+// deleted. A cache may be behind, and one of the two further than the other. The garbage collector
+// deletes the Deployment of a deleted Foo, and the watch of Deployments may show that first. Without
+// hasChanged, the controller would create it again until the watch of Foos catches up.
+func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
 		ctx, foo.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+		return false, fmt.Errorf("asking whether the Foo has changed: %w", err)
 	}
-	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+	return live.UID != foo.UID || live.Generation != foo.Generation ||
+		live.DeletionTimestamp != nil, nil
 }
 
 // resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
@@ -140,16 +142,8 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 // Deployment is available. A deletion cannot be undone, and the caches may be behind: after a
 // restart, they may even show an older state than the last process has seen.
 func (c *Controller) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
-		ctx, foo.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading Foo before a Deployment is deleted: %w", err)
-	}
-	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
-		return false, nil
+	if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
+		return false, err
 	}
 	named, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
 		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})

@@ -23,7 +23,7 @@ var functions = map[string][]string{
 	"update":  {"updateDeployment", "syncHandler"},
 	"delete":  {"deleteOtherDeployments", "syncHandler"},
 	"status":  {"updateStatus", "syncHandler"},
-	"read":    {"isDeleted", "resolveAlreadyExists", "syncHandler"},
+	"read":    {"hasChanged", "resolveAlreadyExists", "syncHandler"},
 	"cache":   {"newInformerFactories", "inform", "run"},
 	"meaning": {"newDeployment", "desiredStatus"},
 }

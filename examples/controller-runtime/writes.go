@@ -29,8 +29,10 @@ const (
 func (r *Reconciler) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (ctrl.Result, error) {
-	if gone, err := r.isDeleted(ctx, foo); gone || err != nil {
-		return ctrl.Result{}, err // nil if the Foo is deleted: the event of that is on the way
+	if foo.Status.ObservedGeneration != 0 { // it is not the first one
+		if changed, err := r.hasChanged(ctx, foo); changed || err != nil {
+			return ctrl.Result{}, err // nil if the Foo has changed: the event of that is on the way
+		}
 	}
 	deployment := meaning.NewDeployment(foo)
 	err := r.Create(ctx, deployment) // fills deployment in with what the API server stored
@@ -45,21 +47,20 @@ func (r *Reconciler) createDeployment(
 	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
-// isDeleted asks the API server whether a Foo that had a Deployment before is deleted. The garbage
-// collector deletes the Deployment of such a Foo, and the watch of Deployments may show that first.
-func (r *Reconciler) isDeleted(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	if foo.Status.ObservedGeneration == 0 {
-		return false, nil // its first Deployment: no request needed
-	}
+// hasChanged asks the API server whether foo is no longer what the cache shows: it has changed, or is
+// deleted. The garbage collector deletes the Deployment of a deleted Foo, and the watch of
+// Deployments may show that first.
+func (r *Reconciler) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	live := &v1alpha1.Foo{}
 	err := r.live.Get(ctx, client.ObjectKeyFromObject(foo), live)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading Foo before its Deployment is made again: %w", err)
+		return false, fmt.Errorf("asking whether the Foo has changed: %w", err)
 	}
-	return live.UID != foo.UID || live.DeletionTimestamp != nil, nil
+	return live.UID != foo.UID || live.Generation != foo.Generation ||
+		live.DeletionTimestamp != nil, nil
 }
 
 // resolveAlreadyExists handles a Deployment that exists although the Cache does not show it: it
@@ -132,13 +133,10 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 // isReplaced asks the API server whether foo is still what the cache shows, and whether its
 // Deployment is available. A deletion cannot be undone, and the cache may be behind.
 func (r *Reconciler) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	live, named := &v1alpha1.Foo{}, &appsv1.Deployment{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(foo), live); err != nil {
-		return false, client.IgnoreNotFound(err)
+	if changed, err := r.hasChanged(ctx, foo); changed || err != nil {
+		return false, err
 	}
-	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
-		return false, nil
-	}
+	named := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
 	if err := r.live.Get(ctx, key, named); err != nil {
 		return false, client.IgnoreNotFound(err)

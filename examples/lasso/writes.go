@@ -19,7 +19,7 @@ import (
 
 // createDeployment creates the Deployment of foo. A Create cannot take over somebody else's object.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
-	if err := c.checkNotGone(ctx, foo); err != nil {
+	if err := c.checkUnchanged(ctx, foo); err != nil {
 		return err
 	}
 	created := &appsv1.Deployment{}
@@ -37,16 +37,18 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// checkNotGone returns errGone if a Foo that had a Deployment before is deleted in the API server.
-// The Deployment may be gone because its Foo is, and the watch of Deployments may show that first.
-func (c *Controller) checkNotGone(ctx context.Context, foo *v1alpha1.Foo) error {
+// checkUnchanged returns errGone if a Foo that had a Deployment before is deleted or has changed in
+// the API server. The Deployment may be gone because its Foo is, and the watch of Deployments may
+// show that first.
+func (c *Controller) checkUnchanged(ctx context.Context, foo *v1alpha1.Foo) error {
 	key := cache.MetaObjectToName(foo)
 	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
 		return nil
 	}
 	live := &v1alpha1.Foo{}
 	err := c.foos.Client().Get(ctx, foo.Namespace, foo.Name, live, metav1.GetOptions{})
-	gone := err == nil && (live.UID != foo.UID || live.DeletionTimestamp != nil)
+	gone := err == nil && (live.UID != foo.UID || live.Generation != foo.Generation ||
+		live.DeletionTimestamp != nil)
 	if apierrors.IsNotFound(err) || gone {
 		return errGone
 	}

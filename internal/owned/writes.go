@@ -14,8 +14,11 @@ import (
 
 // create creates the object of owner.
 func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition, error) {
-	if gone, err := o.isGone(ctx, owner); gone || err != nil {
-		return nil, err // the event of the deletion is on the way
+	if !o.owners.IsNew(owner) || o.writes.HasWritten(cache.MetaObjectToName(owner)) {
+		// It is not the first one, so something has happened: perhaps more than the cache shows.
+		if changed, err := o.hasChanged(ctx, owner); changed || err != nil {
+			return nil, err // the event of the change is on the way
+		}
 	}
 	object := o.kind.New(owner)
 	object.SetOwnerReferences(append(object.GetOwnerReferences(),
@@ -33,21 +36,20 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	return nil, nil
 }
 
-// isGone asks the API server whether an owner that had an object before is deleted. The garbage
-// collector deletes the objects of such an owner, and their watch may show that first. Without
-// isGone, the controller would create them again until the watch of the owners catches up.
-func (o *Objects[O, T]) isGone(ctx context.Context, owner O) (bool, error) {
-	if o.owners.IsNew(owner) && !o.writes.HasWritten(cache.MetaObjectToName(owner)) {
-		return false, nil // its first object: no request needed
-	}
+// hasChanged asks the API server whether owner is no longer what the cache shows: it has changed, or
+// is deleted. The garbage collector deletes the objects of an owner that is deleted, and their watch
+// may show that first. Without hasChanged, the controller would create them again until the watch of
+// the owners catches up.
+func (o *Objects[O, T]) hasChanged(ctx context.Context, owner O) (bool, error) {
 	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading the owner before its %s is made again: %w", o.kind.Name, err)
+		return false, fmt.Errorf("asking whether the owner of a %s has changed: %w", o.kind.Name, err)
 	}
-	return live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil, nil
+	return live.GetUID() != owner.GetUID() || live.GetGeneration() != owner.GetGeneration() ||
+		live.GetDeletionTimestamp() != nil, nil
 }
 
 // resolveAlreadyExists handles an object that exists although the informer does not show it: it
@@ -141,16 +143,8 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 // object is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they
 // may even show an older state than the last process has seen.
 func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
-	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the owner before a %s is deleted: %w", o.kind.Name, err)
-	}
-	if live.GetUID() != owner.GetUID() || live.GetGeneration() != owner.GetGeneration() ||
-		live.GetDeletionTimestamp() != nil {
-		return false, nil
+	if changed, err := o.hasChanged(ctx, owner); changed || err != nil {
+		return false, err
 	}
 	named, err := o.kind.Client(owner.GetNamespace()).Get(
 		ctx, o.kind.NameOf(owner), metav1.GetOptions{})
