@@ -26,6 +26,15 @@ type state struct {
 
 // problems reads all Foos and Deployments and returns what is wrong.
 func (h *history) problems() ([]problem, error) {
+	s, err := h.state()
+	if err != nil {
+		return nil, err
+	}
+	return s.problems, nil
+}
+
+// state reads all Foos and Deployments, and finds out what is wrong.
+func (h *history) state() (*state, error) {
 	foos, err := h.foos.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -34,7 +43,7 @@ func (h *history) problems() ([]problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := state{foos: map[types.UID]*v1alpha1.Foo{}, deployments: map[string]*appsv1.Deployment{}}
+	s := &state{foos: map[types.UID]*v1alpha1.Foo{}, deployments: map[string]*appsv1.Deployment{}}
 	missing := map[string]bool{}
 	for name := range h.users.names {
 		missing[name] = true
@@ -58,7 +67,26 @@ func (h *history) problems() ([]problem, error) {
 	for _, deployment := range s.deployments {
 		s.checkOwner(deployment)
 	}
-	return s.problems, nil
+	return s, nil
+}
+
+// pending returns how many Deployments Foos wait for, because another one has the name, and how many
+// former ones are there because of that.
+func (s *state) pending() (toCreate, toDelete int) {
+	for _, foo := range s.foos {
+		named := s.deployments[foo.Spec.DeploymentName]
+		if named == nil || !metav1.IsControlledBy(named, foo) {
+			toCreate++
+		}
+	}
+	for _, deployment := range s.deployments {
+		owner := metav1.GetControllerOf(deployment)
+		if owner == nil || s.foos[owner.UID] == nil ||
+			s.foos[owner.UID].Spec.DeploymentName != deployment.Name {
+			toDelete++
+		}
+	}
+	return toCreate, toDelete
 }
 
 func (s *state) report(kind, format string, args ...any) {

@@ -42,13 +42,15 @@ func (h *history) supervise() *supervisor {
 }
 
 // What a controller says if it finds no API server when it starts, or one that is itself starting
-// and does not serve Foos yet.
+// and does not serve Foos yet, and what a leader says that could not renew its Lease.
 const (
 	noAPIServer = "does not answer"
 	noFoos      = "does not serve foos"
+	lostLease   = "the Lease was lost"
 )
 
-// checkExits fails the test if the controller ended by itself for another reason than these.
+// checkExits fails the test if the controller ended by itself for another reason than these. Another
+// call looks only at what has ended since.
 func (h *history) checkExits(s *supervisor, reasons ...string) {
 	h.t.Helper()
 	s.mu.Lock()
@@ -61,6 +63,7 @@ func (h *history) checkExits(s *supervisor, reasons ...string) {
 			h.t.Errorf("the controller ended by itself: %s", line)
 		}
 	}
+	s.ended = nil
 }
 
 // Behaviour 20.

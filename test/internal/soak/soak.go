@@ -1,0 +1,156 @@
+// Package soak says what a controller takes up while it runs for hours, judges whether that grows,
+// and draws it. TestSoak in test/faults measures it.
+package soak
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Sample is what a process takes up at a moment.
+type Sample struct {
+	Seconds float64 // since the first sample
+	// Settled is the number of the round after which it was quiet when the sample was taken, or 0.
+	Settled     int     `json:",omitempty"`
+	Resident    float64 // memory, in MiB
+	Heap        float64 // what the last garbage collection found to be in use, in MiB
+	Goroutines  float64
+	Connections float64 // open sockets
+	Queue       float64 // keys that wait for a worker
+}
+
+// figure is one number of a sample. In the last quarter of the settled samples, it may be larger
+// than in the second quarter by that share of it and by that much more.
+type figure struct {
+	name        string
+	unit        string // with a space before it, or ""
+	of          func(Sample) float64
+	share, more float64
+}
+
+// The figures. A process of Go takes and returns memory in pieces. Connections that are idle stay
+// open for 90s: client-go keeps two of them for each host that has no TLS, and Go has two goroutines
+// for each.
+var figures = []figure{
+	{"resident memory", " MiB", func(s Sample) float64 { return s.Resident }, 0.05, 4},
+	{"live heap", " MiB", func(s Sample) float64 { return s.Heap }, 0.1, 2},
+	{"goroutines", "", func(s Sample) float64 { return s.Goroutines }, 0, 4},
+	{"open connections", "", func(s Sample) float64 { return s.Connections }, 0, 2},
+	{"queue depth", "", func(s Sample) float64 { return s.Queue }, 0, 0},
+}
+
+// MinRounds is how many settled samples Growth needs: one for each quarter.
+const MinRounds = 4
+
+// Growth returns what has grown, as sentences, from the samples of a run. It compares only samples
+// that were taken when it was quiet: the last quarter of them with the second one. In the first
+// quarter, caches and pools fill. Keys that are still queued then count as growth, too.
+func Growth(samples []Sample) (grown []string, err error) {
+	quiet := settled(samples)
+	if len(quiet) < MinRounds {
+		return nil, fmt.Errorf("the run was too short to judge: it was quiet %d times, want %d",
+			len(quiet), MinRounds)
+	}
+	for _, f := range figures {
+		before, after := f.quarters(quiet)
+		if limit := before*(1+f.share) + f.more; after > limit {
+			grown = append(grown, fmt.Sprintf(
+				"%s: %.4g%s in the last quarter, %.4g%[3]s in the second, want at most %.4[5]g%[3]s",
+				f.name, after, f.unit, before, limit))
+		}
+	}
+	for _, s := range quiet {
+		if s.Queue > 0 {
+			grown = append(grown, fmt.Sprintf(
+				"queue depth: %g after round %d, when it was quiet", s.Queue, s.Settled))
+		}
+	}
+	return grown, nil
+}
+
+// settled returns the samples that were taken when it was quiet.
+func settled(samples []Sample) []Sample {
+	return slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Settled == 0 })
+}
+
+// quarters returns the medians of the second and of the last quarter.
+func (f figure) quarters(settled []Sample) (second, last float64) {
+	n := len(settled)
+	return f.median(settled[n/4 : n/2]), f.median(settled[n-n/4:])
+}
+
+func (f figure) median(samples []Sample) float64 {
+	values := make([]float64, len(samples))
+	for i, sample := range samples {
+		values[i] = f.of(sample)
+	}
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// most returns the largest value.
+func (f figure) most(samples []Sample) float64 {
+	return f.of(slices.MaxFunc(samples, func(a, b Sample) int {
+		return int(f.of(a)*1000) - int(f.of(b)*1000)
+	}))
+}
+
+// Results are what was measured and counted in a run.
+type Results struct {
+	Date       string
+	Processors int
+	Go         string
+	Seed       uint64
+	Done       map[string]int
+	Found      map[string]int // what was wrong
+	Kills      []float64      // when the API server was killed, in seconds
+	Samples    []Sample
+}
+
+// minutes returns how long the run took.
+func (r *Results) minutes() float64 { return r.Samples[len(r.Samples)-1].Seconds / 60 }
+
+// file and plot are the names of the files with the results and the picture.
+const (
+	file = "soak.json"
+	plot = "soak.svg"
+)
+
+// Write writes the results and a picture of them to a folder.
+func (r *Results) Write(folder string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	text = bytes.ReplaceAll(text, []byte(`{"Seconds"`), []byte("\n"+`{"Seconds"`)) // a line each
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, file), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, plot), r.draw(), 0o644)
+}
+
+// read reads results from a folder. If there are none, it returns nil.
+func read(folder string) (*Results, error) {
+	text, err := os.ReadFile(filepath.Join(folder, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Results{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return r, nil
+}

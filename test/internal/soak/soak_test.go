@@ -1,0 +1,121 @@
+package soak
+
+import (
+	"bytes"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the figures of the last run into the page")
+
+// run returns the samples of an hour: one each 5s, and a settled one each 5 minutes. What grows is
+// added to a noisy, flat footprint.
+func run(grow func(s *Sample, minutes float64)) (samples []Sample) {
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := func(n float64) float64 { return random.Float64() * n }
+	for i := range 12 * 60 {
+		s := Sample{
+			Seconds: float64(5 * i), Resident: 60 + noise(6), Heap: 9 + noise(2),
+			Goroutines: 90 + noise(40), Connections: 6 + noise(20), Queue: noise(10),
+		}
+		if i%60 == 59 {
+			s.Settled, s.Queue = i/60+1, 0
+			s.Goroutines, s.Connections = 88+2*float64(random.IntN(3)), 5+float64(random.IntN(3))
+		}
+		minutes := s.Seconds / 60
+		if minutes < 15 { // caches and pools fill
+			s.Resident, s.Heap = s.Resident-15+minutes, s.Heap-3+minutes/5
+		}
+		grow(&s, minutes)
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+func TestGrowth(t *testing.T) {
+	for name, test := range map[string]struct {
+		grow func(s *Sample, minutes float64)
+		want []string // the beginnings of the sentences
+	}{
+		"noise":      {func(*Sample, float64) {}, nil},
+		"warming up": {func(s *Sample, minutes float64) { s.Resident += min(minutes, 15) }, nil},
+		"a goroutine for each API server, of which two minutes see one": {
+			func(s *Sample, minutes float64) { s.Goroutines += float64(int(minutes / 2)) },
+			[]string{"goroutines: "}},
+		"a MiB each minute": {func(s *Sample, minutes float64) {
+			s.Resident += minutes
+			s.Heap += minutes
+		}, []string{"resident memory: ", "live heap: "}},
+		"a connection each round": {func(s *Sample, minutes float64) {
+			s.Connections += float64(int(minutes / 5))
+		}, []string{"open connections: "}},
+		"work that never ends": {func(s *Sample, minutes float64) {
+			if minutes > 57 {
+				s.Queue++
+			}
+		}, []string{"queue depth: 1 after round 12"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Growth(run(test.grow))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) != len(test.want) {
+				t.Fatalf("got %q, want %q", got, test.want)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], test.want[i]) {
+					t.Errorf("got %q, want a sentence that begins with %q", got[i], test.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestShortRunIsNotJudged(t *testing.T) {
+	samples := run(func(*Sample, float64) {})[:3*60]
+	if grown, err := Growth(samples); err == nil {
+		t.Errorf("three rounds are judged: %q, want an error", grown)
+	}
+}
+
+func TestPageShowsTheRun(t *testing.T) {
+	r, err := read(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r == nil {
+		t.Skipf("there is no %s in %s; 'make soak' makes it in an hour", file, results)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := r.fill(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", page, err)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Write(results); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Errorf("the figures in %s are not those of %s; %s", page, file, howToUpdate)
+	}
+	drawn, err := os.ReadFile(filepath.Join(results, plot))
+	if err != nil || !bytes.Equal(drawn, r.draw()) {
+		t.Errorf("%s is not what the results give (%v); %s", plot, err, howToUpdate)
+	}
+	if grown, err := Growth(r.Samples); err != nil || len(grown) > 0 {
+		t.Errorf("in this run, something grew: %q (%v)", grown, err)
+	}
+}
+
+const howToUpdate = "'go -C test test ./internal/soak -update' updates it"
