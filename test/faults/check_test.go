@@ -70,8 +70,8 @@ func (h *history) state() (*state, error) {
 	return s, nil
 }
 
-// pending returns how many Deployments Foos wait for, because another one has the name, and how many
-// former ones are there because of that.
+// pending returns how many Deployments Foos wait for, because another one has the name, and how
+// many former ones are there because of that.
 func (s *state) pending() (toCreate, toDelete int) {
 	for _, foo := range s.foos {
 		named := s.deployments[foo.Spec.DeploymentName]

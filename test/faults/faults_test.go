@@ -49,8 +49,8 @@ const (
 	lostLease   = "the Lease was lost"
 )
 
-// checkExits fails the test if the controller ended by itself for another reason than these. Another
-// call looks only at what has ended since.
+// checkExits fails the test if the controller ended by itself for another reason than these. The
+// next call looks only at what has ended since.
 func (h *history) checkExits(s *supervisor, reasons ...string) {
 	h.t.Helper()
 	s.mu.Lock()

@@ -105,8 +105,8 @@ func (s *supervisor) kill() {
 	total.count("controller killed")
 }
 
-// replace asks the current program to end, as a rolling update does, and waits until it has. Another
-// takes its place.
+// replace asks the current program to end, as a rolling update does, and waits until it has.
+// Another takes its place.
 func (s *supervisor) replace() error {
 	s.mu.Lock()
 	current := s.current

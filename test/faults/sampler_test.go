@@ -95,8 +95,8 @@ func sockets(pid int) (n int, err error) {
 		return 0, fmt.Errorf("counting connections, which needs Linux: %w", err)
 	}
 	for _, file := range files {
-		// An error means that the file was closed meanwhile.
-		if target, _ := os.Readlink(filepath.Join(folder, file.Name())); strings.HasPrefix(target, "socket:") {
+		target, _ := os.Readlink(filepath.Join(folder, file.Name())) // "" if it was closed meanwhile
+		if strings.HasPrefix(target, "socket:") {
 			n++
 		}
 	}

@@ -33,12 +33,13 @@ type soaking struct {
 	kills            []float64
 }
 
-// TestSoak runs for as long as -soak says, in rounds. In a round, users work, requests fail, the API
-// server is killed, and replicas are upgraded. Then the faults end, and everything must settle.
+// TestSoak runs for as long as -soak says, in rounds. In a round, users work, requests fail, the
+// API server is killed, and replicas are upgraded. Then the faults end, and everything must settle.
 // Memory, goroutines, connections and the queue must not grow from round to round.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
-		t.Skip("it takes an hour: 'make soak'; 'go -C test/faults test -v -run TestSoak -soak 2m' tries it")
+		t.Skip("it takes an hour: 'make soak'; in a few minutes, " +
+			"'go -C test/faults test -v -run TestSoak -soak 2m' tries it")
 	}
 	s := newSoaking(t)
 	defer s.report()

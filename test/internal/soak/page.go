@@ -42,8 +42,8 @@ func (r *Results) markdown() string {
 	quiet := settled(r.Samples)
 	for _, f := range figures {
 		second, last := f.quarters(quiet)
-		fmt.Fprintf(&b, "| %s | %.4g%s | %.4g%[3]s | %.4[5]g%[3]s |\n",
-			f.name, second, f.unit, last, f.most(r.Samples))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n",
+			f.name, f.text(second), f.text(last), f.text(f.most(r.Samples)))
 	}
 	fmt.Fprintf(&b, "\n| | |\n|---|---|\n| moments of quiet | %d |\n", len(quiet))
 	for _, counts := range []map[string]int{r.Done, r.Found} {

@@ -33,17 +33,18 @@ var colours = []string{"#1f5fbf", "#2a8c4a"}
 func (r *Results) draw() []byte {
 	const width, height = 2 * panelWidth, 2*panelHeight + 24
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %d"
-  font-family="sans-serif" font-size="11" fill="none">
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"
+  width="%[1]d" height="%[2]d" font-family="sans-serif" font-size="11" fill="none">
 <rect width="100%%" height="100%%" fill="#fff"/>
-`, width, height, height)
+`, width, height)
 	for i, panel := range panels {
 		fmt.Fprintf(&b, "<g transform=\"translate(%d %d)\">\n", i%2*panelWidth, i/2*panelHeight)
 		r.drawPanel(&b, panel)
 		fmt.Fprintln(&b, "</g>")
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#000">Minutes. A vertical line: the API server was killed. `+
-		"A dot: it was quiet; only these moments are compared.</text>\n</svg>\n", left, height-9)
+	fmt.Fprintf(&b, `<text x="%d" y="%d" fill="#000">Minutes. A vertical line: the API server was `+
+		"killed. A dot: it was quiet; only these moments are compared.</text>\n</svg>\n",
+		left, height-9)
 	return []byte(b.String())
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,9 +35,8 @@ type figure struct {
 	share, more float64
 }
 
-// The figures. A process of Go takes and returns memory in pieces. Connections that are idle stay
-// open for 90s: client-go keeps two of them for each host that has no TLS, and Go has two goroutines
-// for each.
+// The figures. A process of Go takes and returns memory in pieces. A connection that is idle stays
+// open for 90s: without TLS, client-go keeps up to two of them. Go has two goroutines for each.
 var figures = []figure{
 	{"resident memory", " MiB", func(s Sample) float64 { return s.Resident }, 0.05, 4},
 	{"live heap", " MiB", func(s Sample) float64 { return s.Heap }, 0.1, 2},
@@ -61,8 +61,8 @@ func Growth(samples []Sample) (grown []string, err error) {
 		before, after := f.quarters(quiet)
 		if limit := before*(1+f.share) + f.more; after > limit {
 			grown = append(grown, fmt.Sprintf(
-				"%s: %.4g%s in the last quarter, %.4g%[3]s in the second, want at most %.4[5]g%[3]s",
-				f.name, after, f.unit, before, limit))
+				"%s: %s in the last quarter, %s in the second, want at most %s",
+				f.name, f.text(after), f.text(before), f.text(limit)))
 		}
 	}
 	for _, s := range quiet {
@@ -95,6 +95,9 @@ func (f figure) median(samples []Sample) float64 {
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
+// text returns a value with its unit.
+func (f figure) text(value float64) string { return fmt.Sprint(math.Round(10*value)/10, f.unit) }
+
 // most returns the largest value.
 func (f figure) most(samples []Sample) float64 {
 	return f.of(slices.MaxFunc(samples, func(a, b Sample) int {
@@ -125,6 +128,9 @@ const (
 
 // Write writes the results and a picture of them to a folder.
 func (r *Results) Write(folder string) error {
+	if len(r.Samples) == 0 {
+		return errors.New("there are no samples to write")
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err

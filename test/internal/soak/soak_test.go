@@ -2,10 +2,12 @@ package soak
 
 import (
 	"bytes"
+	"encoding/xml"
 	"flag"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -80,6 +82,44 @@ func TestShortRunIsNotJudged(t *testing.T) {
 	samples := run(func(*Sample, float64) {})[:3*60]
 	if grown, err := Growth(samples); err == nil {
 		t.Errorf("three rounds are judged: %q, want an error", grown)
+	}
+}
+
+func TestResultsAreWrittenAndShown(t *testing.T) {
+	written := &Results{
+		Date: "2026-01-02", Processors: 8, Go: "go1.26", Samples: run(func(*Sample, float64) {}),
+		Done: map[string]int{"Foos created": 1234}, Found: map[string]int{"Foos lost": 0},
+		Kills: []float64{90, 600},
+	}
+	folder := t.TempDir()
+	if err := written.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	r, err := read(folder)
+	if err != nil || !reflect.DeepEqual(r, written) {
+		t.Fatalf("what is read is not what was written: %v", err)
+	}
+	got, err := r.fill("a\n\n<!-- soak: how -->\nold\n<!-- end of soak -->\n\nb\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"a\n\n<!-- soak: how -->\n", "Run on 2026-01-02 for 60 minutes, on 8 processors, with go1.26:",
+		"| queue depth | 0 | 0 | ", "| Foos created | 1,234 |\n| Foos lost | 0 |",
+		"(../test/faults/results/soak.svg)", "<!-- end of soak -->\n\nb\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if _, err := r.fill("a page without the marks"); err == nil {
+		t.Error("a page without the marks is no error")
+	}
+	picture := struct {
+		Panels []struct{} `xml:"g"`
+	}{}
+	if err := xml.Unmarshal(r.draw(), &picture); err != nil || len(picture.Panels) != len(panels) {
+		t.Errorf("the picture has %d panels, want %d (%v)", len(picture.Panels), len(panels), err)
 	}
 }
 
