@@ -106,7 +106,7 @@ func TestResultsAreWrittenAndShown(t *testing.T) {
 	for _, want := range []string{
 		"a\n\n<!-- soak: how -->\n", "Run on 2026-01-02 for 60 minutes, on 8 processors, with go1.26:",
 		"| queue depth | 0 | 0 | ", "| Foos created | 1,234 |\n| Foos lost | 0 |",
-		"(../test/faults/results/soak.svg)", "<!-- end of soak -->\n\nb\n",
+		"/results/soak.svg)", "<!-- end of soak -->\n\nb\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
