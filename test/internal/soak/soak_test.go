@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the figures of the last run into the page")
 
 // run returns the samples of an hour: one each 5s, and a settled one each 5 minutes. What grows is
-// added to a noisy, flat footprint.
+// added to values that go up and down.
 func run(grow func(s *Sample, minutes float64)) (samples []Sample) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func(n float64) float64 { return random.Float64() * n }
