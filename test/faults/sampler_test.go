@@ -27,7 +27,7 @@ type sampler struct {
 	begin   time.Time
 
 	mu      sync.Mutex
-	samples []soak.Sample
+	samples []soak.Measurement
 }
 
 // start takes samples until stop is called, or until the controller ends, which fails the test.
@@ -67,7 +67,7 @@ func (s *sampler) sample(settled int) error {
 		const mib = 1 << 20
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.samples = append(s.samples, soak.Sample{
+		s.samples = append(s.samples, soak.Measurement{
 			Seconds: s.seconds(), Settled: settled,
 			Resident:    rounded(served["process_resident_memory_bytes"] / mib),
 			Heap:        rounded(served["go_gc_heap_live_bytes"] / mib),

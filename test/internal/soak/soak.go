@@ -14,8 +14,8 @@ import (
 	"slices"
 )
 
-// Sample is what a process takes up at a moment.
-type Sample struct {
+// Measurement is what a process takes up at a moment.
+type Measurement struct {
 	Seconds float64 // since the first sample
 	// Settled is the number of the round after which it was quiet when the sample was taken, or 0.
 	Settled     int     `json:",omitempty"`
@@ -31,18 +31,18 @@ type Sample struct {
 type figure struct {
 	name        string
 	unit        string // with a space before it, or ""
-	of          func(Sample) float64
+	of          func(Measurement) float64
 	share, more float64
 }
 
 // The figures. A process of Go takes and returns memory in pieces. A connection that is idle stays
 // open for 90s: without TLS, client-go keeps up to two of them. Go has two goroutines for each.
 var figures = []figure{
-	{"resident memory", " MiB", func(s Sample) float64 { return s.Resident }, 0.05, 4},
-	{"live heap", " MiB", func(s Sample) float64 { return s.Heap }, 0.1, 2},
-	{"goroutines", "", func(s Sample) float64 { return s.Goroutines }, 0, 4},
-	{"open connections", "", func(s Sample) float64 { return s.Connections }, 0, 2},
-	{"queue depth", "", func(s Sample) float64 { return s.Queue }, 0, 0},
+	{"resident memory", " MiB", func(s Measurement) float64 { return s.Resident }, 0.05, 4},
+	{"live heap", " MiB", func(s Measurement) float64 { return s.Heap }, 0.1, 2},
+	{"goroutines", "", func(s Measurement) float64 { return s.Goroutines }, 0, 4},
+	{"open connections", "", func(s Measurement) float64 { return s.Connections }, 0, 2},
+	{"queue depth", "", func(s Measurement) float64 { return s.Queue }, 0, 0},
 }
 
 // MinRounds is how many settled samples Growth needs: one for each quarter.
@@ -51,7 +51,7 @@ const MinRounds = 4
 // Growth returns what has grown, as sentences, from the samples of a run. It compares only samples
 // that were taken when it was quiet: the last quarter of them with the second one. In the first
 // quarter, caches and pools fill. Keys that are still queued then count as growth, too.
-func Growth(samples []Sample) (grown []string, err error) {
+func Growth(samples []Measurement) (grown []string, err error) {
 	quiet := settled(samples)
 	if len(quiet) < MinRounds {
 		return nil, fmt.Errorf("the run was too short to judge: it was quiet %d times, want %d",
@@ -75,17 +75,17 @@ func Growth(samples []Sample) (grown []string, err error) {
 }
 
 // settled returns the samples that were taken when it was quiet.
-func settled(samples []Sample) []Sample {
-	return slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return s.Settled == 0 })
+func settled(samples []Measurement) []Measurement {
+	return slices.DeleteFunc(slices.Clone(samples), func(s Measurement) bool { return s.Settled == 0 })
 }
 
 // quarters returns the medians of the second and of the last quarter.
-func (f figure) quarters(settled []Sample) (second, last float64) {
+func (f figure) quarters(settled []Measurement) (second, last float64) {
 	n := len(settled)
 	return f.median(settled[n/4 : n/2]), f.median(settled[n-n/4:])
 }
 
-func (f figure) median(samples []Sample) float64 {
+func (f figure) median(samples []Measurement) float64 {
 	values := make([]float64, len(samples))
 	for i, sample := range samples {
 		values[i] = f.of(sample)
@@ -99,8 +99,8 @@ func (f figure) median(samples []Sample) float64 {
 func (f figure) text(value float64) string { return fmt.Sprint(math.Round(10*value)/10, f.unit) }
 
 // most returns the largest value.
-func (f figure) most(samples []Sample) float64 {
-	return f.of(slices.MaxFunc(samples, func(a, b Sample) int {
+func (f figure) most(samples []Measurement) float64 {
+	return f.of(slices.MaxFunc(samples, func(a, b Measurement) int {
 		return int(f.of(a)*1000) - int(f.of(b)*1000)
 	}))
 }
@@ -114,7 +114,7 @@ type Results struct {
 	Done       map[string]int
 	Found      map[string]int // what was wrong
 	Kills      []float64      // when the API server was killed, in seconds
-	Samples    []Sample
+	Samples    []Measurement
 }
 
 // minutes returns how long the run took.

@@ -16,11 +16,11 @@ var update = flag.Bool("update", false, "write the figures of the last run into 
 
 // run returns the samples of an hour: one each 5s, and a settled one each 5 minutes. What grows is
 // added to values that go up and down.
-func run(grow func(s *Sample, minutes float64)) (samples []Sample) {
+func run(grow func(s *Measurement, minutes float64)) (samples []Measurement) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func(n float64) float64 { return random.Float64() * n }
 	for i := range 12 * 60 {
-		s := Sample{
+		s := Measurement{
 			Seconds: float64(5 * i), Resident: 60 + noise(6), Heap: 9 + noise(2),
 			Goroutines: 90 + noise(40), Connections: 6 + noise(20), Queue: noise(10),
 		}
@@ -40,22 +40,22 @@ func run(grow func(s *Sample, minutes float64)) (samples []Sample) {
 
 func TestGrowth(t *testing.T) {
 	for name, test := range map[string]struct {
-		grow func(s *Sample, minutes float64)
+		grow func(s *Measurement, minutes float64)
 		want []string // the beginnings of the sentences
 	}{
-		"noise":      {func(*Sample, float64) {}, nil},
-		"warming up": {func(s *Sample, minutes float64) { s.Resident += min(minutes, 15) }, nil},
+		"noise":      {func(*Measurement, float64) {}, nil},
+		"warming up": {func(s *Measurement, minutes float64) { s.Resident += min(minutes, 15) }, nil},
 		"a goroutine for each API server, of which two minutes see one": {
-			func(s *Sample, minutes float64) { s.Goroutines += float64(int(minutes / 2)) },
+			func(s *Measurement, minutes float64) { s.Goroutines += float64(int(minutes / 2)) },
 			[]string{"goroutines: "}},
-		"a MiB each minute": {func(s *Sample, minutes float64) {
+		"a MiB each minute": {func(s *Measurement, minutes float64) {
 			s.Resident += minutes
 			s.Heap += minutes
 		}, []string{"resident memory: ", "live heap: "}},
-		"a connection each round": {func(s *Sample, minutes float64) {
+		"a connection each round": {func(s *Measurement, minutes float64) {
 			s.Connections += float64(int(minutes / 5))
 		}, []string{"open connections: "}},
-		"work that never ends": {func(s *Sample, minutes float64) {
+		"work that never ends": {func(s *Measurement, minutes float64) {
 			if minutes > 57 {
 				s.Queue++
 			}
@@ -79,7 +79,7 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestShortRunIsNotJudged(t *testing.T) {
-	samples := run(func(*Sample, float64) {})[:3*60]
+	samples := run(func(*Measurement, float64) {})[:3*60]
 	if grown, err := Growth(samples); err == nil {
 		t.Errorf("three rounds are judged: %q, want an error", grown)
 	}
@@ -87,7 +87,7 @@ func TestShortRunIsNotJudged(t *testing.T) {
 
 func TestResultsAreWrittenAndShown(t *testing.T) {
 	written := &Results{
-		Date: "2026-01-02", Processors: 8, Go: "go1.26", Samples: run(func(*Sample, float64) {}),
+		Date: "2026-01-02", Processors: 8, Go: "go1.26", Samples: run(func(*Measurement, float64) {}),
 		Done: map[string]int{"Foos created": 1234}, Found: map[string]int{"Foos lost": 0},
 		Kills: []float64{90, 600},
 	}
