@@ -185,13 +185,13 @@ func (s *soaking) report() {
 	done, found := total.split()
 	results := &soak.Results{
 		Date: time.Now().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(),
-		Seed: *seed, Done: done, Found: found, Kills: s.kills, Samples: s.sampler.samples,
+		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.sampler.samples,
 	}
 	if err := results.Write(*soakResults); err != nil {
 		s.t.Error(err)
 	}
 	s.t.Logf("the results and the picture are in %s", *soakResults)
-	grown, err := soak.Growth(results.Samples)
+	grown, err := soak.Growth(results.Measurements)
 	if err != nil {
 		s.t.Error(err)
 	}

@@ -39,11 +39,11 @@ func (r *Results) markdown() string {
 		r.Date, r.minutes(), r.Processors, r.Go)
 	b.WriteString("| when it was quiet | second quarter | last quarter | most at any time |\n" +
 		"|---|---|---|---|\n")
-	quiet := settled(r.Samples)
+	quiet := settled(r.Measurements)
 	for _, f := range figures {
 		second, last := f.quarters(quiet)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n",
-			f.name, f.text(second), f.text(last), f.text(f.most(r.Samples)))
+			f.name, f.text(second), f.text(last), f.text(f.most(r.Measurements)))
 	}
 	fmt.Fprintf(&b, "\n| | |\n|---|---|\n| moments of quiet | %d |\n", len(quiet))
 	for _, counts := range []map[string]int{r.Done, r.Found} {

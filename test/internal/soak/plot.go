@@ -66,7 +66,7 @@ func (r *Results) drawPanel(b *strings.Builder, p panel) {
 		for _, name := range p.figures {
 			if f.name == name {
 				shown = append(shown, f)
-				s.most = max(s.most, 1.1*f.most(r.Samples))
+				s.most = max(s.most, 1.1*f.most(r.Measurements))
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func step(most float64, numbers int) float64 {
 // drawLine draws a figure over time, and dots where it was quiet.
 func (r *Results) drawLine(b *strings.Builder, s scale, f figure, colour string) {
 	var line, dots strings.Builder
-	for i, sample := range r.Samples {
+	for i, sample := range r.Measurements {
 		x, y := s.x(sample.Seconds/60), s.y(f.of(sample))
 		command := 'L'
 		if i == 0 {

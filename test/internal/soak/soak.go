@@ -107,18 +107,18 @@ func (f figure) most(samples []Measurement) float64 {
 
 // Results are what was measured and counted in a run.
 type Results struct {
-	Date       string
-	Processors int
-	Go         string
-	Seed       uint64
-	Done       map[string]int
-	Found      map[string]int // what was wrong
-	Kills      []float64      // when the API server was killed, in seconds
-	Samples    []Measurement
+	Date         string
+	Processors   int
+	Go           string
+	Seed         uint64
+	Done         map[string]int
+	Found        map[string]int // what was wrong
+	Kills        []float64      // when the API server was killed, in seconds
+	Measurements []Measurement
 }
 
 // minutes returns how long the run took.
-func (r *Results) minutes() float64 { return r.Samples[len(r.Samples)-1].Seconds / 60 }
+func (r *Results) minutes() float64 { return r.Measurements[len(r.Measurements)-1].Seconds / 60 }
 
 // file and plot are the names of the files with the results and the picture.
 const (
@@ -128,7 +128,7 @@ const (
 
 // Write writes the results and a picture of them to a folder.
 func (r *Results) Write(folder string) error {
-	if len(r.Samples) == 0 {
+	if len(r.Measurements) == 0 {
 		return errors.New("there are no samples to write")
 	}
 	text, err := json.Marshal(r)

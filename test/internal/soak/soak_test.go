@@ -87,7 +87,7 @@ func TestShortRunIsNotJudged(t *testing.T) {
 
 func TestResultsAreWrittenAndShown(t *testing.T) {
 	written := &Results{
-		Date: "2026-01-02", Processors: 8, Go: "go1.26", Samples: run(func(*Measurement, float64) {}),
+		Date: "2026-01-02", Processors: 8, Go: "go1.26", Measurements: run(func(*Measurement, float64) {}),
 		Done: map[string]int{"Foos created": 1234}, Found: map[string]int{"Foos lost": 0},
 		Kills: []float64{90, 600},
 	}
@@ -153,7 +153,7 @@ func TestPageShowsTheRun(t *testing.T) {
 	if err != nil || !bytes.Equal(drawn, r.draw()) {
 		t.Errorf("%s is not what the results give (%v); %s", plot, err, howToUpdate)
 	}
-	if grown, err := Growth(r.Samples); err != nil || len(grown) > 0 {
+	if grown, err := Growth(r.Measurements); err != nil || len(grown) > 0 {
 		t.Errorf("in this run, something grew: %q (%v)", grown, err)
 	}
 }
