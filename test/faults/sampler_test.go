@@ -26,17 +26,17 @@ type sampler struct {
 	address string // of its metrics
 	begin   time.Time
 
-	mu      sync.Mutex
-	samples []soak.Measurement
+	mu       sync.Mutex
+	measured []soak.Measurement
 }
 
-// start takes samples until stop is called, or until the controller ends, which fails the test.
+// start measures again and again until stop is called, or until the controller ends, which fails the test.
 func (s *sampler) start() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ; ctx.Err() == nil; sleep(ctx, sampleEvery) {
-			if err := s.sample(0); err != nil {
+			if err := s.measure(0); err != nil {
 				s.t.Error(err)
 				return
 			}
@@ -58,8 +58,8 @@ func sleep(ctx context.Context, pause time.Duration) {
 
 func (s *sampler) seconds() float64 { return rounded(time.Since(s.begin).Seconds()) }
 
-// sample takes a sample. settled is the number of the round after which it is quiet, or 0.
-func (s *sampler) sample(settled int) error {
+// measure notes a measurement. settled is the number of the round after which it is quiet, or 0.
+func (s *sampler) measure(settled int) error {
 	served, err := metrics.Read(s.address)
 	if err == nil {
 		var connections int
@@ -67,7 +67,7 @@ func (s *sampler) sample(settled int) error {
 		const mib = 1 << 20
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.samples = append(s.samples, soak.Measurement{
+		s.measured = append(s.measured, soak.Measurement{
 			Seconds: s.seconds(), Settled: settled,
 			Resident:    rounded(served["process_resident_memory_bytes"] / mib),
 			Heap:        rounded(served["go_gc_heap_live_bytes"] / mib),

@@ -51,7 +51,7 @@ func TestSoak(t *testing.T) {
 		}
 		s.disturb(working)
 		s.settle()
-		if err := s.sampler.sample(round); err != nil {
+		if err := s.sampler.measure(round); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("round %d ended after %v", round, time.Since(s.sampler.begin).Round(time.Second))
@@ -185,7 +185,7 @@ func (s *soaking) report() {
 	done, found := total.split()
 	results := &soak.Results{
 		Date: time.Now().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(),
-		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.sampler.samples,
+		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.sampler.measured,
 	}
 	if err := results.Write(*soakResults); err != nil {
 		s.t.Error(err)
