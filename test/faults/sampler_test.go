@@ -16,7 +16,7 @@ import (
 	"example.com/sample-controller/test/internal/soak"
 )
 
-// sampleEvery is the time between two samples.
+// sampleEvery is the time between two measurements.
 const sampleEvery = 5 * time.Second
 
 // sampler notes what a controller takes up.
@@ -30,7 +30,8 @@ type sampler struct {
 	measured []soak.Measurement
 }
 
-// start measures again and again until stop is called, or until the controller ends, which fails the test.
+// start measures again and again until stop is called, or until the controller ends, which fails
+// the test.
 func (s *sampler) start() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var wg sync.WaitGroup
