@@ -21,12 +21,12 @@ var (
 		"`folder` for what TestSoak measures, and for its picture")
 )
 
-// soaking is a soak. It has a history with one controller, which is sampled and never ends, and one
-// with two replicas, which are upgraded again and again.
+// soaking is a soak. It has a history with one controller, which is measured and must not end, and
+// one with two replicas, which are upgraded again and again.
 type soaking struct {
 	t                *testing.T
 	steady, upgraded *history
-	sampler          *sampler
+	meter            *meter
 	replicas         []*supervisor
 	replaced         int        // replicas so far
 	server, upgrade  *rand.Rand // the choices of who kills the API server, and of who upgrades
@@ -43,18 +43,18 @@ func TestSoak(t *testing.T) {
 	}
 	s := newSoaking(t)
 	defer s.report()
-	defer s.sampler.start()()
+	defer s.meter.start()()
 	working := min(max(*soakFor/15, 10*time.Second), 4*time.Minute)
 	for round := 1; !t.Failed(); round++ {
-		if round > soak.MinRounds && time.Since(s.sampler.begin) > *soakFor {
+		if round > soak.MinRounds && time.Since(s.meter.begin) > *soakFor {
 			return
 		}
 		s.disturb(working)
 		s.settle()
-		if err := s.sampler.measure(round); err != nil {
+		if err := s.meter.measure(round); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("round %d ended after %v", round, time.Since(s.sampler.begin).Round(time.Second))
+		t.Logf("round %d ended after %v", round, time.Since(s.meter.begin).Round(time.Second))
 	}
 }
 
@@ -72,10 +72,10 @@ func newSoaking(t *testing.T) *soaking {
 	t.Cleanup(func() {
 		program.Kill()
 		if t.Failed() {
-			t.Logf("output of the controller that is sampled:\n%s", program.Output())
+			t.Logf("output of the controller that is measured:\n%s", program.Output())
 		}
 	})
-	s.sampler = &sampler{t: t, process: program, address: address, begin: time.Now()}
+	s.meter = &meter{t: t, process: program, address: address, begin: time.Now()}
 
 	h = s.upgraded
 	path := writeKubeconfig(t, h.user, h.namespace, h.proxy)
@@ -132,7 +132,7 @@ func again(end time.Time, every time.Duration, random *rand.Rand, do func() erro
 }
 
 func (s *soaking) killAPIServer() error {
-	s.kills = append(s.kills, s.sampler.seconds())
+	s.kills = append(s.kills, s.meter.seconds())
 	return restartAPIServer(time.Duration(s.server.IntN(3000)) * time.Millisecond)
 }
 
@@ -185,7 +185,7 @@ func (s *soaking) report() {
 	done, found := total.split()
 	results := &soak.Results{
 		Date: time.Now().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(),
-		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.sampler.measured,
+		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.meter.measured,
 	}
 	if err := results.Write(*soakResults); err != nil {
 		s.t.Error(err)

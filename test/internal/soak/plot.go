@@ -110,14 +110,14 @@ func step(most float64, numbers int) float64 {
 // drawLine draws a figure over time, and dots where it was quiet.
 func (r *Results) drawLine(b *strings.Builder, s scale, f figure, colour string) {
 	var line, dots strings.Builder
-	for i, sample := range r.Measurements {
-		x, y := s.x(sample.Seconds/60), s.y(f.of(sample))
+	for i, measurement := range r.Measurements {
+		x, y := s.x(measurement.Seconds/60), s.y(f.of(measurement))
 		command := 'L'
 		if i == 0 {
 			command = 'M'
 		}
 		fmt.Fprintf(&line, "%c%.1f %.1f", command, x, y)
-		if sample.Settled > 0 {
+		if measurement.Settled > 0 {
 			fmt.Fprintf(&dots, `<circle cx="%.1f" cy="%.1f" r="2.5"/>`, x, y)
 		}
 	}

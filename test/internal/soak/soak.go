@@ -16,8 +16,8 @@ import (
 
 // Measurement is what a process takes up at a moment.
 type Measurement struct {
-	Seconds float64 // since the first sample
-	// Settled is the number of the round after which it was quiet when the sample was taken, or 0.
+	Seconds float64 // since the run began
+	// Settled is 0 or, if it was quiet, the number of the round that had ended.
 	Settled     int     `json:",omitempty"`
 	Resident    float64 // memory, in MiB
 	Heap        float64 // what the last garbage collection found to be in use, in MiB
@@ -26,8 +26,8 @@ type Measurement struct {
 	Queue       float64 // keys that wait for a worker
 }
 
-// figure is one number of a sample. In the last quarter of the settled samples, it may be larger
-// than in the second quarter by that share of it and by that much more.
+// figure is one number of a measurement. At the end of a run, it may be larger than before, by that
+// share of it and by that much more.
 type figure struct {
 	name        string
 	unit        string // with a space before it, or ""
@@ -38,21 +38,21 @@ type figure struct {
 // The figures. A process of Go takes and returns memory in pieces. A connection that is idle stays
 // open for 90s: without TLS, client-go keeps up to two of them. Go has two goroutines for each.
 var figures = []figure{
-	{"resident memory", " MiB", func(s Measurement) float64 { return s.Resident }, 0.05, 4},
-	{"live heap", " MiB", func(s Measurement) float64 { return s.Heap }, 0.1, 2},
-	{"goroutines", "", func(s Measurement) float64 { return s.Goroutines }, 0, 4},
-	{"open connections", "", func(s Measurement) float64 { return s.Connections }, 0, 2},
-	{"queue depth", "", func(s Measurement) float64 { return s.Queue }, 0, 0},
+	{"resident memory", " MiB", func(m Measurement) float64 { return m.Resident }, 0.05, 4},
+	{"live heap", " MiB", func(m Measurement) float64 { return m.Heap }, 0.1, 2},
+	{"goroutines", "", func(m Measurement) float64 { return m.Goroutines }, 0, 4},
+	{"open connections", "", func(m Measurement) float64 { return m.Connections }, 0, 2},
+	{"queue depth", "", func(m Measurement) float64 { return m.Queue }, 0, 0},
 }
 
-// MinRounds is how many settled samples Growth needs: one for each quarter.
+// MinRounds is how many moments of quiet Growth needs: one for each quarter.
 const MinRounds = 4
 
-// Growth returns what has grown, as sentences, from the samples of a run. It compares only samples
-// that were taken when it was quiet: the last quarter of them with the second one. In the first
-// quarter, caches and pools fill. Keys that are still queued then count as growth, too.
-func Growth(samples []Measurement) (grown []string, err error) {
-	quiet := settled(samples)
+// Growth returns what has grown in a run, as sentences. It compares only moments of quiet: the last
+// quarter of them with the second one. In the first quarter, caches and pools fill. Keys that are
+// queued although it is quiet count as growth, too.
+func Growth(measurements []Measurement) (grown []string, err error) {
+	quiet := settled(measurements)
 	if len(quiet) < MinRounds {
 		return nil, fmt.Errorf("the run was too short to judge: it was quiet %d times, want %d",
 			len(quiet), MinRounds)
@@ -65,18 +65,23 @@ func Growth(samples []Measurement) (grown []string, err error) {
 				f.name, f.text(after), f.text(before), f.text(limit)))
 		}
 	}
-	for _, s := range quiet {
-		if s.Queue > 0 {
+	for _, m := range quiet {
+		if m.Queue > 0 {
 			grown = append(grown, fmt.Sprintf(
-				"queue depth: %g after round %d, when it was quiet", s.Queue, s.Settled))
+				"queue depth: %g after round %d, when it was quiet", m.Queue, m.Settled))
 		}
 	}
 	return grown, nil
 }
 
-// settled returns the samples that were taken when it was quiet.
-func settled(samples []Measurement) []Measurement {
-	return slices.DeleteFunc(slices.Clone(samples), func(s Measurement) bool { return s.Settled == 0 })
+// settled returns the measurements of the moments of quiet.
+func settled(measurements []Measurement) (quiet []Measurement) {
+	for _, m := range measurements {
+		if m.Settled > 0 {
+			quiet = append(quiet, m)
+		}
+	}
+	return quiet
 }
 
 // quarters returns the medians of the second and of the last quarter.
@@ -85,10 +90,10 @@ func (f figure) quarters(settled []Measurement) (second, last float64) {
 	return f.median(settled[n/4 : n/2]), f.median(settled[n-n/4:])
 }
 
-func (f figure) median(samples []Measurement) float64 {
-	values := make([]float64, len(samples))
-	for i, sample := range samples {
-		values[i] = f.of(sample)
+func (f figure) median(measurements []Measurement) float64 {
+	values := make([]float64, len(measurements))
+	for i, measurement := range measurements {
+		values[i] = f.of(measurement)
 	}
 	slices.Sort(values)
 	n := len(values)
@@ -99,8 +104,8 @@ func (f figure) median(samples []Measurement) float64 {
 func (f figure) text(value float64) string { return fmt.Sprint(math.Round(10*value)/10, f.unit) }
 
 // most returns the largest value.
-func (f figure) most(samples []Measurement) float64 {
-	return f.of(slices.MaxFunc(samples, func(a, b Measurement) int {
+func (f figure) most(measurements []Measurement) float64 {
+	return f.of(slices.MaxFunc(measurements, func(a, b Measurement) int {
 		return int(f.of(a)*1000) - int(f.of(b)*1000)
 	}))
 }
@@ -129,7 +134,7 @@ const (
 // Write writes the results and a picture of them to a folder.
 func (r *Results) Write(folder string) error {
 	if len(r.Measurements) == 0 {
-		return errors.New("there are no samples to write")
+		return errors.New("there are no measurements to write")
 	}
 	text, err := json.Marshal(r)
 	if err != nil {

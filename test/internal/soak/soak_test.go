@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the figures of the last run into the page")
 
-// run returns the samples of an hour: one each 5s, and a settled one each 5 minutes. What grows is
-// added to values that go up and down.
-func run(grow func(s *Measurement, minutes float64)) (samples []Measurement) {
+// run returns the measurements of an hour: one each 5s, and a moment of quiet each 5 minutes. What
+// grows is added to values that go up and down.
+func run(grow func(s *Measurement, minutes float64)) (measurements []Measurement) {
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func(n float64) float64 { return random.Float64() * n }
 	for i := range 12 * 60 {
@@ -33,9 +33,9 @@ func run(grow func(s *Measurement, minutes float64)) (samples []Measurement) {
 			s.Resident, s.Heap = s.Resident-15+minutes, s.Heap-3+minutes/5
 		}
 		grow(&s, minutes)
-		samples = append(samples, s)
+		measurements = append(measurements, s)
 	}
-	return samples
+	return measurements
 }
 
 func TestGrowth(t *testing.T) {
@@ -79,16 +79,17 @@ func TestGrowth(t *testing.T) {
 }
 
 func TestShortRunIsNotJudged(t *testing.T) {
-	samples := run(func(*Measurement, float64) {})[:3*60]
-	if grown, err := Growth(samples); err == nil {
+	measurements := run(func(*Measurement, float64) {})[:3*60]
+	if grown, err := Growth(measurements); err == nil {
 		t.Errorf("three rounds are judged: %q, want an error", grown)
 	}
 }
 
 func TestResultsAreWrittenAndShown(t *testing.T) {
 	written := &Results{
-		Date: "2026-01-02", Processors: 8, Go: "go1.26", Measurements: run(func(*Measurement, float64) {}),
-		Done: map[string]int{"Foos created": 1234}, Found: map[string]int{"Foos lost": 0},
+		Date: "2026-01-02", Processors: 8, Go: "go1.26",
+		Measurements: run(func(*Measurement, float64) {}),
+		Done:         map[string]int{"Foos created": 1234}, Found: map[string]int{"Foos lost": 0},
 		Kills: []float64{90, 600},
 	}
 	folder := t.TempDir()

@@ -16,11 +16,11 @@ import (
 	"example.com/sample-controller/test/internal/soak"
 )
 
-// sampleEvery is the time between two measurements.
-const sampleEvery = 5 * time.Second
+// measureEvery is the time between two measurements.
+const measureEvery = 5 * time.Second
 
-// sampler notes what a controller takes up.
-type sampler struct {
+// meter notes what a controller takes up.
+type meter struct {
 	t       *testing.T
 	process *process.Process
 	address string // of its metrics
@@ -32,11 +32,11 @@ type sampler struct {
 
 // start measures again and again until stop is called, or until the controller ends, which fails
 // the test.
-func (s *sampler) start() (stop func()) {
+func (s *meter) start() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for ; ctx.Err() == nil; sleep(ctx, sampleEvery) {
+		for ; ctx.Err() == nil; sleep(ctx, measureEvery) {
 			if err := s.measure(0); err != nil {
 				s.t.Error(err)
 				return
@@ -57,10 +57,10 @@ func sleep(ctx context.Context, pause time.Duration) {
 	}
 }
 
-func (s *sampler) seconds() float64 { return rounded(time.Since(s.begin).Seconds()) }
+func (s *meter) seconds() float64 { return rounded(time.Since(s.begin).Seconds()) }
 
 // measure notes a measurement. settled is the number of the round after which it is quiet, or 0.
-func (s *sampler) measure(settled int) error {
+func (s *meter) measure(settled int) error {
 	served, err := metrics.Read(s.address)
 	if err == nil {
 		var connections int
@@ -80,7 +80,7 @@ func (s *sampler) measure(settled int) error {
 	select {
 	case <-s.process.Exited:
 		total.count(unexplained)
-		return fmt.Errorf("the controller that is sampled ended: %s", s.process.LastLine())
+		return fmt.Errorf("the controller that is measured ended: %s", s.process.LastLine())
 	default:
 		return err
 	}
