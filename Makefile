@@ -172,6 +172,14 @@ faults::
 	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
 	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
+.PHONY: soak
+SOAK ?= 1h
+soak: build ## the same for an hour, or SOAK=4h: memory and connections must not grow
+	@hack/cluster build
+	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) -soak-results results \
+	  -cluster soak -quiet 10s -patience 5m
+	go -C test test -count=1 ./internal/soak -update
+
 .PHONY: faults-all
 faults-all: ## every crash, event and error in every scenario; it can be resumed
 	@hack/faults-all

@@ -14,7 +14,7 @@ var project = []string{
 	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
 	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
 	"docs/lens/pictures", "test/lens/recordings_test.go", "examples", "test/apply", "test/bench",
-	"test/shards", "hack/fork", "CHANGELOG.md", ".ci",
+	"test/faults/results", "test/shards", "hack/fork", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.
@@ -26,8 +26,8 @@ type part struct {
 }
 
 var parts = []part{
-	{name: "faults", paths: []string{"test/faults"},
-		words: `make faults(?:[^-]|$)|STEPS=faults|go test \./faults|^## Faults`},
+	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
+		words: `make (?:faults(?:[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "histories",
 		paths: []string{"controller_histories_test.go", "test/histories"},
 		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},

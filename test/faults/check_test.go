@@ -44,6 +44,15 @@ type state struct {
 
 // problems reads all Foos and Deployments and returns what is wrong.
 func (s *space) problems(e expected) ([]problem, error) {
+	is, err := s.state(e)
+	if err != nil {
+		return nil, err
+	}
+	return is.problems, nil
+}
+
+// state reads all Foos and Deployments, and finds out what is wrong.
+func (s *space) state(e expected) (*state, error) {
 	foos, err := s.foos.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -52,7 +61,7 @@ func (s *space) problems(e expected) ([]problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	is := state{
+	is := &state{
 		expected: e, foos: map[types.UID]*v1alpha1.Foo{}, deployments: map[string]*appsv1.Deployment{},
 	}
 	missing := maps.Clone(e.names)
@@ -75,7 +84,26 @@ func (s *space) problems(e expected) ([]problem, error) {
 	for _, deployment := range is.deployments {
 		is.checkOwner(deployment)
 	}
-	return is.problems, nil
+	return is, nil
+}
+
+// pending returns how many Deployments Foos wait for, because another one has the name, and how
+// many former ones are there because of that.
+func (s *state) pending() (toCreate, toDelete int) {
+	for _, foo := range s.foos {
+		named := s.deployments[foo.Spec.DeploymentName]
+		if named == nil || !metav1.IsControlledBy(named, foo) {
+			toCreate++
+		}
+	}
+	for _, deployment := range s.deployments {
+		owner := metav1.GetControllerOf(deployment)
+		if owner == nil || s.foos[owner.UID] == nil ||
+			s.foos[owner.UID].Spec.DeploymentName != deployment.Name {
+			toDelete++
+		}
+	}
+	return toCreate, toDelete
 }
 
 func (s *state) report(kind, format string, args ...any) {

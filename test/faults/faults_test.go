@@ -26,13 +26,20 @@ func inRounds(t *testing.T, test func(*history)) {
 	}
 }
 
-// supervise runs the controller of h until the test ends.
-func (h *history) supervise() *supervisor {
+// kubeconfig writes a kubeconfig for the controller of h, and returns its path.
+func (h *history) kubeconfig() string {
 	h.t.Helper()
 	path, err := writeKubeconfig(h.user, h.namespace, h.proxy.url)
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	return path
+}
+
+// supervise runs the controller of h until the test ends.
+func (h *history) supervise() *supervisor {
+	h.t.Helper()
+	path := h.kubeconfig()
 	s := supervise(h.t, func() (*process.Process, error) {
 		return startProgram(path, h.namespace)
 	})
@@ -45,13 +52,15 @@ func (h *history) supervise() *supervisor {
 }
 
 // What a controller says if it finds no API server when it starts, or one that is itself starting
-// and does not serve Foos yet.
+// and does not serve Foos yet, and what a leader says that could not renew its Lease.
 const (
 	noAPIServer = "does not answer"
 	noFoos      = "does not serve foos"
+	lostLease   = "the Lease was lost"
 )
 
-// checkExits fails the test if the controller ended by itself for another reason than these.
+// checkExits fails the test if the controller ended by itself for another reason than these. The
+// next call looks only at what has ended since.
 func (h *history) checkExits(s *supervisor, reasons ...string) {
 	h.t.Helper()
 	s.mu.Lock()
@@ -64,6 +73,7 @@ func (h *history) checkExits(s *supervisor, reasons ...string) {
 			h.t.Errorf("the controller ended by itself: %s", line)
 		}
 	}
+	s.ended = nil
 }
 
 // Behaviour 20.

@@ -13,6 +13,10 @@ import (
 	"example.com/sample-controller/internal/suite/process"
 )
 
+// electionFlags let a controller work only while it holds the Lease.
+var electionFlags = []string{"--leader-elect", "--leader-elect-lease-duration=8s",
+	"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms"}
+
 // startReplica starts a controller that acts as user, and works while it holds the Lease.
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
@@ -20,9 +24,7 @@ func (h *history) startReplica(user string) *process.Process {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	p, err := startProgram(path, h.namespace,
-		"--leader-elect", "--leader-elect-lease-duration=8s",
-		"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
+	p, err := startProgram(path, h.namespace, electionFlags...)
 	if err != nil {
 		h.t.Fatal(err)
 	}

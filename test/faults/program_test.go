@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -41,6 +42,7 @@ type supervisor struct {
 	mu      sync.Mutex
 	current *process.Process
 	killed  bool     // current was, by kill
+	asked   bool     // current was asked to end, by replace
 	stopped bool     // nothing is to be started any more
 	ended   []string // what programs said that ended by themselves
 }
@@ -78,7 +80,7 @@ func (s *supervisor) next() (err error) {
 	defer s.mu.Unlock()
 	if !s.stopped {
 		s.current, err = s.start()
-		s.killed = false
+		s.killed, s.asked = false, false
 	}
 	return err
 }
@@ -88,7 +90,8 @@ func (s *supervisor) waitAndRecord() bool {
 	<-s.current.Exited
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.stopped && !s.killed {
+	finished := s.asked && s.current.ExitCode() <= 0 // 0 or, when it has hardly begun, a signal
+	if !s.stopped && !s.killed && !finished {
 		s.ended = append(s.ended, s.current.LastLine())
 	}
 	return !s.stopped
@@ -102,6 +105,24 @@ func (s *supervisor) kill() (exited <-chan struct{}) {
 	s.current.Signal(syscall.SIGKILL)
 	total.count("controller killed")
 	return s.current.Exited
+}
+
+// replace asks the current program to end, as a rolling update does, and waits until it has.
+// Another takes its place.
+func (s *supervisor) replace() error {
+	s.mu.Lock()
+	current := s.current
+	s.asked = true
+	current.Signal(syscall.SIGTERM)
+	s.mu.Unlock()
+	total.count("controller replaced")
+	select {
+	case <-current.Exited:
+		return nil
+	case <-time.After(*patience):
+		return fmt.Errorf("the controller still runs %v after SIGTERM; its output ends with: %s",
+			*patience, current.LastLine())
+	}
 }
 
 // stop ends the current program for good.

@@ -33,6 +33,8 @@ const (
 	unexplained = "unexplained exits"
 )
 
+var findings = []string{lost, duplicate, orphaned, untrue, needless, lateWrites, unexplained}
+
 func (c *totals) count(what string) { c.add(what, 1) }
 
 func (c *totals) add(what string, n int) {
@@ -48,11 +50,28 @@ func (c *totals) of(what string) int {
 	return c.counts[what]
 }
 
+// split returns what was done, with one count for all faults of the proxy, and what was found.
+func (c *totals) split() (done, found map[string]int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	done, found = map[string]int{}, map[string]int{}
+	for what, n := range c.counts {
+		if strings.HasPrefix(what, faultPrefix) {
+			what = "faults of the proxy"
+		}
+		done[what] += n
+	}
+	for _, what := range findings {
+		found[what] = done[what]
+		delete(done, what)
+	}
+	return done, found
+}
+
 // String returns the summary: first what was done, then what was found.
 func (c *totals) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	findings := []string{lost, duplicate, orphaned, untrue, needless, lateWrites, unexplained}
 	faults := 0
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, took %v", *seed, time.Since(c.begin).Round(time.Second))

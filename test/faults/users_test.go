@@ -211,6 +211,17 @@ func (u *users) work() error {
 	return nil
 }
 
+// workUntil does one thing after the other until that time.
+func (u *users) workUntil(end time.Time) error {
+	for time.Now().Before(end) {
+		if err := u.act(u.random.IntN(*foos)); err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(u.random.IntN(200)) * time.Millisecond) // at random moments
+	}
+	return nil
+}
+
 // scaleAll scales all Foos.
 func (u *users) scaleAll() error {
 	for _, name := range slices.Sorted(maps.Keys(u.names)) {

@@ -1,0 +1,200 @@
+package faults
+
+import (
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/test/internal/soak"
+)
+
+var (
+	soakFor = flag.Duration("soak", 0,
+		"how long TestSoak runs, with the rest of its last round; 0 skips it")
+	soakResults = flag.String("soak-results", root+".local/soak",
+		"`folder` for what TestSoak measures, and for its picture")
+)
+
+// soaking is a soak. It has a history with one controller, which is measured and must not end, and
+// one with two replicas, which are upgraded again and again.
+type soaking struct {
+	t                *testing.T
+	steady, upgraded *history
+	meter            *meter
+	replicas         []*supervisor
+	replaced         int        // replicas so far
+	server, upgrade  *rand.Rand // the choices of who kills the API server, and of who upgrades
+	kills            []float64
+}
+
+// TestSoak runs for as long as -soak says, in rounds. In a round, users work, requests fail, the
+// API server is killed, and replicas are upgraded. Then the faults end, and everything must settle.
+// Memory, goroutines, connections and the queue must not grow from round to round.
+func TestSoak(t *testing.T) {
+	if *soakFor == 0 {
+		t.Skip("it takes an hour: 'make soak'; in a few minutes, " +
+			"'go -C test/faults test -v -run TestSoak -soak 2m' tries it")
+	}
+	s := newSoaking(t)
+	defer s.report()
+	defer s.meter.start()()
+	working := min(max(*soakFor/15, 10*time.Second), 4*time.Minute)
+	for round := 1; !t.Failed(); round++ {
+		if round > soak.MinRounds && time.Since(s.meter.begin) > *soakFor {
+			return
+		}
+		s.disturb(working)
+		s.settle()
+		if err := s.meter.measure(round); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d ended after %v", round, time.Since(s.meter.begin).Round(time.Second))
+	}
+}
+
+// newSoaking starts the controllers, and waits until they work.
+func newSoaking(t *testing.T) *soaking {
+	s := &soaking{t: t, steady: newHistory(t, 0), upgraded: newHistory(t, 1)}
+	s.server, s.upgrade = s.steady.random("API server"), s.upgraded.random("upgrades")
+
+	h, address := s.steady, freeport.Address(t)
+	program, err := startProgram(h.kubeconfig(), h.namespace, "--metrics-bind-address="+address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		program.Kill()
+		if t.Failed() {
+			t.Logf("output of the controller that is measured:\n%s", program.Output())
+		}
+	})
+	s.meter = &meter{t: t, process: program, address: address, begin: time.Now()}
+
+	h = s.upgraded
+	path := h.kubeconfig()
+	for range 2 {
+		s.replicas = append(s.replicas, supervise(t, func() (*process.Process, error) {
+			return startProgram(path, h.namespace, electionFlags...)
+		}))
+	}
+	for _, h := range s.histories() {
+		h.users.newNames = true
+		h.createFoo(newFoo("first", "first", 1))
+		h.awaitReady("first") // the controller has filled its caches, so that nothing must end it
+		h.nextRound()
+	}
+	return s
+}
+
+func (s *soaking) histories() []*history { return []*history{s.steady, s.upgraded} }
+
+// disturb lets users work for that long, while everything fails.
+func (s *soaking) disturb(working time.Duration) {
+	s.t.Helper()
+	end := time.Now().Add(working)
+	for _, h := range s.histories() {
+		h.proxy.inject(true)
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i, party := range []func() error{
+		func() error { return s.steady.users.workUntil(end) },
+		func() error { return s.upgraded.users.workUntil(end) },
+		func() error { return again(end, working/2, s.server, s.killAPIServer) },
+		func() error { return again(end, working/8, s.upgrade, s.upgradeReplica) },
+	} {
+		wg.Go(func() { errs[i] = party() })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// again calls do again and again until that time. The pauses are random: 0.5 to 1.5 times every.
+func again(end time.Time, every time.Duration, random *rand.Rand, do func() error) error {
+	for {
+		time.Sleep(every/2 + time.Duration(random.Int64N(int64(every))))
+		if time.Now().After(end) {
+			return nil
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *soaking) killAPIServer() error {
+	s.kills = append(s.kills, s.meter.seconds())
+	return restartAPIServer(time.Duration(s.server.IntN(3000)) * time.Millisecond)
+}
+
+// upgradeReplica puts a new process in the place of one replica, as a rolling update does it, or as
+// a node does that fails.
+func (s *soaking) upgradeReplica() error {
+	s.replaced++
+	replica := s.replicas[s.replaced%len(s.replicas)]
+	if s.upgrade.IntN(4) == 0 {
+		replica.kill()
+		return nil
+	}
+	return replica.replace()
+}
+
+// settle ends the faults, waits until everything is as it must be, and checks what was done.
+func (s *soaking) settle() {
+	s.t.Helper()
+	for _, h := range s.histories() {
+		h.lastWave()
+	}
+	for _, h := range s.histories() {
+		h.settle()
+		h.checkNeedless()
+		h.nextRound()
+	}
+	for _, replica := range s.replicas {
+		s.upgraded.checkExits(replica, noAPIServer, noFoos, lostLease)
+	}
+}
+
+// nextRound begins another round: checkNeedless looks only at what is done from now on. A Foo that
+// waits for a name is a reason that is left over.
+func (h *history) nextRound() {
+	h.t.Helper()
+	var s *state
+	err := waitUntil(func() (err error) {
+		s, err = h.state(h.users.expected())
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.begin = now(h.t)
+	h.users.reasonsToCreate, h.users.reasonsToDelete = s.pending()
+}
+
+// report writes the results, and judges them.
+func (s *soaking) report() {
+	done, found := total.split()
+	results := &soak.Results{
+		Date: time.Now().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(),
+		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.meter.measured,
+	}
+	if err := results.Write(*soakResults); err != nil {
+		s.t.Error(err)
+	}
+	s.t.Logf("the results and the picture are in %s", *soakResults)
+	grown, err := soak.Growth(results.Measurements)
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, what := range grown {
+		s.t.Errorf("has grown: %s", what)
+	}
+}
