@@ -36,8 +36,8 @@ var (
 )
 
 // TestEverySchedule varies the order in which two workers, two informers and the users do things.
-// Each request of a worker waits, before it is made or before its answer comes, and each event of an
-// informer. Meanwhile all others go on: the other worker, the other informer and, if the wait is
+// Each request of a worker waits, before it is made or before its answer comes, and each event of
+// an informer. Meanwhile all others go on: the other worker, the other informer and, if the wait is
 // long enough, the users. Without -every, it takes only the writes, and only the longest wait.
 func TestEverySchedule(t *testing.T) {
 	var c cases

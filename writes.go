@@ -49,10 +49,10 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// hasChanged asks the API server whether foo is no longer what the cache shows: it has changed, or is
-// deleted. A cache may be behind, and one of the two further than the other. The garbage collector
-// deletes the Deployment of a deleted Foo, and the watch of Deployments may show that first. Without
-// hasChanged, the controller would create it again until the watch of Foos catches up.
+// hasChanged asks the API server whether foo has changed or is deleted: the cache may be behind.
+// The garbage collector deletes the Deployment of a deleted Foo, and the watch of Deployments may
+// show that first. Without hasChanged, the controller would create it again until the watch of Foos
+// catches up.
 func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	live, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
 		ctx, foo.Name, metav1.GetOptions{})

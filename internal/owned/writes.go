@@ -36,10 +36,10 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	return nil, nil
 }
 
-// hasChanged asks the API server whether owner is no longer what the cache shows: it has changed, or
-// is deleted. The garbage collector deletes the objects of an owner that is deleted, and their watch
-// may show that first. Without hasChanged, the controller would create them again until the watch of
-// the owners catches up.
+// hasChanged asks the API server whether owner is no longer what the cache shows: it has changed,
+// or is deleted. The garbage collector deletes the objects of an owner that is deleted, and their
+// watch may show that first. Without hasChanged, the controller would create them again until the
+// watch of the owners catches up.
 func (o *Objects[O, T]) hasChanged(ctx context.Context, owner O) (bool, error) {
 	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
 	if apierrors.IsNotFound(err) {

@@ -52,7 +52,7 @@ func (h *history) supervise() *supervisor {
 }
 
 // What a controller says if it finds no API server when it starts, or one that is itself starting
-// and does not serve Foos yet, and what a leader says that could not renew its Lease.
+// and does not serve Foos yet. The last one is what a leader says that could not renew its Lease.
 const (
 	noAPIServer = "does not answer"
 	noFoos      = "does not serve foos"
