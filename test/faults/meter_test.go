@@ -61,13 +61,13 @@ func (s *meter) seconds() float64 { return rounded(time.Since(s.begin).Seconds()
 
 // measure notes a measurement. settled is the number of the round after which it is quiet, or 0.
 func (s *meter) measure(settled int) error {
+	s.mu.Lock() // so that there is one connection for this, and not two
+	defer s.mu.Unlock()
 	served, err := metrics.Read(s.address)
 	if err == nil {
 		var connections int
 		connections, err = sockets(s.process.PID())
 		const mib = 1 << 20
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.measured = append(s.measured, soak.Measurement{
 			Seconds: s.seconds(), Settled: settled,
 			Resident:    rounded(served["process_resident_memory_bytes"] / mib),

@@ -163,5 +163,8 @@ func read(folder string) (*Results, error) {
 	if err := json.Unmarshal(text, r); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
+	if len(r.Measurements) == 0 {
+		return nil, fmt.Errorf("%s has no measurements; 'make soak' makes them", file)
+	}
 	return r, nil
 }
