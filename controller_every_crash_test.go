@@ -25,18 +25,12 @@ const (
 // what is to be done, and nothing may be created or deleted twice. Without -every, it takes only
 // the writes: after another request, the objects are the same as before it.
 func TestEveryCrash(t *testing.T) {
-	var c cases
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			calm := s.calm(t)
-			c.add("scenarios", 1)
-			c.add("requests", len(calm.requests))
-			for _, late := range []bool{false, true} {
-				s.crash(t, &c, calm, nil, calm.requests, late)
-			}
-		})
-	}
-	c.report(t)
+	inEveryScenario(t, func(t *testing.T, c *cases, s scenario, calm result) {
+		c.add("requests", len(calm.requests))
+		for _, late := range []bool{false, true} {
+			s.crash(t, c, calm, nil, calm.requests, late)
+		}
+	})
 }
 
 // crash lets the process die at each of the requests, after the crashes that have happened. If late

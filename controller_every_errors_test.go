@@ -101,28 +101,22 @@ type cell struct{ answer, column string }
 // ten minutes after the last step. What the controller does about it must be what the table in
 // docs/reliability.md says. Without -every, it takes the first request of each kind.
 func TestEveryError(t *testing.T) {
-	var c cases
 	found := map[cell]map[string]bool{}
 	tried := map[string]bool{}
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			calm := s.calm(t)
-			c.add("scenarios", 1)
-			for _, r := range calm.requests {
-				if !*every && tried[r.kind] {
-					continue
-				}
-				tried[r.kind] = true
-				c.add("requests", 1)
-				for _, a := range answers {
-					for _, forGood := range []bool{false, true} {
-						s.fail(t, &c, r, a, forGood, found)
-					}
+	inEveryScenario(t, func(t *testing.T, c *cases, s scenario, calm result) {
+		for _, r := range calm.requests {
+			if !*every && tried[r.kind] {
+				continue
+			}
+			tried[r.kind] = true
+			c.add("requests", 1)
+			for _, a := range answers {
+				for _, forGood := range []bool{false, true} {
+					s.fail(t, c, r, a, forGood, found)
 				}
 			}
-		})
-	}
-	c.report(t)
+		}
+	})
 	compareErrors(t, found)
 }
 

@@ -29,16 +29,10 @@ type surprise struct {
 // there on is shown in the end only, so that one watch is behind the other. Or the watch breaks
 // there.
 func TestEveryEvent(t *testing.T) {
-	var c cases
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			calm := s.calm(t)
-			c.add("scenarios", 1)
-			c.add("events", len(calm.events))
-			s.surprise(t, &c, nil, calm.events)
-		})
-	}
-	c.report(t)
+	inEveryScenario(t, func(t *testing.T, c *cases, s scenario, calm result) {
+		c.add("events", len(calm.events))
+		s.surprise(t, c, nil, calm.events)
+	})
 }
 
 // surprise disturbs each of the events, after those that are disturbed already. With -every, there

@@ -38,23 +38,17 @@ var (
 // TestEverySchedule varies the order in which two workers, two informers and the users do things.
 // Each request of a worker waits, before it is made or before its answer comes, and each event of
 // an informer. Meanwhile all others go on: the other worker, the other informer and, if the wait is
-// long enough, the users. Without -every, it takes only the writes, and only the longest wait.
+// long enough, the users. Without -every, it takes only the writes, and only the long waits.
 func TestEverySchedule(t *testing.T) {
-	var c cases
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
-			calm := s.calm(t)
-			c.add("scenarios", 1)
-			c.add("requests", len(calm.requests))
-			c.add("events", len(calm.events))
-			s.takeTurns(t, &c, nil, calm)
-		})
-	}
-	c.report(t)
+	inEveryScenario(t, func(t *testing.T, c *cases, s scenario, calm result) {
+		c.add("requests", len(calm.requests))
+		c.add("events", len(calm.events))
+		s.takeTurns(t, c, nil, calm)
+	})
 }
 
 // takeTurns lets each request and each event of a run wait, after the turns that wait already. With
-// -every, a second one waits in the short scenarios: a write or an event, for a step.
+// -every, a second one waits in the short scenarios: a write or an event, and for long.
 func (s scenario) takeTurns(t *testing.T, c *cases, first []turn, r result) {
 	t.Helper()
 	for _, next := range turnsOf(r, len(first) > 0) {
@@ -79,12 +73,11 @@ func turnsOf(r result, few bool) (turns []turn) {
 	few = few || !*every
 	for _, request := range r.requests {
 		of := request.String()
-		isGet := strings.HasPrefix(request.kind, "get-")
 		if few && !request.isWrite() {
 			continue
 		}
 		turns = append(turns, turn{of, before, aStep}, turn{of, after, aStep})
-		if isGet || request.isWrite() {
+		if request.isWrite() || strings.HasPrefix(request.kind, "get-") {
 			turns = append(turns, turn{of, before, tooLong})
 		}
 		if !few {
@@ -92,11 +85,12 @@ func turnsOf(r result, few bool) (turns []turn) {
 				turn{of, before, while}, turn{of, after, while})
 		}
 	}
+	if !*every {
+		return turns
+	}
 	for _, event := range r.events {
 		of := event.String()
-		if *every {
-			turns = append(turns, turn{of, "event", aStep})
-		}
+		turns = append(turns, turn{of, "event", aStep})
 		if !few {
 			turns = append(turns, turn{of, "event", moment}, turn{of, "event", while})
 		}
@@ -122,7 +116,9 @@ func (s scenario) scheduled(t *testing.T, c *cases, turns []turn) result {
 			for _, turn := range turns {
 				if turn.of == e.String() {
 					met.Add(1)
-					w.hurryIf(turn.wait == aStep)
+					if turn.wait == aStep {
+						w.hurryUp()
+					}
 					w.lateness = turn.wait.time
 					return late
 				}
@@ -147,7 +143,9 @@ func (s scenario) scheduled(t *testing.T, c *cases, turns []turn) result {
 
 // waitWith lets a request wait.
 func (w *world) waitWith(turn turn, do func() error) error {
-	w.hurryIf(turn.wait == aStep)
+	if turn.wait == aStep {
+		w.hurryUp()
+	}
 	switch {
 	case turn.wait == tooLong:
 		time.AfterFunc(turn.wait.time, func() { _ = do() })

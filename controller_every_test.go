@@ -92,15 +92,26 @@ func (w *world) play(steps []step) {
 	}
 }
 
-// hurryIf lets the users take their next step now, if that is wanted.
-func (w *world) hurryIf(wanted bool) {
-	if !wanted {
-		return
-	}
+// hurryUp lets the users take their next step now.
+func (w *world) hurryUp() {
 	select {
 	case w.hurry <- struct{}{}:
 	default:
 	}
+}
+
+// inEveryScenario runs a test in each scenario, with what came of that when nothing disturbed it.
+func inEveryScenario(t *testing.T, test func(*testing.T, *cases, scenario, result)) {
+	t.Helper()
+	var c cases
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			calm := s.calm(t)
+			c.add("scenarios", 1)
+			test(t, &c, s, calm)
+		})
+	}
+	c.report(t)
 }
 
 // calm runs a scenario that nothing disturbs.
