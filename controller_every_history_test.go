@@ -36,6 +36,7 @@ var moves = func() (moves []step) {
 // on only from states that it has not seen: a state is what the API server has, and what is
 // disturbed.
 func TestEveryHistory(t *testing.T) {
+	skipIfShort(t)
 	var c cases
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		for _, pause := range []time.Duration{time.Millisecond, pause} {

@@ -28,6 +28,7 @@ type lag struct {
 // one step later, or in the end. Without -every, it takes only the latter, and only the scenarios
 // with a new name: in the others, there is nothing to delete.
 func TestEveryLag(t *testing.T) {
+	skipIfShort(t)
 	var c cases
 	for _, s := range scenarios {
 		renames := func(s step) bool { return s.action == rename.action }

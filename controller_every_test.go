@@ -103,6 +103,7 @@ func (w *world) hurryUp() {
 // inEveryScenario runs a test in each scenario, with what came of that when nothing disturbed it.
 func inEveryScenario(t *testing.T, test func(*testing.T, *cases, scenario, result)) {
 	t.Helper()
+	skipIfShort(t)
 	var c cases
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
@@ -112,6 +113,14 @@ func inEveryScenario(t *testing.T, test func(*testing.T, *cases, scenario, resul
 		})
 	}
 	c.report(t)
+}
+
+// skipIfShort skips a test of every fault if somebody wants quick answers.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the tests of every fault take half a minute together")
+	}
 }
 
 // calm runs a scenario that nothing disturbs.
