@@ -55,7 +55,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
 			claimsNothing(t, folder)
-			at(t, folder, "CGO_ENABLED=0 GOFLAGS=-short hack/test unit")
+			at(t, folder, `CGO_ENABLED=0 GOFLAGS="$(go env GOFLAGS) -short" hack/test unit`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/verify-codegen.sh")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
