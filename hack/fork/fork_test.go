@@ -27,9 +27,12 @@ func at(t *testing.T, folder, command string) string {
 	return printed
 }
 
-// forkInto makes a fork in a new folder.
+// forkInto makes a fork in a new folder. With -trimpath, go uses what it has compiled in other
+// folders. The settings are those of the image, so go has compiled client-go with them.
 func forkInto(t *testing.T, values map[string]string) (folder string) {
 	t.Helper()
+	t.Setenv("GOFLAGS", at(t, ".", "echo $(go env GOFLAGS) -trimpath"))
+	t.Setenv("CGO_ENABLED", "0")
 	folder = filepath.Join(t.TempDir(), "fork")
 	values["dir"] = folder
 	if err := run(t.Context(), ".", arguments(values), io.Discard); err != nil {
@@ -55,7 +58,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
 			claimsNothing(t, folder)
-			at(t, folder, `CGO_ENABLED=0 GOFLAGS="$(go env GOFLAGS) -short" hack/test unit`)
+			at(t, folder, `GOFLAGS="$GOFLAGS -short" hack/test unit`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/verify-codegen.sh")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
