@@ -127,7 +127,8 @@ func (t *terminal) take(lines int, ended bool) {
 // the output that the page shows as soon as it is there, and leaves the rest to the next step.
 func (t *terminal) wait(goesOn bool, shown []string) ([]string, error) {
 	begin := time.Now()
-	since, before := begin, 0 // when the number of lines last changed, and the number
+	since, before := begin, -1 // when the number of lines last changed, and the number
+	n, says := 0, open
 	for {
 		lines, ended := t.peek()
 		if ended {
@@ -136,13 +137,13 @@ func (t *terminal) wait(goesOn bool, shown []string) ([]string, error) {
 		}
 		if len(lines) != before {
 			since, before = time.Now(), len(lines)
-		}
-		if goesOn {
-			n, verdict := judge(shown, lines)
-			if verdict == right || verdict == wrong && time.Since(since) > settle {
-				t.take(n, false)
-				return lines[:n], nil
+			if goesOn {
+				n, says = judge(shown, lines)
 			}
+		}
+		if says == right || says == wrong && time.Since(since) > settle {
+			t.take(n, false)
+			return lines[:n], nil
 		}
 		if time.Since(begin) > *patience {
 			t.take(len(lines), false)
