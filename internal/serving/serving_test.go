@@ -38,7 +38,7 @@ func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 		cancel()
 		select {
 		case <-r.Context().Done(): // the server closes its connections
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 		}
 	})
 	if err := Start(ctx, "metrics-bind-address", address, handler, nil); err != nil {

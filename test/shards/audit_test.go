@@ -85,7 +85,7 @@ func shardOf(t *testing.T, namespace string) string {
 // checkWriters fails the test if a replica wrote in a namespace while another one held the shard.
 func checkWriters(t *testing.T, all []audit.Request, thawed map[string]time.Time) {
 	t.Helper()
-	wrong, excused, writes := strangers(t, all, thawed)
+	wrong, excused, writes := strangers(t, all, thawed, *patience/45) // by default, 2s
 	for _, r := range wrong {
 		t.Errorf("%s wrote at %v in a shard that it did not hold: %v", r.User(),
 			r.RequestReceivedTimestamp, r)
@@ -105,10 +105,9 @@ func checkWriters(t *testing.T, all []audit.Request, thawed map[string]time.Time
 // writes. A replica that wakes up from a freeze may write for a moment: it is excused. Events come
 // later than what they report, and do not count.
 func strangers(
-	t *testing.T, all []audit.Request, thawed map[string]time.Time,
+	t *testing.T, all []audit.Request, thawed map[string]time.Time, moment time.Duration,
 ) (wrong []audit.Request, excused, writes int) {
 	t.Helper()
-	const moment = 2 * time.Second
 	held := tenures(all)
 	for _, r := range all {
 		if !r.IsWrite() || r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events" {
@@ -182,7 +181,8 @@ func TestWritesOfStrangersAreNoticed(t *testing.T) {
 	request(21, "c", "update", "deployments", "default", "right")
 	request(22, "b", "update", "deployments", "default", "excused")
 	request(25, "b", "update", "deployments", "default", "wrong: too late")
-	wrong, excused, writes := strangers(t, log, map[string]time.Time{"b": begin.Add(21 * time.Second)})
+	wrong, excused, writes := strangers(t, log, map[string]time.Time{"b": begin.Add(21 * time.Second)},
+		2*time.Second)
 
 	var names []string
 	for _, r := range wrong {
