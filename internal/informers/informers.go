@@ -15,9 +15,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchErrorGrace is how long a permission or a resource may be missing after the caches have been
-// filled.
-const watchErrorGrace = 30 * time.Second
+// A permission or a resource is missing for good if a reflector has met that error so often, for so
+// long. In 30s, it meets a lasting error five or six times. An API server that restarts causes one
+// such error or two.
+const (
+	watchErrorTimes = 5
+	watchErrorGrace = 30 * time.Second
+)
 
 // Factory is the part of a generated SharedInformerFactory, of any API group, that a Group needs.
 type Factory interface {
@@ -73,10 +77,11 @@ func (g *Group) Check(*http.Request) error {
 
 // watchErrorHandler calls fail after errors that do not go away by waiting: a resource that the API
 // server does not serve, and a missing permission. A reflector alone would log them for ever. Once
-// the caches have been filled, it calls fail only if the errors last for watchErrorGrace: an API
-// server that is starting may forbid what it will soon allow.
+// the caches have been filled, it calls fail only if the errors last: an API server that is starting
+// may forbid what it will soon allow.
 func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
 	var since, last time.Time // the first and the last error in a row
+	var times int
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {
 		hint := ""
 		switch {
@@ -89,10 +94,11 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 			return
 		}
 		if time.Since(last) > 3*watchErrorGrace {
-			since = time.Now() // the first in a row: a reflector retries within 60s
+			since, times = time.Now(), 0 // the first in a row: a reflector retries within 60s
 		}
 		last = time.Now()
-		if g.synced.Load() && time.Since(since) < watchErrorGrace {
+		times++
+		if g.synced.Load() && (times < watchErrorTimes || time.Since(since) < watchErrorGrace) {
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
 			return
 		}
