@@ -77,8 +77,8 @@ func (g *Group) Check(*http.Request) error {
 
 // watchErrorHandler calls fail after errors that do not go away by waiting: a resource that the API
 // server does not serve, and a missing permission. A reflector alone would log them for ever. Once
-// the caches have been filled, it calls fail only if the errors last: an API server that is starting
-// may forbid what it will soon allow.
+// the caches have been filled, it calls fail only if the errors last: an API server that is
+// starting may forbid what it will soon allow.
 func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
 	var since, last time.Time // the first and the last error in a row
 	var times int

@@ -19,6 +19,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
 
@@ -97,7 +98,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
 			stopElection()
 		}
 	})
-	elector.Run(withoutLostRaces(electionCtx))
+	elector.Run(withoutNormalErrors(electionCtx))
 	if working.Load() || ctx.Err() == nil {
 		return errors.New("the Lease was lost to another replica or could not be renewed in time")
 	}
@@ -121,20 +122,21 @@ func (e *Elector) electionConfig(
 }
 
 // release gives up the Lease if this process holds it, so that a standby need not wait for its end.
-// A failure is only logged, because the Lease ends by itself.
+// It tries again after a conflict: the API server may still be busy with a renewal. A failure is
+// only logged, because the Lease ends by itself.
 func (e *Elector) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
 	defer cancel()
-	record, _, err := e.lock.Get(ctx)
-	if apierrors.IsNotFound(err) || err == nil && record.HolderIdentity != e.lock.Identity() {
-		return
-	}
-	if err == nil {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		record, _, err := e.lock.Get(ctx)
+		if err != nil || record.HolderIdentity != e.lock.Identity() {
+			return err
+		}
 		record.HolderIdentity = ""
 		record.LeaseDurationSeconds = 1
-		err = e.lock.Update(ctx, *record)
-	}
-	if err != nil {
+		return e.lock.Update(ctx, *record)
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).Error(err, "Releasing the Lease failed, it ends by itself")
 	}
 }

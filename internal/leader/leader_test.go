@@ -9,6 +9,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -74,6 +75,9 @@ func (l leases) Get(
 	ctx context.Context, name string, options metav1.GetOptions,
 ) (*coordinationv1.Lease, error) {
 	l.cluster.wait(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	return l.LeaseInterface.Get(ctx, name, options)
 }
 
@@ -117,6 +121,44 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 		}
 		if got := c.leaseHolder(t); got != "" {
 			t.Errorf("holder afterwards: got %q, want none", got)
+		}
+	})
+}
+
+// A renewal is under way when the leader is asked to stop. The API server has done it only after
+// the leader has read the Lease to release it.
+func TestStopDuringARenewalIsNormal(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		var conflicted atomic.Bool
+		c.kube.PrependReactor("update", "leases", func(action clienttesting.Action) (
+			bool, runtime.Object, error,
+		) {
+			lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+			if *lease.Spec.HolderIdentity != "" || conflicted.Swap(true) {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, nil)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- c.newElector(t).Run(ctx, func(ctx context.Context) { <-ctx.Done() })
+		}()
+		synctest.Wait()
+		c.hangs.Store(true)
+		time.Sleep(3 * time.Second) // a renewal has begun
+		c.hangs.Store(false)
+		log := logged(t, func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: got %v, want no error", err)
+			}
+		})
+		if got := c.leaseHolder(t); got != "" || !conflicted.Load() {
+			t.Errorf("holder afterwards: got %q (after a conflict: %v), want none", got, conflicted.Load())
+		}
+		if log != "" {
+			t.Errorf("got the log %q, want none", log)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,7 +25,7 @@ func logged(t *testing.T, log func()) string {
 	return text.String()
 }
 
-func TestOnlyLostRacesAreNoErrors(t *testing.T) {
+func TestNormalErrorsAreNotLogged(t *testing.T) {
 	leases := coordinationv1.Resource("leases")
 	for _, test := range []struct {
 		err  error
@@ -33,11 +34,13 @@ func TestOnlyLostRacesAreNoErrors(t *testing.T) {
 		{apierrors.NewAlreadyExists(leases, "x"), ""},
 		{apierrors.NewConflict(leases, "x", errors.New("changed")), ""},
 		{fmt.Errorf("wrapped: %w", apierrors.NewConflict(leases, "x", nil)), ""},
+		{fmt.Errorf("wrapped: %w", context.Canceled), ""},
+		{context.DeadlineExceeded, `"Failed" err=`},
 		{apierrors.NewForbidden(leases, "x", nil), `"Failed" err=`},
 		{errors.New("connection refused"), `"Failed" err="connection refused" a="b" lock="x"`},
 	} {
 		got := logged(t, func() {
-			logger := klog.FromContext(withoutLostRaces(t.Context())).WithValues("a", "b")
+			logger := klog.FromContext(withoutNormalErrors(t.Context())).WithValues("a", "b")
 			logger.Error(test.err, "Failed", "lock", "x")
 		})
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
@@ -51,7 +54,7 @@ func TestOnlyLostRacesAreNoErrors(t *testing.T) {
 
 func TestOtherMessagesAreLogged(t *testing.T) {
 	got := logged(t, func() {
-		klog.FromContext(withoutLostRaces(t.Context())).Info("Successfully acquired lease")
+		klog.FromContext(withoutNormalErrors(t.Context())).Info("Successfully acquired lease")
 	})
 	if !strings.Contains(got, ` log_test.go:`) || !strings.Contains(got, "acquired") {
 		t.Errorf("got the log %q, want the message and the place of the call", got)
