@@ -184,7 +184,8 @@ func (p *prometheus) rulesWork() {
 	})
 }
 
-// knowsWhatTheDocumentationNames checks that Prometheus has the metrics that the page names.
+// knowsWhatTheDocumentationNames checks that Prometheus has the metrics that the page names. Some
+// are there only for a while, such as those of a Foo that is not Ready.
 func (p *prometheus) knowsWhatTheDocumentationNames() {
 	p.t.Helper()
 	page := readFile(p.t, root+"docs/production.md")
@@ -194,7 +195,7 @@ func (p *prometheus) knowsWhatTheDocumentationNames() {
 		p.t.Errorf("docs/production.md names only the metrics %q, want at least 10", names)
 	}
 	for _, metric := range names {
-		found, err := p.query(fmt.Sprintf(`count({__name__=~"%s(_bucket)?"})`, metric))
+		found, err := p.query(fmt.Sprintf(`count(last_over_time({__name__=~"%s(_bucket)?"}[1h]))`, metric))
 		if len(found) == 0 {
 			p.t.Errorf("docs/production.md names %s, but Prometheus does not know it (%v)", metric, err)
 		}
