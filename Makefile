@@ -34,6 +34,10 @@ demo-current-context: build ## see it work on a cluster that you have; it asks f
 test: ## see it tested: linters, generated code, unit tests, tests on a control plane
 	@hack/test
 
+.PHONY: test-all
+test-all: ## all that CI tests: the pages and the examples, too
+	@hack/test all
+
 .PHONY: stress
 stress: ## repeat all test steps (or STEPS) 20 times (or TIMES) under full load
 	@hack/stress $(or $(TIMES),20) $(STEPS)

@@ -90,6 +90,15 @@ func TestEachStepOfTheTestsIsInALine(t *testing.T) {
 	if len(steps) == 0 || !slices.Equal(steps, listed) {
 		t.Errorf("the steps are %q, but the lines have %q", steps, listed)
 	}
+	parts := regexp.MustCompile(`(?s)\nlines='(.*?)'.*\naround=\((.*?)\)`).FindSubmatch(text)
+	if parts == nil {
+		t.Fatal("hack/test does not say which steps are around the controller")
+	}
+	for step := range strings.FieldsSeq(string(parts[2])) {
+		if !slices.Contains(strings.Fields(string(parts[1])), step) {
+			t.Errorf("step %s, which make test leaves out, is in no line", step)
+		}
+	}
 }
 
 func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
