@@ -35,7 +35,7 @@ test: ## see it tested: linters, generated code, unit tests, tests on a control 
 	@hack/test
 
 .PHONY: test-all
-test-all: ## all that CI tests: the pages and the examples, too
+test-all: ## all that CI tests: make test, and the steps around it
 	@hack/test all
 
 .PHONY: stress
