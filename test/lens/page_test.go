@@ -166,15 +166,21 @@ func (p *page) press(t testing.TB, action string) {
 	t.Helper()
 	button := fmt.Sprintf("[data-action=%q]", action)
 	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
-		`document.querySelector(%q).closest("details").open = true, undefined`, button)),
-		chromedp.Click(chromedp.CSS(button)))
+	p.until(t, func() error { // a click is lost if the page makes its buttons anew, for another watch
+		err := p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+			`document.querySelector(%q).closest("details").open = true, undefined`, button)),
+			chromedp.Click(chromedp.CSS(button)))
+		if err != nil {
+			return err
+		}
+		marked, err := read[[]string](p,
+			`[...document.querySelectorAll("[aria-current]")].map((button) => button.dataset.action)`)
+		if err == nil && !slices.Equal(marked, []string{action}) {
+			err = fmt.Errorf("the buttons of %q are marked, want that of %s only", marked, action)
+		}
+		return err
+	})
 	p.mustWait(t, fmt.Sprintf("!document.querySelector(%q).disabled", button))
-	marked := mustRead[[]string](t, p,
-		`[...document.querySelectorAll("[aria-current]")].map((button) => button.dataset.action)`)
-	if !slices.Equal(marked, []string{action}) {
-		t.Errorf("the buttons of %q are marked, want that of %s only", marked, action)
-	}
 	if mustRead[bool](t, p, `document.querySelector(".output").classList.contains("failed")`) {
 		t.Fatalf("%s: %s", action, mustRead[string](t, p, `document.querySelector(".output").innerText`))
 	}
