@@ -129,20 +129,34 @@ function drawState() {
 let actionsFor = -1; // how many watches there were when the actions were loaded
 let firstAction = "", lastAction = "";
 
-// loadActions makes the buttons. Which there are depends on what the program watches.
+// loadActions makes the buttons. Which there are depends on what the program watches. A button that
+// stays is not made anew: it may be in use.
 async function loadActions() {
   actionsFor = lens.of("watch").size;
   const actions = await fetch("actions").then((answer) => answer.json()).catch(() => []);
   firstAction = actions[0]?.title;
   lens.draw("actions");
-  actionsPanel.replaceChildren(...[...Map.groupBy(actions, (action) => action.group)].map(
-    ([group, members], i) => make("details", { name: "actions", open: i === 0 && "" },
-      make("summary", {}, group), make("div", { class: "buttons" }, ...members.map(actionButton)))),
-  explained, output);
+  const groups = [...Map.groupBy(actions, (action) => action.group)].map(([group, members], i) => {
+    const details = actionsPanel.querySelector(`[data-group="${group}"]`) ??
+      make("details", { name: "actions", "data-group": group, open: i === 0 && "" },
+        make("summary", {}, group), make("div", { class: "buttons" }));
+    arrange(details.lastChild, members.map(actionButton));
+    return details;
+  });
+  arrange(actionsPanel, [...groups, explained, output]);
 }
 
-const actionButton = (action) => button(action.title, (element) => run(action, element), {
-  "data-action": action.id, title: action.explain, "aria-current": action.id === lastAction });
+// arrange gives an element these children. Those that it has already stay where they are.
+function arrange(parent, children) {
+  for (const old of [...parent.children]) if (!children.includes(old)) old.remove();
+  children.forEach((child, i) => {
+    if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);
+  });
+}
+
+const actionButton = (action) => actionsPanel.querySelector(`[data-action="${action.id}"]`) ??
+  button(action.title, (element) => run(action, element), { "data-action": action.id,
+    title: action.explain, "aria-current": action.id === lastAction });
 
 // markLast marks the button that was pressed last, of those whose data has that name.
 function markLast(name, value) {

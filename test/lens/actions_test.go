@@ -283,6 +283,36 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 	p.settle(t)
 }
 
+// A program that begins another watch gets buttons for it. The others may be in use.
+func TestOtherWatchLeavesTheButtonsInUse(t *testing.T) {
+	const ids = `[...document.querySelectorAll(".actions [data-action]")].map((b) => b.dataset.action)`
+	p := begin(t)
+	p.press(t, "cut-foos")
+	want := mustRead[[]string](t, p, ids)
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`{ // as if another watch had been there before
+		const other = document.querySelector("[data-action=hold-foos]");
+		other.dataset.action = "hold-others";
+		window.inUse = [...document.querySelectorAll(".actions *")].filter((e) => e !== other);
+		actionsFor = -1;
+		lens.draw("actions");
+	}`))
+	p.mustWait(t, `!document.querySelector("[data-action=hold-others]")`)
+	if got := mustRead[[]string](t, p, ids); !slices.Equal(got, want) {
+		t.Errorf("the buttons are %q, want %q", got, want)
+	}
+	anew := mustRead[[]string](t, p,
+		`inUse.filter((e) => !e.isConnected).map((e) => e.dataset.action ?? e.localName)`)
+	if len(anew) > 0 {
+		t.Errorf("the page has made these anew: %q", anew)
+	}
+	open := mustRead[[]string](t, p,
+		`[...document.querySelectorAll(".actions [open] > summary")].map((group) => group.innerText)`)
+	if want := []string{"Break something"}; !slices.Equal(open, want) {
+		t.Errorf("the open groups are %q, want that of the button: %q", open, want)
+	}
+	p.settle(t)
+}
+
 func TestNothingMovesIfThatIsNotWanted(t *testing.T) {
 	p := begin(t)
 	for _, preference := range []string{"no-preference", "reduce"} {

@@ -166,7 +166,7 @@ func (p *page) press(t testing.TB, action string) {
 	t.Helper()
 	button := fmt.Sprintf("[data-action=%q]", action)
 	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
-	p.until(t, func() error { // a click is lost if the page makes its buttons anew, for another watch
+	p.until(t, func() error { // a click misses if a line of the status moves the button at that moment
 		err := p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
 			`document.querySelector(%q).closest("details").open = true, undefined`, button)),
 			chromedp.Click(chromedp.CSS(button)))
