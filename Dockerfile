@@ -1,5 +1,7 @@
 # It needs BuildKit, which `docker build` uses if the plugin buildx is installed. `make image` builds
-# the same image without docker.
+# the same image without docker, and without the two images below: a release is made like that.
+# Somebody may move their tags. To pin them, write NAME:TAG@DIGEST, with the digest that
+# `docker buildx imagetools inspect NAME:TAG` prints.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS TARGETARCH
 ARG VERSION=v0.1.0-dev

@@ -1,4 +1,5 @@
-# `make help` shows every target that has a ## comment.
+# `make help` shows the targets that have a ## comment, and `make help-all` all that have a comment.
+# A target with the name of a step of hack/test runs that step.
 .DEFAULT_GOAL := help
 
 CONTROLLER := .local/bin/sample-controller
@@ -16,31 +17,25 @@ COMMIT := $(shell git rev-parse HEAD)
 LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
 IMAGE ?= example.com/sample-controller:$(VERSION)
 IMAGEFLAGS ?= -o .local/image.tar
-TEST_KUBECONFIG := $(CURDIR)/.local/clusters/test/kubeconfig.yaml
+# on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
+on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
+  passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
 
-.PHONY: help demo test run build image unit generate verify mutants conformance faults histories fuzz
+.PHONY: help help-all demo test run build image generate mutants fuzz
 .PHONY: deploy undeploy cluster cluster-empty cluster-foos cluster-down kubeconfig clean
 
-help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-21s %s\n", $$1, $$2}'
+help:
+	@awk -F ':+.* ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' Makefile
+	@echo 'help-all       list all other targets, too'
+
+help-all:
+	@awk -F ':+.* ##? ' '/^#= / {print "\n" substr($$0, 4)} \
+	  /^[a-z-]+:.* ##? / {printf "  %-21s %s\n", $$1, $$2}' Makefile
+
+#= For everybody
 
 demo: build cluster ## see it work: a control plane, the controller, a Foo that is scaled and broken
 	@CLUSTER=$(CLUSTER) hack/demo
-
-.PHONY: demo-current-context
-demo-current-context: build ## see it work on a cluster that you have; it asks first
-	@hack/demo --current-context
-
-test: ## see it tested: linters, generated code, unit tests, tests on a control plane
-	@hack/test
-
-.PHONY: test-all
-test-all: ## all that CI tests: make test, and the steps around it
-	@hack/test all
-
-.PHONY: stress
-stress: ## repeat all test steps (or STEPS) 20 times (or TIMES) under full load
-	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 run: build cluster ## run the controller in the foreground against the local control plane
 	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
@@ -52,6 +47,67 @@ lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs
 	@$(WAIT_FOR_CRD) >/dev/null
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
 
+test: ## see it tested: unit tests, the conformance suite and faults on a real control plane
+	@hack/test
+
+.PHONY: test-all
+test-all: ## everything that CI tests, for contributors: also linters, pages, examples, forks
+	@hack/test all
+
+generate: ## generate code and CRD from pkg/apis
+	hack/update-codegen.sh
+
+cluster: ## start the local control plane, building it if needed
+	@hack/cluster up $(CLUSTER)
+
+cluster-down: ## stop the local control plane and delete its state
+	@hack/cluster down $(CLUSTER)
+
+#= Build and install
+
+build: # build the controller into .local/bin
+	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
+
+image: # build the container image without docker, into .local/image.tar
+	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
+
+deploy: kubeconfig-is-set # install CRD, permissions and controller into the cluster of KUBECONFIG
+	@echo "installing into the cluster of the context $$(kubectl config current-context)"
+	kubectl apply -k artifacts/deploy
+
+undeploy: kubeconfig-is-set # remove the controller; the CRD and the Foos stay
+	for kind in namespaced .; do kubectl delete -k artifacts/deploy/$$kind --ignore-not-found \
+	  --selector app.kubernetes.io/name=sample-controller || exit; done
+
+.PHONY: kubeconfig-is-set
+kubeconfig-is-set:
+	@[ "$$KUBECONFIG" ] || { \
+	  echo 'KUBECONFIG is not set: set it to the kubeconfig of the cluster to use' >&2; exit 1; }
+
+#= The local control plane and the lens
+
+cluster-empty: # start the local control plane with nothing in it, whatever it held before
+	@hack/cluster empty $(CLUSTER)
+	@changed=$$(git status --short --untracked-files=no 2>/dev/null); [ ! "$$changed" ] || printf '%s\n' \
+	  "These files differ from the last commit ('git checkout HEAD -- FILE' discards a change):" "$$changed"
+
+cluster-foos: cluster-empty # the same, with the CustomResourceDefinition of Foos
+	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
+	@$(WAIT_FOR_CRD) >/dev/null
+
+kubeconfig: # print the commands that make kubectl use the local control plane
+	@hack/cluster kubeconfig $(CLUSTER)
+
+clean: # stop all local control planes and delete everything that was built
+	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
+	@for dir in .local/docs*/.local/clusters/*/; do \
+	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
+	@rm -rf .local
+
+.PHONY: demo-current-context
+demo-current-context: build # see it work on a cluster that you have; it asks first
+	@hack/demo --current-context
+
 lens-build:
 	@hack/compile 'the lens' .local/bin/lens -- ./lens
 
@@ -59,7 +115,7 @@ LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
 
 LENS_SCENARIOS = create repair burst taken hold cut expired-410 conflict-409 error-500 restart server
 lens-record: CLUSTER = lens
-lens-record: lens-build cluster-foos ## make the recordings in docs/lens/recordings anew
+lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordings anew
 	@mkdir -p docs/lens/recordings
 	@set -e; record() { KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -burst 20 \
 	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
@@ -69,31 +125,86 @@ lens-record: lens-build cluster-foos ## make the recordings in docs/lens/recordi
 	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
 	@hack/cluster down lens >/dev/null
 
-build: ## build the controller into .local/bin
-	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
+#= Some steps of the tests: hack/test list names all
 
-image: ## build the container image without docker, into .local/image.tar
-	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
+.PHONY: unit verify conformance lint
+unit: # the unit tests of the controller: offline, in a minute
+verify: # fail if generated files are stale
+conformance: # the conformance suite on the controller
+lint: # the linters
+unit verify conformance lint:
+	@hack/test $@
 
-deploy: kubeconfig-is-set ## install CRD, permissions and controller into the cluster of KUBECONFIG
-	@echo "installing into the cluster of the context $$(kubectl config current-context)"
-	kubectl apply -k artifacts/deploy
+.PHONY: faults
+faults: # everything around the controller fails, for a minute: test/faults
+	@hack/test $@
 
-undeploy: kubeconfig-is-set ## remove the controller; the CRD and the Foos stay
-	for kind in namespaced .; do kubectl delete -k artifacts/deploy/$$kind --ignore-not-found \
-	  --selector app.kubernetes.io/name=sample-controller || exit; done
+#= More tests than make test-all has
 
-.PHONY: kubeconfig-is-set
-kubeconfig-is-set:
-	@[ "$$KUBECONFIG" ] || { \
-	  echo 'KUBECONFIG is not set: set it to the kubeconfig of the cluster to use' >&2; exit 1; }
+mutants:: # break the controller in every listed way; each time, a test must fail
+	go test -run TestMutants -count=1 -timeout 30m . -mutants
 
-unit: ## run only the unit tests: in seconds, offline
-	go test ./...
+mutants::
+	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
+
+.PHONY: conformance-broken
+conformance-broken: build # the conformance suite on the controllers of test/broken: it must fail
+	@$(call on,test,go -C test test -count=1 -timeout 30m ./broken -run-suite)
+
+.PHONY: conformance-examples
+conformance-examples: # the conformance suite on the same controller on other frameworks
+	@$(call on,test,examples/conformance)
+
+faults-long:: build # make everything around the controller fail, for about five minutes
+	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
+
+faults-long::
+	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
+	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
+
+.PHONY: soak
+SOAK ?= 1h
+soak: build # the same for an hour, or SOAK=4h: memory and connections must not grow
+	@hack/cluster build
+	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) -soak-results results \
+	  -cluster soak -quiet 10s -patience 5m
+	go -C test test -count=1 ./internal/soak -update
+
+.PHONY: faults-all
+faults-all: # every crash, event and error in every scenario; it can be resumed
+	@hack/faults-all
+
+histories: # run 5,000 random histories of faults and edits in virtual time
+	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
+
+fuzz: # fuzz each target for five minutes; a real API server judges what is written
+	@$(call on,test,hack/fuzz 5m)
+
+.PHONY: stress
+stress: # repeat all test steps (or STEPS) 20 times (or TIMES) under full load
+	@hack/stress $(or $(TIMES),20) $(STEPS)
+
+.PHONY: bench bench-long bench-websites
+bench: build # compare the controllers with frameworks, in 50 minutes: docs/performance.md
+	@hack/cluster build
+	examples/build controller-runtime lasso
+	go -C test/bench run . $(BENCH)
+	@$(MAKE) bench-websites
+bench-websites: build # run only its last part, with Websites, in ten minutes
+	@hack/cluster build
+	examples/build website website/controller-runtime
+	go -C test/bench run . -websites 1000 -o results/websites.json
+	go -C test/bench run . -draw
+bench-long: build # run the benchmark with up to 20,000 Foos
+	@hack/cluster build
+	examples/build controller-runtime lasso
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 \
+	  -o results/long.json -contenders this,controller-runtime,lasso
+	go -C test/bench run . -draw
 
 .PHONY: portability
 PLATFORMS ?= darwin/amd64 darwin/arm64 linux/arm64
-portability: ## run go vet for macOS and for arm64, or for PLATFORMS
+portability: # run go vet for macOS and for arm64, or for PLATFORMS
 	@for platform in $(PLATFORMS); do \
 	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack'); do \
 	    echo "$$platform, $$module"; \
@@ -101,121 +212,22 @@ portability: ## run go vet for macOS and for arm64, or for PLATFORMS
 	  done; \
 	done
 
-.PHONY: lint
-lint: ## run only the linters
-	@hack/lint/run
-
 .PHONY: vulnerabilities
-vulnerabilities: ## fail if the controller calls what govulncheck knows to be vulnerable
+vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
 	@hack/vulnerabilities
 
-generate: ## generate code and CRD from pkg/apis
-	hack/update-codegen.sh
-
-.PHONY: generate-all
-generate-all: ## the same, and for examples/website and docs/tutorial/13-versions
-	hack/update-codegen.sh all
-
-verify: ## fail if generated files are stale
-	hack/verify-codegen.sh
+#= Pages and generated code
 
 .PHONY: docs
-docs: ## update the listings and the transcripts in all pages
+docs: # update the listings and the transcripts in all pages
 	go test ./docs/tutorial -update
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
 .PHONY: chapters
-chapters: ## execute the chapters of the tutorial after the demo, in order, and then backwards
+chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
 	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
-mutants:: ## break the controller in every listed way; each time, a test must fail
-	go test -run TestMutants -count=1 -timeout 30m . -mutants
-
-mutants::
-	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
-
-conformance:: build image ## run the conformance suite on the controller, then on broken ones
-	@hack/cluster up test >/dev/null
-	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 ./conformance
-
-conformance:: # those of test/broken
-	KUBECONFIG=$(TEST_KUBECONFIG) go -C test test -count=1 -timeout 30m ./broken -run-suite
-
-conformance::
-	@hack/cluster down test >/dev/null
-
-.PHONY: examples
-examples: ## run the conformance suite on the same controller on other frameworks
-	@hack/cluster up test >/dev/null
-	KUBECONFIG=$(TEST_KUBECONFIG) examples/conformance
-	@hack/cluster down test >/dev/null
-
-.PHONY: bench bench-long bench-websites
-bench: build ## compare the controllers with frameworks, in 50 minutes: docs/performance.md
-	@hack/cluster build
-	examples/build controller-runtime lasso
-	go -C test/bench run . $(BENCH)
-	@$(MAKE) bench-websites
-bench-websites: build ## run only its last part, with Websites, in ten minutes
-	@hack/cluster build
-	examples/build website website/controller-runtime
-	go -C test/bench run . -websites 1000 -o results/websites.json
-	go -C test/bench run . -draw
-bench-long: build ## run the benchmark with up to 20,000 Foos
-	@hack/cluster build
-	examples/build controller-runtime lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 \
-	  -o results/long.json -contenders this,controller-runtime,lasso
-	go -C test/bench run . -draw
-
-faults:: build ## make everything around the controller fail, for about five minutes
-	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
-
-faults::
-	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
-	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
-
-.PHONY: soak
-SOAK ?= 1h
-soak: build ## the same for an hour, or SOAK=4h: memory and connections must not grow
-	@hack/cluster build
-	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) -soak-results results \
-	  -cluster soak -quiet 10s -patience 5m
-	go -C test test -count=1 ./internal/soak -update
-
-.PHONY: faults-all
-faults-all: ## every crash, event and error in every scenario; it can be resumed
-	@hack/faults-all
-
-histories: ## run 5,000 random histories of faults and edits in virtual time
-	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
-
-fuzz: ## fuzz each target for five minutes; a real API server judges what is written
-	@hack/cluster up test >/dev/null
-	@hack/fuzz 5m
-	@hack/cluster down test >/dev/null
-
-cluster: ## start the local control plane, building it if needed
-	@hack/cluster up $(CLUSTER)
-
-cluster-empty: ## start the local control plane with nothing in it, whatever it held before
-	@hack/cluster empty $(CLUSTER)
-	@changed=$$(git status --short --untracked-files=no 2>/dev/null); [ ! "$$changed" ] || printf '%s\n' \
-	  "These files differ from the last commit ('git checkout HEAD -- FILE' discards a change):" "$$changed"
-
-cluster-foos: cluster-empty ## the same, with the CustomResourceDefinition of Foos
-	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
-	@$(WAIT_FOR_CRD) >/dev/null
-
-cluster-down: ## stop the local control plane and delete its state
-	@hack/cluster down $(CLUSTER)
-
-kubeconfig: ## print the commands that make kubectl use the local control plane
-	@hack/cluster kubeconfig $(CLUSTER)
-
-clean: ## stop all local control planes and delete everything that was built
-	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
-	@for dir in .local/docs*/.local/clusters/*/; do \
-	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
-	@rm -rf .local
+.PHONY: generate-all
+generate-all: # the same, and for examples/website and docs/tutorial/13-versions
+	hack/update-codegen.sh all

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // adds --logging-format=json
 
@@ -123,9 +125,12 @@ func (o *options) validate(args []string) error {
 	switch {
 	case len(args) > 0:
 		return fmt.Errorf("unexpected argument %q", args[0])
+	case o.namespace != "" && len(validation.IsDNS1123Label(o.namespace)) > 0:
+		return fmt.Errorf("--namespace: %q cannot be the name of a namespace: %s", o.namespace,
+			strings.Join(validation.IsDNS1123Label(o.namespace), "; "))
 	case o.workers < 1:
 		return fmt.Errorf("--workers must be at least 1, not %d", o.workers)
-	case o.qps == 0:
+	case o.qps <= 0 && o.qps != -1:
 		return errors.New("--kube-api-qps must be positive, or -1 for no limit")
 	case o.burst < 1:
 		return fmt.Errorf("--kube-api-burst must be at least 1, not %d", o.burst)

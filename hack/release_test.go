@@ -55,7 +55,7 @@ func TestRelease(t *testing.T) {
 	for _, folder := range []string{one, other} {
 		must(t, "hack/release", releaseVersion, releaseImage, folder)
 	}
-	files := []string{"checksums.txt", "image.tar", "install.yaml", "sbom.cdx.json"}
+	files := []string{"checksums.txt", "crd.yaml", "image.tar", "install.yaml", "sbom.cdx.json"}
 	for _, file := range files {
 		if !bytes.Equal(read(t, one, file), read(t, other, file)) {
 			t.Errorf("%s: a second run wrote something else", file)
@@ -74,8 +74,8 @@ func TestRelease(t *testing.T) {
 	layout := t.TempDir()
 	must(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
 	t.Run("the SBOM lists what is in the binaries", func(t *testing.T) { compareSBOM(t, one, layout) })
-	t.Run("install.yaml is the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
-	t.Run("install.yaml installs the controller", func(t *testing.T) { install(t, one) })
+	t.Run("the files are the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
+	t.Run("the controller comes and goes without its Foos", func(t *testing.T) { install(t, one) })
 }
 
 func read(t *testing.T, path ...string) []byte {
@@ -159,20 +159,36 @@ func compareInstall(t *testing.T, folder, layout string) {
 		t.Fatalf("the kustomization has the images %q, want one", found)
 	}
 	want = strings.Replace(want, found[0][1], releaseImage+":"+releaseVersion+"@"+digest, 1)
-	if got := string(read(t, folder, "install.yaml")); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	objects := strings.Split(want, "---\n")
+	at := slices.IndexFunc(objects, func(object string) bool {
+		return strings.Contains(object, "\nkind: CustomResourceDefinition\n")
+	})
+	crd := "---\n" + objects[at]
+	objects = slices.Delete(objects, at, at+1)
+	for file, want := range map[string]string{
+		"crd.yaml": crd, "install.yaml": strings.Join(objects, "---\n"),
+	} {
+		if got := string(read(t, folder, file)); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
+		}
 	}
 }
 
-// install applies the file. The Pods become ready, but no container runs: the node is simulated.
+// install applies the files, and deletes what the second one has. The Pods become ready, but no
+// container runs: the node is simulated.
 func install(t *testing.T, folder string) {
 	t.Setenv("KUBECACHEDIR", t.TempDir())
+	kubectl := func(args ...string) { must(t, ".local/bin/kubectl", args...) }
+	crd := "--filename=" + filepath.Join(folder, "crd.yaml")
 	file := "--filename=" + filepath.Join(folder, "install.yaml")
-	defer must(t, ".local/bin/kubectl", "delete", file, "--ignore-not-found",
-		"--selector=app.kubernetes.io/name=sample-controller")
-	must(t, ".local/bin/kubectl", "apply", file)
-	must(t, ".local/bin/kubectl", "-n", "sample-controller", "rollout", "status",
+	foo := "--filename=artifacts/examples/example-foo.yaml"
+	defer kubectl("delete", foo, file, "--ignore-not-found")
+	kubectl("apply", crd, file)
+	kubectl("-n", "sample-controller", "rollout", "status",
 		"deployment/sample-controller", "--timeout="+cmp.Or(os.Getenv("PATIENCE"), "3m"))
+	kubectl("create", foo)
+	kubectl("delete", file)
+	kubectl("get", foo) // deleting the controller has not deleted it
 }
 
 // advisory says that all versions of client-go are vulnerable.

@@ -77,7 +77,7 @@ func TestEachStepOfTheTestsIsInALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var steps []string
-	for _, step := range regexp.MustCompile(`(?m)^step_(\w+)\(\)`).FindAllSubmatch(text, -1) {
+	for _, step := range regexp.MustCompile(`(?m)^step_([\w-]+)\(\)`).FindAllSubmatch(text, -1) {
 		steps = append(steps, string(step[1]))
 	}
 	list, problem, err := script(t, "", "hack/test", "list")
@@ -90,13 +90,26 @@ func TestEachStepOfTheTestsIsInALine(t *testing.T) {
 	if len(steps) == 0 || !slices.Equal(steps, listed) {
 		t.Errorf("the steps are %q, but the lines have %q", steps, listed)
 	}
-	parts := regexp.MustCompile(`(?s)\nlines='(.*?)'.*\naround=\((.*?)\)`).FindSubmatch(text)
-	if parts == nil {
-		t.Fatal("hack/test does not say which steps are around the controller")
+}
+
+// A name means one thing: a target with the name of a step runs this step.
+func TestTargetsWithTheNameOfAStepRunIt(t *testing.T) {
+	text, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for step := range strings.FieldsSeq(string(parts[2])) {
-		if !slices.Contains(strings.Fields(string(parts[1])), step) {
-			t.Errorf("step %s, which make test leaves out, is in no line", step)
+	steps := strings.Fields(must(t, "hack/test", "list"))
+	var run []string
+	for _, targets := range regexp.MustCompile(`(?m)^([a-z -]+):.*\n\t@hack/test \$@$`).FindAllStringSubmatch(string(text), -1) {
+		run = append(run, strings.Fields(targets[1])...)
+	}
+	if len(run) < 3 {
+		t.Errorf("only %q run a step", run)
+	}
+	for _, target := range regexp.MustCompile(`(?m)^([a-z-]+):.* ##? `).FindAllStringSubmatch(string(text), -1) {
+		name := target[1]
+		if slices.Contains(steps, name) != slices.Contains(run, name) {
+			t.Errorf("make %s and hack/test %s differ", name, name)
 		}
 	}
 }
@@ -203,5 +216,46 @@ func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
 		"kubectl get namespaces,crds -o name && kubectl delete -f artifacts/examples/crd.yaml")
 	if !strings.Contains(found, crd) || strings.Contains(found, "e2e") {
 		t.Errorf("after it, there is %q", found)
+	}
+}
+
+// Every user of a machine sees the arguments of a command, and reads a file that is written without
+// a umask.
+func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
+	found := must(t, "grep", "-rnE", "--exclude=*.go",
+		`Bearer \$|--token="?\$|create token.*>|config view.*--raw`, "docs", "hack", "README.md")
+	for line := range strings.Lines(found) {
+		if !strings.Contains(line, "umask 077") && !strings.Contains(line, `<<<"Auth`) {
+			t.Errorf("others can read a token or a key: %s", line)
+		}
+	}
+}
+
+// With the same versions, what both use is compiled once.
+func TestControllerAndControlPlaneShareTheirModules(t *testing.T) {
+	if _, err := os.Stat("tools"); err != nil {
+		t.Skip("there is no hack/tools")
+	}
+	versions := func(module, program string) map[string]string {
+		found := map[string]string{}
+		for line := range strings.Lines(must(t, "go", "-C", module, "list", "-deps", "-f",
+			"{{with .Module}}{{.Path}} {{.Version}}{{end}}", program)) {
+			path, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+			found[path] = version
+		}
+		return found
+	}
+	server := versions("hack/tools", "k8s.io/kubernetes/cmd/kube-apiserver")
+	shared := 0
+	for path, version := range versions(".", ".") {
+		if server[path] == "" || version == "" {
+			continue
+		}
+		if shared++; server[path] != version {
+			t.Errorf("%s: go.mod has %s, hack/tools/go.mod %s", path, version, server[path])
+		}
+	}
+	if shared < 20 {
+		t.Errorf("they share only %d modules", shared)
 	}
 }

@@ -162,7 +162,7 @@ func (s *session) breaks(a action) error {
 
 // leaveNote leaves a note for cleanUp.
 func (s *session) leaveNote(name, text string) error {
-	return os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o644)
+	return os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600)
 }
 
 // asUser runs a command as the user does.

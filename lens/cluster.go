@@ -104,7 +104,7 @@ const cleanUp = `
 // whatever becomes of the user's kubeconfig. undo runs cleanUp.
 func (c *cluster) makeFolder(root string) (folder string, undo func(), err error) {
 	parent := filepath.Join(root, ".local/lens")
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
 	}
 	if folder, err = os.MkdirTemp(parent, ""); err != nil {

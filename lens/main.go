@@ -11,8 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -157,27 +155,35 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 
 // show serves the page until ctx is done.
 func (s *session) show(ctx context.Context, open bool) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, end, err := s.serve(s.routes())
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s.routes()}
-	go func() { _ = server.Serve(listener) }() // until it is closed
-	defer server.Close()
-	address := fmt.Sprintf("http://%s/", listener.Addr())
-	fmt.Printf("The lens is at %s\n", address)
+	defer end()
+	fmt.Printf("The lens is at %s/\n", address)
 	if open {
-		opener := "xdg-open"
-		if runtime.GOOS == "darwin" {
-			opener = "open"
-		}
-		if err := exec.Command(opener, address).Start(); err != nil {
+		if err := s.openBrowser(address + "/"); err != nil {
 			fmt.Fprintf(os.Stderr, "lens: opening a browser: %v\n", err)
 		}
 	}
 	<-ctx.Done()
 	fmt.Println("The lens ends the program, and removes what its buttons have made.")
 	return nil
+}
+
+// openBrowser opens a browser with a file that leads to address. Every user of this machine can
+// read the command line of a browser, but not this file.
+func (s *session) openBrowser(address string) error {
+	file := filepath.Join(s.folder, "lens.html")
+	text := fmt.Sprintf(`<meta http-equiv="refresh" content="0; url=%s">`, address)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	return exec.Command(opener, file).Start()
 }
 
 // record plays a scenario, and writes what was seen to a file, if there is one.

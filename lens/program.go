@@ -28,6 +28,7 @@ type program struct {
 	title   string // the command, without the folders of this machine
 	command []string
 	env     []string
+	secret  string // its log is shown without it
 	logged  func(line string)
 	changed func(model.Program)
 
@@ -49,7 +50,7 @@ func (p *program) start() error {
 	}
 	log, toLog := io.Pipe()
 	lastLine := make(chan string, 1)
-	go func() { lastLine <- eachLine(log, p.logged) }()
+	go func() { lastLine <- eachLine(log, p.secret, p.logged) }()
 	command := exec.Command(p.command[0], p.command[1:]...)
 	command.Env = append(os.Environ(), p.env...)
 	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, toLog)
@@ -126,15 +127,15 @@ func newGroup() (group int, end func(), err error) {
 	}, nil
 }
 
-// eachLine calls each with every line of a log, and returns the last one.
-func eachLine(log io.Reader, each func(line string)) (last string) {
+// eachLine calls each with every line of a log, without the secret, and returns the last one.
+func eachLine(log io.Reader, secret string, each func(line string)) (last string) {
 	lines := bufio.NewReaderSize(log, maxLine)
 	for {
 		line, _, err := lines.ReadLine()
 		if err != nil {
 			return last
 		}
-		last = strings.ToValidUTF8(string(line), "?")
+		last = strings.ReplaceAll(strings.ToValidUTF8(string(line), "?"), secret, "")
 		each(last)
 	}
 }

@@ -195,9 +195,10 @@ func TestKilledLensLeavesNoProcess(t *testing.T) {
 func TestLines(t *testing.T) {
 	var got []string
 	long := strings.Repeat("x", maxLine)
-	last := eachLine(iotest.HalfReader(strings.NewReader("one\ntwo\n\nfour\xff\n"+long+"rest")),
+	log := strings.NewReader("one\nhttp://a/secret/b\n\nfour\xff\n" + long + "rest")
+	last := eachLine(iotest.HalfReader(log), "/secret",
 		func(line string) { got = append(got, line) })
-	if want := []string{"one", "two", "", "four?", long, "rest"}; !slices.Equal(got, want) {
+	if want := []string{"one", "http://a/b", "", "four?", long, "rest"}; !slices.Equal(got, want) {
 		t.Errorf("got %.200q", got)
 	}
 	if last != "rest" {

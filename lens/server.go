@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/subtle"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -34,23 +35,43 @@ func (s *session) routes() http.Handler {
 	mux.HandleFunc("POST /gate", s.serveGate)
 	mux.HandleFunc("POST /gate/step", func(http.ResponseWriter, *http.Request) { s.proxy.Step() })
 	mux.HandleFunc("GET /recording", s.serveRecording)
-	return withHeaders(protected(mux))
+	return withHeaders(mux)
 }
 
-// protected refuses what comes from the pages of others: only a page of this server may change
-// anything, and only under a name of this machine (see "DNS rebinding") may anything be read.
-func protected(handler http.Handler) http.Handler {
+// serve serves handler on a free port of this machine until end is called. All that it serves is
+// below the address that it returns.
+func (s *session) serve(handler http.Handler) (address string, end func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: protected(s.token, handler)}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	return fmt.Sprintf("http://%s/%s", listener.Addr(), s.token), func() { server.Close() }, nil
+}
+
+// protected lets handler answer only those who know the token: the path that they ask for begins
+// with it. Every user of this machine can connect to its ports, and so can every web site in the
+// user's browser. If a web site learns the token, it gets nothing all the same: what it asks for
+// has its Origin, or a name that is not of this machine (see "DNS rebinding").
+func protected(token string, handler http.Handler) http.Handler {
+	handler = http.StripPrefix("/"+token, handler)
 	handler = http.NewCrossOriginProtection().Handler(handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = strings.Trim(r.Host, "[]")
 		}
-		if !isLoopback(host) {
+		given, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		origin := r.Header.Get("Origin") // a WebSocket begins with a GET, which has one, too
+		switch {
+		case subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1:
+			http.Error(w, "use the address that the lens has printed", http.StatusForbidden)
+		case !isLoopback(host), origin != "" && origin != "http://"+r.Host:
 			http.Error(w, "this is for 127.0.0.1 and localhost only", http.StatusForbidden)
-			return
+		default:
+			handler.ServeHTTP(w, r)
 		}
-		handler.ServeHTTP(w, r)
 	})
 }
 
@@ -61,6 +82,7 @@ func withHeaders(handler http.Handler) http.Handler {
 		header.Set("Content-Security-Policy",
 			"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		handler.ServeHTTP(w, r)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -64,57 +63,71 @@ func get(handler http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestPagesOfOthersAreRefused(t *testing.T) {
+func TestOnlyThePageMayAsk(t *testing.T) {
+	const token, page = "/secret", "http://127.0.0.1:1234"
 	for name, test := range map[string]struct {
-		method, host, origin string
-		allowed              bool
+		method, path, host, origin string
+		allowed                    bool
 	}{
-		"the page":                      {"POST", "127.0.0.1:1234", "http://127.0.0.1:1234", true},
-		"the page under another name":   {"POST", "localhost:1234", "http://localhost:1234", true},
-		"the page with IPv6":            {"GET", "[::1]:1234", "", true},
-		"the page without a port":       {"GET", "[::1]", "", true},
-		"curl":                          {"POST", "127.0.0.1:1234", "", true},
-		"a page of the web":             {"POST", "127.0.0.1:1234", "https://example.com", false},
-		"a page of another port":        {"POST", "127.0.0.1:1234", "http://127.0.0.1:1235", false},
-		"a name that leads here":        {"POST", "example.com:1234", "http://example.com:1234", false},
-		"a read under such a name":      {"GET", "example.com:1234", "", false},
-		"a name that begins like here":  {"GET", "localhost.example.com", "", false},
-		"an address in the network":     {"GET", "192.168.1.2:1234", "", false},
-		"a page of a file":              {"POST", "127.0.0.1:1234", "null", false},
-		"nothing that is a name at all": {"GET", "", "", false},
+		"the page":                      {"POST", token, "127.0.0.1:1234", page, true},
+		"the page under another name":   {"POST", token, "localhost:1234", "http://localhost:1234", true},
+		"the page with IPv6":            {"GET", token, "[::1]:1234", "", true},
+		"the page without a port":       {"GET", token, "[::1]", "", true},
+		"curl":                          {"POST", token, "127.0.0.1:1234", "", true},
+		"another user of the machine":   {"GET", "", "127.0.0.1:1234", "", false},
+		"a user who guesses":            {"POST", "/secrets", "127.0.0.1:1234", "", false},
+		"a user with an odd path":       {"GET", "/x/.." + token, "127.0.0.1:1234", "", false},
+		"a page of the web":             {"POST", token, "127.0.0.1:1234", "https://example.com", false},
+		"a WebSocket of such a page":    {"GET", token, "127.0.0.1:1234", "https://example.com", false},
+		"a page of another port":        {"GET", token, "127.0.0.1:1234", "http://127.0.0.1:1235", false},
+		"a name that leads here":        {"POST", token, "example.com:1234", "http://example.com:1234", false},
+		"a read under such a name":      {"GET", token, "example.com:1234", "", false},
+		"a name that begins like here":  {"GET", token, "localhost.example.com", "", false},
+		"an address in the network":     {"GET", token, "192.168.1.2:1234", "", false},
+		"a page of a file":              {"GET", token, "127.0.0.1:1234", "null", false},
+		"nothing that is a name at all": {"GET", token, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reached := false
-			handler := protected(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				reached = true
+			var reached string
+			handler := protected("secret", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				reached = r.URL.Path
 			}))
-			r := httptest.NewRequest(test.method, "/actions/create", nil)
+			r := httptest.NewRequest(test.method, test.path+"/actions/create", nil)
 			r.Host = test.host
 			if test.origin != "" {
 				r.Header.Set("Origin", test.origin)
 			}
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, r)
-			if reached != test.allowed || !reached && w.Code != http.StatusForbidden {
-				t.Errorf("allowed: %v (%d), want %v", reached, w.Code, test.allowed)
+			if test.allowed && reached != "/actions/create" ||
+				!test.allowed && (reached != "" || w.Code != http.StatusForbidden) {
+				t.Errorf("reached %q (%d), allowed: %v", reached, w.Code, test.allowed)
 			}
 		})
 	}
 }
 
-// Everything is protected, and the proxy most of all.
-func TestEveryHandlerIsProtected(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	for _, route := range []string{"GET /", "GET /steps", "GET /actions", "POST /actions/create",
-		"GET /code", "POST /gate", "POST /gate/step", "GET /recording", "GET /web/lens.js"} {
-		method, path, _ := strings.Cut(route, " ")
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // a stream that is not refused ends at once
-		w := httptest.NewRecorder()
-		s.routes().ServeHTTP(w,
-			httptest.NewRequestWithContext(ctx, method, "http://example.com"+path, nil))
-		if w.Code != http.StatusForbidden {
-			t.Errorf("%s: %d, want 403", route, w.Code)
+func TestPageAndProxyAreServedToThoseWhoKnowTheToken(t *testing.T) {
+	s := newTestSession(t, func(http.ResponseWriter, *http.Request) {})
+	for path, handler := range map[string]http.Handler{
+		"/web/lens.js": s.routes(), "/api/v1/secrets": s.proxy,
+	} {
+		address, end, err := s.serve(handler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		for address, want := range map[string]int{
+			address: http.StatusOK, strings.TrimSuffix(address, "/"+s.token): http.StatusForbidden,
+		} {
+			response, err := http.Get(address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s%s: %s, want %d", address, path, response.Status, want)
+			}
 		}
 	}
 }

@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/http"
+	"crypto/rand"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,6 +21,7 @@ import (
 type session struct {
 	root, source string // the repository, and the folder of the program's source in it
 	folder       string // for files of this session
+	token        string // who knows it may use the page and the proxy
 	cluster      *cluster
 	client       dynamic.Interface
 	table        []action
@@ -38,9 +38,10 @@ type session struct {
 // newSession prepares a session of p. It makes no request and starts nothing.
 func newSession(o *options, c *cluster, folder string, p *program) (*session, error) {
 	s := &session{
-		root: o.root, source: o.program, folder: folder, cluster: c, program: p,
+		root: o.root, source: o.program, folder: folder, token: rand.Text(), cluster: c, program: p,
 		lens: newLens(o.primary),
 	}
+	p.secret = "/" + s.token
 	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
 	p.changed = func(change model.Program) { s.lens.see(model.Seen{Program: &change}) }
 	var err error
@@ -71,17 +72,15 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, endProxy, err := s.serve(s.proxy)
 	if err != nil {
 		return nil, err
 	}
 	s.follow = func(w watched) { go s.lens.follow(ctx, s.client, w) }
-	server := &http.Server{Handler: protected(s.proxy)}
-	go func() { _ = server.Serve(listener) }() // until it is closed
 	end = func() {
 		s.proxy.Open() // the program may wait for something that is held
 		s.program.stop()
-		server.Close()
+		endProxy()
 		s.proxy.Close()
 	}
 	s.lens.see(model.Seen{Gate: &model.Gate{Mode: "open"}})
@@ -90,7 +89,7 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 
 	kubeconfig := filepath.Join(s.folder, "program.yaml")
 	s.program.env = []string{"KUBECONFIG=" + kubeconfig}
-	err = s.cluster.writeProxyConfig(kubeconfig, "http://"+listener.Addr().String())
+	err = s.cluster.writeProxyConfig(kubeconfig, address)
 	if err == nil {
 		err = s.program.start()
 	}

@@ -58,7 +58,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
 			claimsNothing(t, folder)
-			at(t, folder, `GOFLAGS="$GOFLAGS -short" hack/test unit`)
+			at(t, folder, `export GOFLAGS="$GOFLAGS -short"; hack/test unit && go test ./...`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/verify-codegen.sh")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)

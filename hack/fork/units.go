@@ -27,7 +27,7 @@ type part struct {
 
 var parts = []part{
 	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
-		words: `make (?:faults(?:[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
+		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "histories",
 		paths: []string{"controller_histories_test.go", "test/histories"},
 		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},

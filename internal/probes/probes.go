@@ -16,7 +16,7 @@ type Check func(*http.Request) error
 // Serve serves the probes on address, "host:port", until ctx is done. The address "0" serves
 // nothing. Errors name the flag, --health-probe-bind-address.
 func Serve(ctx context.Context, address string, healthy, ready Check) error {
-	return serving.Start(ctx, "health-probe-bind-address", address, handler(healthy, ready), nil)
+	return serving.StartProbes(ctx, "health-probe-bind-address", address, handler(healthy, ready))
 }
 
 // handler answers with 200 if nothing is wrong, or with 503 and what is wrong.

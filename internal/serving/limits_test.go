@@ -3,6 +3,7 @@ package serving
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -37,7 +38,9 @@ func (p pipes) Close() error   { close(p.closed); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // connected runs test in a bubble, with a connection to a server that answers with 1 MiB.
-func connected(t *testing.T, test func(t *testing.T, client net.Conn)) {
+func connected(
+	t *testing.T, newServer func(http.Handler) *http.Server, test func(t *testing.T, client net.Conn),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		listener := pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
@@ -72,45 +75,102 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 		"it does not send a next request": {begin + "\r\n", false, true, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			connected(t, func(t *testing.T, connection net.Conn) {
-				start, closed := time.Now(), make(chan struct{})
-				go func() {
-					defer close(closed)
-					if client.reads {
-						_, _ = io.Copy(io.Discard, connection)
-						return
-					}
-					<-time.After(time.Second)
-					_, _ = io.WriteString(connection, "two bytes, of which the server reads one")
-				}()
-				_, err := io.WriteString(connection, client.sends)
-				for err == nil && client.drips {
-					time.Sleep(time.Second)
-					_, err = io.WriteString(connection, "a")
+			test := func(until time.Duration) func(*testing.T, net.Conn) {
+				return func(t *testing.T, connection net.Conn) {
+					takesUntil(t, connection, client.sends, client.drips, client.reads, until)
 				}
-				<-closed
-				took := time.Since(start)
-				if took > client.until+time.Second {
-					t.Errorf("the server closed the connection after %v, want %v", took, client.until)
-				}
-			})
+			}
+			connected(t, NewServer, test(client.until))
+			connected(t, newProbeServer, test(5*time.Second))
 		})
 	}
 }
 
+// takesUntil fails unless the server closes the connection of such a client in time.
+func takesUntil(
+	t *testing.T, connection net.Conn, sends string, drips, reads bool, until time.Duration,
+) {
+	start, closed := time.Now(), make(chan struct{})
+	go func() {
+		defer close(closed)
+		if reads {
+			_, _ = io.Copy(io.Discard, connection)
+			return
+		}
+		<-time.After(time.Second)
+		_, _ = io.WriteString(connection, "two bytes, of which the server reads one")
+	}()
+	_, err := io.WriteString(connection, sends)
+	for err == nil && drips {
+		time.Sleep(time.Second)
+		_, err = io.WriteString(connection, "a")
+	}
+	<-closed
+	if took := time.Since(start); took > until+time.Second {
+		t.Errorf("the server closed the connection after %v, want %v", took, until)
+	}
+}
+
 func TestHeadersThatAreTooLongAreRefused(t *testing.T) {
-	connected(t, func(t *testing.T, client net.Conn) {
-		go func() {
-			_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ")
-			_, _ = io.WriteString(client, strings.Repeat("a", 32<<10)+"\r\n\r\n")
-		}()
-		response, err := http.ReadResponse(bufio.NewReader(client), nil)
-		if err != nil {
+	test := func(size int) func(*testing.T, net.Conn) {
+		return func(t *testing.T, client net.Conn) {
+			go func() {
+				_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ")
+				_, _ = io.WriteString(client, strings.Repeat("a", size)+"\r\n\r\n")
+			}()
+			response, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%d bytes: got code %d, want 431", size, response.StatusCode)
+			}
+		}
+	}
+	connected(t, NewServer, test(32<<10))
+	connected(t, newProbeServer, test(12<<10))
+}
+
+func TestProbeEndsItsConnection(t *testing.T) {
+	connected(t, newProbeServer, func(t *testing.T, client net.Conn) {
+		start := time.Now()
+		if err := get(client); err != nil {
 			t.Fatal(err)
 		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-			t.Errorf("got code %d, want 431", response.StatusCode)
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(start) > time.Second {
+			t.Errorf("got %v after %v, want the connection closed", err, time.Since(start))
+		}
+	})
+}
+
+// Strangers hold as many connections as there may be. A probe is answered at once.
+func TestProbeDoesNotWaitForStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
+		server := newProbeServer(http.NotFoundHandler())
+		go func() { _ = server.Serve(keepNewest(listener)) }()
+		defer server.Close()
+		start := time.Now()
+		var ended atomic.Int32
+		for range maxProbes + 9 {
+			stranger, accepted := net.Pipe()
+			defer stranger.Close()
+			listener.connections <- accepted
+			go func() {
+				_, _ = io.Copy(io.Discard, stranger)
+				ended.Add(1)
+			}()
+		}
+		kubelet, accepted := net.Pipe()
+		defer kubelet.Close()
+		listener.connections <- accepted
+		if err := get(kubelet); err != nil || time.Since(start) > 0 {
+			t.Errorf("got %v after %v, want an answer at once", err, time.Since(start))
+		}
+		synctest.Wait()
+		if got := ended.Load(); got != 10 {
+			t.Errorf("connections of strangers that ended: got %d, want the oldest 10", got)
 		}
 	})
 }

@@ -29,13 +29,37 @@ const (
 
 // Start serves handler on address, "host:port", until ctx is done. The address "0" serves nothing.
 // Start returns when it listens. If it cannot listen, the error names the flag that set the
-// address, flagName.
-//
-// With a config, Start serves HTTPS, on maxConnections at a time; other clients wait. Without one,
-// it serves plain HTTP, and the number of connections has no limit: a kubelet that waits with its
-// probe would restart the container.
+// address, flagName. It serves HTTPS with config, and plain HTTP without one.
 func Start(
 	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
+) error {
+	return start(ctx, flagName, address, NewServer(handler), func(l net.Listener) net.Listener {
+		return Limit(l, maxConnections, config)
+	})
+}
+
+// Limit lets a listener serve this many connections at a time; other clients wait. With a config,
+// it speaks TLS.
+func Limit(listener net.Listener, connections int, config *tls.Config) net.Listener {
+	listener = netutil.LimitListener(listener, connections)
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	return listener
+}
+
+// NewServer returns a server with limits to what a client can take up.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ErrorLog: logs.NewLogger(""), MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+	}
+}
+
+// start lets server serve what limit makes of a listener.
+func start(
+	ctx context.Context, flagName, address string, server *http.Server,
+	limit func(net.Listener) net.Listener,
 ) error {
 	if address == "0" {
 		return nil
@@ -44,26 +68,15 @@ func Start(
 	if err != nil {
 		return err
 	}
-	if config != nil {
-		listener = tls.NewListener(netutil.LimitListener(listener, maxConnections), config)
-	}
-	server := newServer(handler)
 	logger := klog.FromContext(ctx)
 	logger.Info("Serving", "flag", flagName, "address", listener.Addr().String())
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(limit(listener)); !errors.Is(err, http.ErrServerClosed) {
 			logger.Error(err, "Serving failed", "address", listener.Addr().String())
 		}
 	}()
 	return nil
-}
-
-func newServer(handler http.Handler) *http.Server {
-	return &http.Server{
-		Handler: handler, ErrorLog: logs.NewLogger(""), MaxHeaderBytes: maxHeaderBytes,
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-	}
 }
 
 // Listen listens on address, "host:port". Errors name the flag that set it, flagName.

@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// maxReview limits the size of a review, in bytes. An API server accepts objects of up to 3 MiB,
-// and a review may have two of them. The limit is against others that can reach the address.
-const maxReview = 16 << 20
 
 // ConversionReview is that of apiextensions.k8s.io/v1, with the same fields. The package that has
 // the original needs many other modules.
@@ -86,19 +83,35 @@ func Admission(admit Admit) http.Handler {
 }
 
 // handler decodes a review, and encodes what answer makes of it. What is no review is the fault of
-// the client: 400.
+// the client: 400. A connection ends with a refusal, so that it is free for others.
 func handler[R any](answer func(context.Context, *R) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse := func(code int, text string) {
+			w.Header().Set("Connection", "close")
+			http.Error(w, "no review that can be answered: "+text, code)
+		}
+		body, release, refusal := read(w, r)
+		if refusal != nil {
+			refuse(refusal.code, refusal.text)
+			return
+		}
+		defer release()
 		review := new(R)
-		err := json.NewDecoder(r.Body).Decode(review)
+		err := json.Unmarshal(body, review)
 		if err == nil {
 			err = answer(r.Context(), review)
 		}
 		if err != nil {
-			http.Error(w, "no review that can be answered: "+err.Error(), http.StatusBadRequest)
+			refuse(http.StatusBadRequest, err.Error())
+			return
+		}
+		encoded, err := json.Marshal(review)
+		if err != nil {
+			refuse(http.StatusInternalServerError, err.Error())
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(review) // if it fails, the API server is gone
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
+		_, _ = w.Write(encoded) // if it fails, the API server is gone
 	})
 }

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/logs"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/serving"
@@ -33,6 +32,8 @@ const (
 	// A request of the API server may take this long: it waits 30s for a conversion, and for an
 	// admission at most as long.
 	requestTimeout = 30 * time.Second
+	// maxConnections are served at a time. An API server keeps up to 25 that are idle.
+	maxConnections = 200
 )
 
 // Config says what a Server serves, and where.
@@ -84,12 +85,10 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	// No HTTP/2, since it is not in NextProtos, and no older TLS than an API server speaks.
 	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: s.certificate}
-	server := &http.Server{
-		Handler: http.MaxBytesHandler(s.config.Handler, maxReview), ErrorLog: logs.NewLogger(""),
-		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-	}
+	server := serving.NewServer(s.config.Handler)
+	server.ReadTimeout, server.WriteTimeout = requestTimeout, requestTimeout
 	go func() {
-		err := server.Serve(tls.NewListener(listener, config))
+		err := server.Serve(serving.Limit(listener, maxConnections, config))
 		if !errors.Is(err, http.ErrServerClosed) {
 			utilruntime.HandleErrorWithContext(ctx, err, "Serving the webhooks failed")
 		}

@@ -75,6 +75,13 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	}
 }
 
+// clientConfig returns what makes a client trust s.
+func (s *Server) clientConfig() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.certificates.Load().bundle)
+	return &tls.Config{RootCAs: roots}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -277,9 +284,7 @@ func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 		<-answer
 	})
 	must(t, s.Start(ctx))
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(s.certificates.Load().bundle)
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: s.clientConfig()}}
 
 	done := make(chan error, 1)
 	go func() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -117,28 +116,12 @@ func cpuSeconds(b *testing.B) float64 {
 	if err != nil {
 		b.Fatal(err)
 	}
-	etcd, err := metrics.Read(etcdAddress(b))
+	etcd, err := metrics.Read("unix:" + controlPlane.EtcdSocket())
 	if err != nil {
 		b.Fatal(err)
 	}
 	const name = "process_cpu_seconds_total"
 	return server[name] + etcd[name]
-}
-
-// etcdAddress returns where etcd serves its metrics.
-func etcdAddress(b *testing.B) string {
-	b.Helper()
-	_, args, err := controlPlane.Process("etcd")
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, arg := range args {
-		if address, ok := strings.CutPrefix(arg, "--listen-client-urls=http://"); ok {
-			return address
-		}
-	}
-	b.Fatalf("etcd listens nowhere: %q", args)
-	return ""
 }
 
 // median returns the middle of values, the greater one of two.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -21,8 +22,7 @@ import (
 var anyCertificate = &tls.Config{InsecureSkipVerify: true}
 
 // hold sends text, and then nothing, until the server closes the connection.
-func hold(address, text string) {
-	connection, err := tls.Dial("tcp", address, anyCertificate)
+func hold(connection net.Conn, err error, text string) {
 	if err != nil {
 		return
 	}
@@ -48,20 +48,30 @@ func guess(client *http.Client, address string, token int) (int, error) {
 }
 
 // Strangers hold many connections, send endless headers, and guess tokens. Meanwhile, the
-// controller syncs Foos. Afterwards, its memory is small, and the metrics are served.
+// controller syncs Foos, and answers probes. Afterwards, its memory is small, and the metrics are
+// served.
 func TestDeployedMetricsWithstandAFlood(t *testing.T) {
 	n := newNamespace(t)
 	deployment := deploy(t, deployDir, nil)
 	reader := n.metricsReader()
-	address := freeport.Address(t)
-	program := startDeployed(t, deployment, address)
+	address, probes := freeport.Address(t), freeport.Address(t)
+	program := startDeployed(t, deployment, address, "--health-probe-bind-address="+probes)
 	n.CatchUp()
 	start, begin := time.Now(), suite.Now(t)
 
 	var wg sync.WaitGroup
 	const endless = 1<<20 - 1000 // less than what net/http refuses by default
 	for range 200 {
-		wg.Go(func() { hold(address, "GET /metrics HTTP/1.1\r\nX: "+strings.Repeat("a", endless)) })
+		wg.Go(func() {
+			connection, err := tls.Dial("tcp", address, anyCertificate)
+			hold(connection, err, "GET /metrics HTTP/1.1\r\nX: "+strings.Repeat("a", endless))
+		})
+	}
+	for range 4000 { // twice as many as there may be
+		wg.Go(func() {
+			connection, err := net.Dial("tcp", probes)
+			hold(connection, err, "GET /healthz HTTP/1.1\r\nX: "+strings.Repeat("a", 15<<10))
+		})
 	}
 	for worker := range 10 {
 		wg.Go(func() {
@@ -75,6 +85,13 @@ func TestDeployedMetricsWithstandAFlood(t *testing.T) {
 		})
 	}
 	n.CatchUp()
+	suite.Eventually(t, "a probe is answered in the flood", func() (bool, string) {
+		response, err := http.Get("http://" + probes + "/healthz")
+		if err != nil {
+			return false, err.Error()
+		}
+		return response.Body.Close() == nil && response.StatusCode == http.StatusOK, response.Status
+	})
 	wg.Wait()
 
 	reviews := len(program.Requests(t, begin, func(r audit.Request) bool {

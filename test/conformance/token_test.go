@@ -11,7 +11,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -158,89 +157,4 @@ func lifetime(t *testing.T, token string) time.Duration {
 		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
 	}
 	return time.Duration(times.Expires-times.Issued) * time.Second
-}
-
-// isBoundedByThePolicy shows that the controller can work under the policy, and a thief cannot.
-func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
-	const policyDir = "../../artifacts/deploy/policy"
-	n := newNamespace(t)
-	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
-	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
-	n.createBank()
-	stolen := kubernetes.NewForConfigOrDie(thief(deployment)).AppsV1().Deployments(n.Name)
-	suite.Eventually(t, "the policy is in force", func() (bool, string) {
-		err := stolen.Delete(t.Context(), "bank",
-			metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		return refused(err, "only Deployments of Foos"), "deleting a Deployment of somebody else"
-	})
-
-	// What the controller does, also if somebody has changed the Deployment.
-	startDeployed(t, deployment, "0")
-	n.createReadyFoo(newFoo("web", "old", 1))
-	n.Kubectl("scale", "foo/web", "--replicas=2")
-	n.foos.When("web", "is Ready", isReady)
-	n.deployments.Change("old", func(deployment *appsv1.Deployment) {
-		pod := &deployment.Spec.Template.Spec
-		pod.ServiceAccountName = "default"
-		pod.Containers[0].Image = "example.com/other"
-		pod.Containers[0].Command = []string{"sleep"}
-		pod.Containers = append(pod.Containers, corev1.Container{Name: "s", Image: "example.com/s"})
-	})
-	n.Kubectl("label", "deployment/old", managedBy+"-")
-	n.deployments.When("old", "is repaired", func(deployment *appsv1.Deployment) bool {
-		return deployment.Labels[managedBy] != "" &&
-			deployment.Spec.Template.Spec.Containers[0].Image != "example.com/other"
-	})
-	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
-	n.deployments.Gone("old")
-	n.foos.When("web", "is Ready", isReady)
-
-	// What a thief could do otherwise.
-	for name, test := range map[string]struct {
-		change  func(deployment *appsv1.Deployment, pod *corev1.PodSpec)
-		message string
-	}{
-		"no owner": {func(d *appsv1.Deployment, _ *corev1.PodSpec) { d.OwnerReferences = nil },
-			"only Deployments of Foos"},
-		"another image": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.Containers[0].Image = "example.com/miner"
-		}, "only its own image"},
-		"another container": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.Containers = append(pod.Containers, corev1.Container{Name: "s", Image: "example.com/s"})
-		}, "no other container"},
-		"a command": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.Containers[0].Command = []string{"sh"}
-		}, "no command"},
-		"a ServiceAccount": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.ServiceAccountName = "admin"
-		}, "no ServiceAccount"},
-		"a Secret": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.Volumes = []corev1.Volume{{Name: "secret", VolumeSource: corev1.VolumeSource{
-				Secret: &corev1.SecretVolumeSource{SecretName: "of-somebody"},
-			}}}
-		}, "volume"},
-		"the node's network": {func(_ *appsv1.Deployment, pod *corev1.PodSpec) {
-			pod.HostNetwork = true
-		}, "host access"},
-	} {
-		changed := n.deployments.Get("new")
-		test.change(changed, &changed.Spec.Template.Spec)
-		dryRun := []string{metav1.DryRunAll}
-		_, err := stolen.Update(t.Context(), changed, metav1.UpdateOptions{DryRun: dryRun})
-		if !refused(err, test.message) {
-			t.Errorf("an update with %s: got error %v, want %q", name, err, test.message)
-		}
-		fresh := &appsv1.Deployment{Spec: changed.Spec, ObjectMeta: metav1.ObjectMeta{
-			Name: "fresh", OwnerReferences: changed.OwnerReferences,
-		}}
-		_, err = stolen.Create(t.Context(), fresh, metav1.CreateOptions{DryRun: dryRun})
-		if !refused(err, test.message) {
-			t.Errorf("a new Deployment with %s: got error %v, want %q", name, err, test.message)
-		}
-	}
-}
-
-// refused reports whether an admission policy refused a request with that message.
-func refused(err error, message string) bool {
-	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
 }

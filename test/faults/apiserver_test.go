@@ -74,6 +74,7 @@ func startAPIServer(args []string, logPath string) (pid int, err error) {
 	}
 	defer log.Close()
 	command := exec.Command(args[0], args[1:]...)
+	command.Dir = controlPlane.Dir // where etcd has its socket
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // hack/cluster ends it, not Ctrl-C
 	if err := command.Start(); err != nil {

@@ -2,7 +2,7 @@
 // that, when it is quiet again, every Foo has exactly its Deployment, statuses are true, nothing is
 // orphaned, and nothing more is written.
 //
-//	make faults                         # the long version
+//	make faults-long                    # the long version
 //	go test ./faults -v                 # the short one
 //	go test ./faults -v -seed 7         # the random choices of seed 7
 //	go test ./faults -v -every          # all cases of the tests that leave nothing to chance

@@ -31,11 +31,12 @@ type etcdProxy struct {
 	released chan struct{}
 }
 
-// startEtcdProxy starts a proxy that holds nothing yet. It ends with this process.
-func startEtcdProxy(etcd string) (*etcdProxy, error) {
+// startEtcdProxy starts a proxy to the etcd at a socket. It holds nothing yet, and ends with this
+// process.
+func startEtcdProxy(socket string) (*etcdProxy, error) {
 	unlimited := grpc.WithDefaultCallOptions(
 		grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
-	conn, err := grpc.NewClient(strings.TrimPrefix(etcd, "http://"), unlimited,
+	conn, err := grpc.NewClient("unix:"+socket, unlimited,
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to etcd: %w", err)

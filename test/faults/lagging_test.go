@@ -52,17 +52,14 @@ var startLaggingServer = sync.OnceValues(func() (*laggingServer, error) {
 	_, port, _ := strings.Cut(address, ":")
 	s := &laggingServer{auditLog: filepath.Join(controlPlane.Dir, "logs", "audit-lagging.log"),
 		kubeconfig: filepath.Join(controlPlane.Dir, "kubeconfig-lagging.yaml")}
+	if s.etcdProxy, err = startEtcdProxy(controlPlane.EtcdSocket()); err != nil {
+		return nil, err
+	}
 	changed := map[string]string{
-		"--secure-port=": port, "--audit-log-path=": s.auditLog, "--etcd-servers=": "",
+		"--secure-port=": port, "--audit-log-path=": s.auditLog, "--etcd-servers=": s.url,
 	}
 	for i, arg := range args {
-		flag, value, _ := strings.Cut(arg, "=")
-		if flag == "--etcd-servers" {
-			if s.etcdProxy, err = startEtcdProxy(value); err != nil {
-				return nil, err
-			}
-			changed[flag+"="] = s.url
-		}
+		flag, _, _ := strings.Cut(arg, "=")
 		if value, ok := changed[flag+"="]; ok {
 			args[i] = flag + "=" + value
 		}

@@ -82,7 +82,8 @@ func runTests(m *testing.M) (code int, err error) {
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(
 		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
-		chromedp.Flag("enable-precise-memory-info", true))...)
+		chromedp.Flag("enable-precise-memory-info", true),
+		chromedp.Flag("host-resolver-rules", "MAP site.example 127.0.0.1"))...)
 	defer end()
 	browser, end = chromedp.NewContext(allocator)
 	defer end()

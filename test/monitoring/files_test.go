@@ -2,8 +2,10 @@ package monitoring
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -40,42 +42,88 @@ func parse[T any](t *testing.T, text string) (value T) {
 	return value
 }
 
-// ruleFile is what these tests read of rules.yaml.
+// ruleFile is what these tests read of the rules.
 type ruleFile struct {
-	Groups []struct {
-		Rules []struct{ Alert, Expr string }
+	Groups []struct{ Rules []alert }
+}
+
+type alert struct {
+	Alert, Expr string
+	Annotations struct {
+		Runbook string `json:"runbook_url"`
 	}
 }
 
-// alerts returns the expressions of the alerts, by name.
-func alerts(t *testing.T) map[string]string {
+// rules writes the rule file as docs/production.md says, and returns its path.
+func rules(t *testing.T) (path string) {
 	t.Helper()
-	found := map[string]string{}
-	for _, group := range parse[ruleFile](t, readFile(t, folder+"rules.yaml")).Groups {
+	const command = "sed '1,/^spec:/d' artifacts/monitoring/prometheusrule.yaml"
+	if !strings.Contains(readFile(t, root+"docs/production.md"), "\n"+command+" >rules.yaml\n") {
+		t.Errorf("docs/production.md does not say how to make the rule file: %s", command)
+	}
+	sed := exec.Command("bash", "-c", command)
+	sed.Dir = root
+	text, err := sed.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// alerts returns the alerts, by name.
+func alerts(t *testing.T) map[string]alert {
+	t.Helper()
+	found := map[string]alert{}
+	for _, group := range parse[ruleFile](t, readFile(t, rules(t))).Groups {
 		for _, rule := range group.Rules {
-			found[rule.Alert] = rule.Expr
+			found[rule.Alert] = rule
 		}
 	}
 	if len(found) == 0 {
-		t.Fatal("rules.yaml has no alerts")
+		t.Fatal("there are no alerts")
 	}
 	return found
 }
 
-func TestOperatorHasTheSameRules(t *testing.T) {
-	rules := parse[any](t, readFile(t, folder+"rules.yaml"))
-	object := parse[struct{ Spec any }](t, readFile(t, folder+"prometheusrule.yaml"))
-	if !reflect.DeepEqual(object.Spec, rules) {
-		t.Errorf("the spec in prometheusrule.yaml is\n%v, want what rules.yaml has:\n%v",
-			object.Spec, rules)
+func TestRunbookHasARowForEachAlert(t *testing.T) {
+	page := readFile(t, root+"docs/runbook.md")
+	headings := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		words := regexp.MustCompile(`[^a-z ]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		headings[strings.ReplaceAll(words, " ", "-")] = true
+	}
+	for name, alert := range alerts(t) {
+		if !strings.Contains(page, "\n| `"+name+"` | ") {
+			t.Errorf("docs/runbook.md does not say where to go after %s", name)
+		}
+		heading, ok := strings.CutPrefix(alert.Annotations.Runbook,
+			"https://example.com/sample-controller/blob/main/docs/runbook.md#")
+		if !ok || !headings[heading] {
+			t.Errorf("%s: no heading of docs/runbook.md is at %q", name, alert.Annotations.Runbook)
+		}
 	}
 }
 
-func TestRunbookHasARowForEachAlert(t *testing.T) {
-	page := readFile(t, root+"docs/runbook.md")
-	for alert := range alerts(t) {
-		if !strings.Contains(page, "\n| `"+alert+"` | ") {
-			t.Errorf("docs/runbook.md does not say where to go after %s", alert)
+// deployment returns the Deployment of the controller.
+func deployment(t *testing.T) appsv1.Deployment {
+	t.Helper()
+	return parse[appsv1.Deployment](t,
+		strings.Split(readFile(t, root+"artifacts/deploy/base/deployment.yaml"), "\n---\n")[0])
+}
+
+func TestAlertsKnowTheReplicasAndTheirMemory(t *testing.T) {
+	spec, known := deployment(t).Spec, alerts(t)
+	memory := spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
+	for name, want := range map[string]string{
+		"FooControllerReplicaIsMissing": fmt.Sprintf("< %d - 0.5", *spec.Replicas),
+		"FooControllerNeedsMemory":      fmt.Sprintf("> 0.8 * %d * 1024 * 1024", memory>>20),
+	} {
+		if expr := known[name].Expr; !strings.HasSuffix(expr, want) {
+			t.Errorf("%s: got %q, want an end like in the Deployment: %q", name, expr, want)
 		}
 	}
 }
@@ -93,9 +141,7 @@ type serviceMonitor struct {
 func TestOperatorReadsTheSamePodsInTheSameWay(t *testing.T) {
 	objects := strings.Split(readFile(t, folder+"servicemonitor.yaml"), "\n---\n")
 	monitor, service := parse[serviceMonitor](t, objects[0]).Spec, parse[corev1.Service](t, objects[1])
-	deployment := parse[appsv1.Deployment](t,
-		strings.Split(readFile(t, root+"artifacts/deploy/base/deployment.yaml"), "\n---\n")[0])
-	pod := deployment.Spec.Template
+	pod := deployment(t).Spec.Template
 	job := scrapeConfig(t)["scrape_configs"].([]any)[0].(map[string]any)
 
 	if got, want := service.Labels[monitor.JobLabel], job["job_name"]; got != want {

@@ -34,13 +34,9 @@ func (w *world) localConfig(addresses map[string]string) map[string]any {
 	if err := os.WriteFile(token, []byte(client.BearerToken), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	rules, err := filepath.Abs(folder + "rules.yaml")
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	config := scrapeConfig(w.t)
 	config["global"] = map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"}
-	config["rule_files"] = []string{rules}
+	config["rule_files"] = []string{rules(w.t)}
 	job := config["scrape_configs"].([]any)[0].(map[string]any)
 	job["authorization"].(map[string]any)["credentials_file"] = token
 	discovery := job["kubernetes_sd_configs"].([]any)[0].(map[string]any)
@@ -95,8 +91,8 @@ var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 func questions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for alert, expr := range alerts(t) {
-		all["alert "+alert] = comparison.ReplaceAllString(expr, "$1 bool $2")
+	for name, alert := range alerts(t) {
+		all["alert "+name] = comparison.ReplaceAllString(alert.Expr, "$1 bool $2")
 	}
 	values := strings.NewReplacer("$job", name, "$namespace", ".+", "$__rate_interval", "1m")
 	read := readDashboard(t)

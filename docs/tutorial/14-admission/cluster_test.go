@@ -35,6 +35,7 @@ type world struct {
 	t          *testing.T
 	kubeconfig string // of an administrator, in the namespace
 	address    string // of the webhook
+	process    *os.Process
 }
 
 // newKubeconfig writes a kubeconfig of somebody else, or of the administrator if user is "".
@@ -174,13 +175,15 @@ func (w *world) start() (stop func()) {
 	program := exec.CommandContext(ctx, binary, "--webhook-bind-address="+w.address,
 		"--health-probe-bind-address=0")
 	program.Env = append(os.Environ(),
-		"KUBECONFIG="+newKubeconfig(w.t, account, programName)) // as in the Pod
+		"KUBECONFIG="+newKubeconfig(w.t, account, programName), // as in the Pod
+		fmt.Sprintf("GOMEMLIMIT=%dMiB", w.inCluster("GOMEMLIMIT, value: ")))
 	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
 	output := &strings.Builder{}
 	program.Stdout, program.Stderr = output, output
 	if err := program.Start(); err != nil {
 		w.t.Fatal(err)
 	}
+	w.process = program.Process
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -229,6 +232,9 @@ func newWorld(t *testing.T) *world {
 	w.kubectl("apply", "-f", root+"artifacts/examples/crd.yaml", "-f", "limit.yaml", "-f",
 		"default-name.yaml", "-f", root+"artifacts/deploy/base/rbac-users.yaml", "-f", "in-cluster.yaml")
 	w.kubectl("delete", "validatingwebhookconfiguration", programName)
+	// Pod Security lets the Pods be created.
+	w.kubectl("-n", programName, "wait", "--for=jsonpath={.status.replicas}=2", "--timeout=2m",
+		"deployment/"+programName)
 	w.kubectl("wait", "--for=condition=Established", "--timeout=2m", "-f",
 		root+"artifacts/examples/crd.yaml")
 	w.kubectl("create", "namespace", namespace)
@@ -352,6 +358,8 @@ func (w *world) webhook() {
 		{name: "a free name", args: rename("second", "free")},
 		{name: "labels", args: []string{"label", "foo/second", "a=b"}},
 	})
+	w.flood()
+	w.eventually("the webhook still refuses", func() error { return w.result(dryRun(taken)) })
 	w.kubectl(patch("web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)...)
 	w.kubectl("delete", "foo/web", "--wait=false")
 	w.eventually("a name that becomes free causes a warning", func() error {

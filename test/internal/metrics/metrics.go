@@ -3,17 +3,29 @@ package metrics
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 )
 
-// Read returns the metrics that are served over HTTP at address, "host:port": for each name, the
-// sum over all labels.
+// Read returns the metrics that are served over HTTP at address, "host:port" or "unix:path": for
+// each name, the sum over all labels.
 func Read(address string) (map[string]float64, error) {
-	response, err := http.Get("http://" + address + "/metrics")
+	network, at := "tcp", address
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, at = "unix", path
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, at)
+		},
+	}}
+	response, err := client.Get("http://localhost/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading metrics: %w", err)
 	}

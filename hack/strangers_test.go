@@ -1,0 +1,125 @@
+package hack
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Every user of a machine can connect to its ports, and every web site in a browser can send
+// requests to them.
+func TestStrangersGetNothingFromTheLocalControlPlane(t *testing.T) {
+	if !*demo {
+		t.Skip("needs -demo, and a control plane")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(server.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for i := port; i < port+3; i++ { // as hack/cluster chooses them
+		address := fmt.Sprint("127.0.0.1:", i)
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			continue
+		}
+		connection.Close()
+		open++
+		for _, scheme := range []string{"http://", "https://"} {
+			for _, path := range []string{
+				"/", "/version/", "/members", "/v3/kv/range", "/etcdserverpb.KV/Range", "/metrics",
+				"/debug/pprof/", "/discovery/prometheus", "/pods", "/logs/", "/exec/a/b/c",
+				"/api/v1/namespaces/default/secrets",
+			} {
+				refused(t, scheme+address+path)
+			}
+		}
+	}
+	if open < 3 {
+		t.Errorf("only %d ports are open: which ones does hack/cluster choose?", open)
+	}
+}
+
+// refused checks that a request without credentials gets an error, and that a browser would not let
+// the page of anybody else read it.
+func refused(t *testing.T, url string) {
+	t.Helper()
+	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer insecure.CloseIdleConnections()
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Origin", "https://example.com")
+		request.Header.Set("Content-Type", "text/plain") // so a browser does not ask first
+		response, err := insecure.RoundTrip(request)
+		if err != nil {
+			continue // it demands a certificate, or TLS
+		}
+		response.Body.Close()
+		if response.StatusCode < 400 || response.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s %s: %s, %q", method, url, response.Status, response.Header)
+		}
+	}
+}
+
+func TestOthersCannotReadTheFilesOfTheLocalControlPlane(t *testing.T) {
+	if !*demo {
+		t.Skip("needs -demo, and a control plane")
+	}
+	kubeconfig := os.Getenv("KUBECONFIG")
+	folder := filepath.Dir(kubeconfig)
+	local := filepath.Dir(filepath.Dir(folder))
+	files := 0
+	check := func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the programs are at work
+		}
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Type() != fs.ModeSymlink && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		files++
+		return nil
+	}
+	if err := filepath.WalkDir(folder, check); err != nil || files < 20 {
+		t.Errorf("looked at %d files: %v", files, err)
+	}
+	if info, err := os.Stat(local); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%s: %v, %v", local, info, err)
+	}
+	if os.Getuid() != 0 {
+		return // only root may become somebody else
+	}
+	other := exec.Command("cat", kubeconfig)
+	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if output, err := other.CombinedOutput(); err == nil ||
+		!strings.Contains(string(output), "Permission denied") {
+		t.Errorf("another user read %s: %v, %s", kubeconfig, err, output)
+	}
+}

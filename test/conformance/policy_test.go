@@ -1,0 +1,192 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const policyDir = "../../artifacts/deploy/policy"
+
+var dryRun = []string{metav1.DryRunAll}
+
+// isBoundedByThePolicy shows that the controller can work under the policy, and a thief cannot.
+func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
+	n := newNamespace(t)
+	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
+	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
+	suite.Eventually(t, "the types in the policy are checked", func() (bool, string) {
+		object, err := suite.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(
+			t.Context(), "sample-controller-deployments", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := object.Status.TypeChecking
+		return checked != nil && len(checked.ExpressionWarnings) == 0, fmt.Sprint(checked)
+	})
+	bank := n.createBank()
+	stolen := kubernetes.NewForConfigOrDie(thief(deployment)).AppsV1().Deployments(n.Name)
+	suite.Eventually(t, "the policy is in force", func() (bool, string) {
+		err := stolen.Delete(t.Context(), "bank", metav1.DeleteOptions{DryRun: dryRun})
+		return refused(err, "only Deployments of Foos"), "deleting a Deployment of somebody else"
+	})
+
+	fresh := worksUnderThePolicy(t, n, deployment)
+	existing := n.deployments.Get("new")
+	existing.ResourceVersion = "" // others may write the status meanwhile
+	mayNotWrite(t, stolen, fresh, existing)
+	adopted := patched(t, bank, `{"metadata":{`+owner(`"blockOwnerDeletion":false`)+`}}`)
+	adopted.ResourceVersion = ""
+	_, err := stolen.Update(t.Context(), adopted, metav1.UpdateOptions{DryRun: dryRun})
+	if !refused(err, "metadata: ownerReferences") {
+		t.Errorf("adopting a Deployment of somebody else: got error %v", err)
+	}
+	mayOnlyScaleDown(t, n, stolen, fresh)
+}
+
+// worksUnderThePolicy lets the controller do all that it does, also if somebody has changed the
+// Deployment. It returns what the controller creates.
+func worksUnderThePolicy(
+	t *testing.T, n *namespace, deployment *appsv1.Deployment,
+) *appsv1.Deployment {
+	startDeployed(t, deployment, "0")
+	n.createReadyFoo(newFoo("web", "old", 1))
+	n.Kubectl("scale", "foo/web", "--replicas=2")
+	n.foos.When("web", "is Ready", isReady)
+	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+	n.deployments.Gone("old")
+	n.foos.When("web", "is Ready", isReady)
+	created := n.deployments.Get("new")
+
+	n.deployments.Change("new", changeAsOthersDo)
+	n.Kubectl("label", "deployment/new", managedBy+"-")
+	n.Kubectl("rollout", "restart", "deployment/new")
+	n.Kubectl("scale", "foo/web", "--replicas=1")
+	n.deployments.When("new", "is repaired", func(deployment *appsv1.Deployment) bool {
+		return deployment.Labels[managedBy] != "" && *deployment.Spec.Replicas == 1 &&
+			deployment.Spec.Template.Spec.Containers[0].Image != "example.com/other"
+	})
+	if left := len(n.deployments.Get("new").Spec.Template.Spec.Containers); left != 101 {
+		t.Errorf("%d containers are left, want 101", left)
+	}
+	n.foos.When("web", "is Ready", isReady)
+	return &appsv1.Deployment{Spec: created.Spec, ObjectMeta: metav1.ObjectMeta{
+		Name: "fresh", Labels: created.Labels, OwnerReferences: created.OwnerReferences,
+	}}
+}
+
+// changeAsOthersDo changes what the controller repairs, and adds what it keeps: a lot, because the
+// API server limits what the expressions of a policy may cost.
+func changeAsOthersDo(deployment *appsv1.Deployment) {
+	metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, "team", "bank")
+	metav1.SetMetaDataLabel(&deployment.ObjectMeta, "team", "bank")
+	template := &deployment.Spec.Template
+	metav1.SetMetaDataLabel(&template.ObjectMeta, "team", "bank")
+	deployment.Spec.MinReadySeconds = 1
+	pod := &template.Spec
+	pod.ServiceAccountName = "default"
+	pod.NodeSelector = map[string]string{"kubernetes.io/os": "linux"}
+	ours := &pod.Containers[0]
+	ours.Image = "example.com/other"
+	ours.Command = []string{"sleep"}
+	ours.Ports = nil
+	ours.SecurityContext = nil
+	ours.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	sidecar := corev1.Container{Image: "example.com/s"}
+	for i := range 20 {
+		sidecar.Env = append(sidecar.Env, corev1.EnvVar{Name: fmt.Sprint("NAME_", i), Value: "a"})
+	}
+	for i := range 100 {
+		sidecar.Name = fmt.Sprint("s", i)
+		pod.Containers = append(pod.Containers, sidecar)
+	}
+}
+
+// mayNotWrite tries to change a Deployment that exists, and to create one like fresh.
+func mayNotWrite(
+	t *testing.T, stolen appsclient.DeploymentInterface, fresh, existing *appsv1.Deployment,
+) {
+	create := func(deployment *appsv1.Deployment) error {
+		_, err := stolen.Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+	update := func(deployment *appsv1.Deployment) error {
+		_, err := stolen.Update(t.Context(), deployment, metav1.UpdateOptions{DryRun: dryRun})
+		return err
+	}
+	// The table proves something only if the rest of these objects is permitted.
+	if err := create(fresh); err != nil {
+		t.Errorf("creating what the controller creates: %v", err)
+	}
+	if err := update(existing); err != nil {
+		t.Errorf("updating a Deployment without a change: %v", err)
+	}
+	for _, row := range append(notOfAFoo, notWritten...) {
+		if err := create(patched(t, fresh, row.patch)); !refused(err, row.message) {
+			t.Errorf("creating with %s: got error %v, want %q", row.patch, err, row.message)
+		}
+	}
+	for _, row := range append(notRemoved, notWritten...) {
+		if err := update(patched(t, existing, row.patch)); !refused(err, row.message) {
+			t.Errorf("updating with %s: got error %v, want %q", row.patch, err, row.message)
+		}
+	}
+}
+
+// mayOnlyScaleDown checks what the policy says of a Deployment that already has more replicas than
+// it permits. The controller does not see this Deployment: it has not the label.
+func mayOnlyScaleDown(
+	t *testing.T, n *namespace, stolen appsclient.DeploymentInterface, fresh *appsv1.Deployment,
+) {
+	large := patched(t, fresh, `{"metadata":{"name":"large","labels":null},
+		"spec":{"replicas":500,"paused":true}}`)
+	n.deployments.Create(large)
+	err := stolen.Delete(t.Context(), "large", metav1.DeleteOptions{DryRun: dryRun})
+	if err != nil {
+		t.Errorf("deleting a Deployment that somebody has changed: %v", err)
+	}
+	metav1.SetMetaDataLabel(&large.ObjectMeta, managedBy, deployedName)
+	for replicas, permitted := range map[int32]bool{101: true, 500: true, 501: false} {
+		large.Spec.Replicas = &replicas
+		_, err := stolen.Update(t.Context(), large, metav1.UpdateOptions{DryRun: dryRun})
+		if permitted && err != nil || !permitted && !refused(err, "at most 100 replicas") {
+			t.Errorf("from 500 to %d replicas: got error %v", replicas, err)
+		}
+	}
+}
+
+// patched returns a copy of deployment with a strategic merge patch.
+func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
+	t.Helper()
+	original, err := json.Marshal(deployment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), appsv1.Deployment{})
+	if err != nil {
+		t.Fatalf("%s: %v", patch, err)
+	}
+	result := &appsv1.Deployment{}
+	if err := json.Unmarshal(changed, result); err != nil {
+		t.Fatalf("%s: %v", patch, err)
+	}
+	return result
+}
+
+// refused reports whether an admission policy refused a request with that message.
+func refused(err error, message string) bool {
+	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
+}
