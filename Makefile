@@ -159,7 +159,7 @@ faults-long:: build # make everything around the controller fail, for about five
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
 
 faults-long::
-	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
+	@hack/compile 'the program with shards' .local/bin/shards -- "$$(docs/tutorial/assemble 15-shards)"
 	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
 .PHONY: soak

@@ -2,6 +2,12 @@ module example.com/sample-controller
 
 go 1.26.0
 
+// Their programs are incomplete without that of the root: docs/tutorial/assemble.
+ignore (
+	./docs/tutorial/13-versions
+	./docs/tutorial/15-shards
+)
+
 require (
 	golang.org/x/net v0.59.0
 	golang.org/x/sync v0.23.0

@@ -121,10 +121,10 @@ const approval = "api-approved.kubernetes.io"
 
 // withoutUnits returns the text of a file without the units for which drop returns true. In
 // Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts, Makefiles,
-// workflows and .gitignore, what stands between empty lines. Each mutant is a unit, too. Other
-// files stay whole.
+// workflows, go.mod and .gitignore, what stands between empty lines. Each mutant is a unit, too.
+// Other files stay whole.
 func withoutUnits(file, text string, drop func(unit string) bool) string {
-	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" ||
+	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" || file == "go.mod" ||
 		path.Base(file) == "Makefile" || path.Dir(file) == ".github/workflows"
 	var units []string
 	switch {

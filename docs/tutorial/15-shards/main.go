@@ -1,9 +1,8 @@
 // Command 15-shards keeps a Deployment running for every Foo, as the root's program does, but
 // several replicas of it work at the same time, each on some of the namespaces.
 //
-// controller.go, writes.go, deployment.go, clients.go and syncerrors.go are those of the root. New
-// are main.go, the process, and shard.go, the work on one shard. What the root's metrics.go says of
-// Foos is left out: it would need the caches of all shards.
+// The other files are those of the root, which ../assemble puts beside these: main.go, the process,
+// and shard.go, the work on one shard.
 package main
 
 import (

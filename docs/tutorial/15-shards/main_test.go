@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -17,24 +15,6 @@ import (
 	"example.com/sample-controller/internal/shards"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-func TestControllerIsThatOfTheRoot(t *testing.T) {
-	for _, file := range []string{
-		"clients.go", "controller.go", "deployment.go", "syncerrors.go", "writes.go",
-	} {
-		original, err := os.ReadFile("../../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(original, copied) {
-			t.Errorf("%s differs from the root's; copy it again", file)
-		}
-	}
-}
 
 // namespaces returns the namespaces in which there are Deployments.
 func namespaces(t *testing.T, c *clients) (found []string) {
