@@ -407,7 +407,7 @@ var mutantList = []mutants.Mutant{
 	{"shards: another number of shards is accepted", "internal/shards/shards.go",
 		"count != r.self.Labels[countLabel]", "false", "TestAnotherNumberOfShardsIsRefused"},
 	{"shards: an informer has everything", "internal/shards/shard.go",
-		"if !concerns(event, selector) {", "if false {", "TestInformerHasOnlyItsShard"},
+		"e.Type == watch.Bookmark || selects(selector, e.Object)", "true", "TestInformerHasOnlyItsShard"},
 	{"shards: a list has everything", "internal/shards/shard.go",
 		"return all, dropOthers(all, selector)", "return all, nil", "TestInformerHasOnlyItsShard"},
 	{"all Deployments are cached", "main.go",
