@@ -1,12 +1,12 @@
 // Package shards divides the namespaces of a cluster among the replicas of a controller. Each
 // replica works on some shards, and no two work on the same shard.
 //
-// A replica has a Lease of its own, its heartbeat, and renews it every RetryPeriod. Each shard has a
-// Lease, which says who holds the shard. Nobody renews that one: it is good as long as its holder's
-// own Lease exists. Every RetryPeriod, each replica lists all of these Leases and takes the same
-// decision, because assign depends on nothing else. A replica that holds a shard which another one
-// should hold stops its work, waits for the end of syncs that have begun, and releases the shard. A
-// replica that should hold a free shard takes it.
+// A replica has a Lease of its own, its heartbeat, and renews it every RetryPeriod. Each shard has
+// a Lease, which says who holds the shard. Nobody renews that one: it is good as long as its
+// holder's own Lease exists. Every RetryPeriod, each replica lists all of these Leases and takes
+// the same decision, because assign depends on nothing else. A replica that holds a shard which
+// another one should hold stops its work, waits for the end of syncs that have begun, and releases
+// the shard. A replica that should hold a free shard takes it.
 //
 // # Why no two replicas work on one shard
 //
