@@ -77,7 +77,7 @@ func (r *replica) next() error {
 	if err != nil {
 		return err
 	}
-	path, err := kubeconfig.Write(tempDir, config, r.user(len(r.processes)), nil)
+	path, err := kubeconfig.Write(controlPlane.Dir, config, r.user(len(r.processes)), nil)
 	if err != nil {
 		return err
 	}
