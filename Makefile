@@ -141,15 +141,12 @@ faults: # everything around the controller fails, for a minute: test/faults
 
 #= More tests than make test-all has
 
-mutants:: # break the controller in every listed way; each time, a test must fail
-	go test -run TestMutants -count=1 -timeout 30m . -mutants
-
-mutants::
-	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
+mutants: # break the code in every listed way; each time, a test must fail
+	go test -skip /conformance -timeout 30m ./internal/mutants -mutants
 
 .PHONY: conformance-broken
-conformance-broken: build # the conformance suite on the controllers of test/broken: it must fail
-	@$(call on,test,go -C test test -count=1 -timeout 30m ./broken -run-suite)
+conformance-broken: # break the controller; each time, tests of the conformance suite must fail
+	@$(call on,test,go test -run /conformance -timeout 60m ./internal/mutants -mutants)
 
 .PHONY: conformance-examples
 conformance-examples: # the conformance suite on the same controller on other frameworks

@@ -14,7 +14,8 @@ var project = []string{
 	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
 	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
 	"docs/lens/pictures", "test/lens/recordings_test.go", "examples", "test/apply", "test/bench",
-	"test/faults/results", "test/shards", "hack/fork", "CHANGELOG.md", ".ci",
+	"test/faults/results", "test/shards", "hack/fork", "internal/mutants/website.txt", "CHANGELOG.md",
+	".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.
@@ -31,11 +32,11 @@ var parts = []part{
 	{name: "histories",
 		paths: []string{"controller_histories_test.go", "test/histories"},
 		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},
-	{name: "lens", paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
+	{name: "lens",
+		paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md", "internal/mutants/lens.txt"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
-	{name: "mutants",
-		paths: []string{"mutants_test.go", "mutants_list_test.go", "internal/mutants", "test/broken"},
-		words: `[Mm]utants?\b`},
+	{name: "mutants", paths: []string{"internal/mutants"},
+		words: `[Mm]utants?\b|conformance-broken`},
 }
 
 // omission is all that a fork does not get. Nothing in the fork refers to it.
@@ -121,8 +122,7 @@ const approval = "api-approved.kubernetes.io"
 
 // withoutUnits returns the text of a file without the units for which drop returns true. In
 // Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts, Makefiles,
-// workflows and .gitignore, what stands between empty lines. Each mutant is a unit, too. Other
-// files stay whole.
+// workflows and .gitignore, what stands between empty lines. Other files stay whole.
 func withoutUnits(file, text string, drop func(unit string) bool) string {
 	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" ||
 		path.Base(file) == "Makefile" || path.Dir(file) == ".github/workflows"
@@ -132,8 +132,6 @@ func withoutUnits(file, text string, drop func(unit string) bool) string {
 		units = withoutSections(markdownUnits(text), drop)
 	case isScript:
 		units = strings.SplitAfter(text, "\n\n")
-	case path.Base(file) == "mutants_list_test.go":
-		units = mutantUnits(text)
 	default:
 		return text
 	}
@@ -208,18 +206,6 @@ var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
 // withoutMeasurements replaces what was measured here: a fork must not claim it.
 func withoutMeasurements(text string) string { return measured.ReplaceAllString(text, "$1\n") }
-
-var mutant = regexp.MustCompile(`(?ms)^\t\{.*?\},\n`)
-
-// mutantUnits splits the list of mutants.
-func mutantUnits(text string) (units []string) {
-	done := 0
-	for _, at := range mutant.FindAllStringIndex(text, -1) {
-		units = append(units, text[done:at[0]], text[at[0]:at[1]])
-		done = at[1]
-	}
-	return append(units, text[done:])
-}
 
 // level returns the level of a heading, or 0 if the unit is none.
 func level(unit string) int { return len(unit) - len(strings.TrimLeft(unit, "#")) }
