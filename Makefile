@@ -182,7 +182,7 @@ stress: # repeat all test steps (or STEPS) 20 times (or TIMES) under full load
 	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 .PHONY: bench bench-long bench-websites
-bench: build # compare the controllers with frameworks, in 50 minutes: docs/performance.md
+bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
 	@hack/cluster build
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
@@ -190,13 +190,12 @@ bench: build # compare the controllers with frameworks, in 50 minutes: docs/perf
 bench-websites: build # run only its last part, with Websites, in ten minutes
 	@hack/cluster build
 	examples/build website website/controller-runtime
-	go -C test/bench run . -websites 1000 -o results/websites.json
+	go -C test/bench run . -websites -o results/websites.json
 	go -C test/bench run . -draw
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
 	examples/build controller-runtime lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 \
-	  -o results/long.json -contenders this,controller-runtime,lasso
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -o results/long.json
 	go -C test/bench run . -draw
 
 .PHONY: portability
