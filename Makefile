@@ -216,12 +216,12 @@ vulnerabilities: # fail if the controller calls what govulncheck knows to be vul
 
 .PHONY: docs
 docs: # update the listings and the transcripts in all pages
-	go test ./docs/tutorial -update
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
+	go test ./docs/check -update
+	go test ./docs/check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
 .PHONY: chapters
 chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
+	go test ./docs/check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
 .PHONY: generate-all

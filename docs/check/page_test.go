@@ -1,6 +1,6 @@
-// Package tutorial has only tests. They check all pages of the repository against the code and
-// against a control plane.
-package tutorial
+// Package check has only tests. They check all pages of the repository against the code and against
+// a control plane.
+package check
 
 import (
 	"cmp"

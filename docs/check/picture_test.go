@@ -1,4 +1,4 @@
-package tutorial
+package check
 
 import (
 	"archive/tar"
@@ -75,7 +75,7 @@ func checkPictures(p *page, sources string) (problems []string) {
 var othersNames = map[string]bool{"ReplicaSet": true, "processLoop": true}
 
 func TestPicturesCanBeUnderstood(t *testing.T) {
-	files := trackedFiles(t, "*.go", ":!docs/tutorial/*_test.go")
+	files := trackedFiles(t, "*.go", ":!docs/check")
 	sources, seen := strings.Join(slices.Collect(maps.Values(files)), "\n"), 0
 	for _, p := range allPages(t) {
 		report(t, checkPictures(p, sources))

@@ -1,4 +1,4 @@
-package tutorial
+package check
 
 import (
 	"go/format"
@@ -9,7 +9,7 @@ import (
 )
 
 // versions has the program of chapter 13, which is the root's with another version of the API.
-const versions = "13-versions"
+const versions = root + "/docs/tutorial/13-versions"
 
 // everywhere is what makes the root's program one of v1beta1.
 var everywhere = strings.NewReplacer(
