@@ -12,7 +12,7 @@ require (
 	github.com/nats-io/nats.go v1.55.0
 	github.com/rancher/lasso v0.2.9
 	k8s.io/api v0.37.2
-	k8s.io/apiextensions-apiserver v0.37.0
+	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
 	k8s.io/component-base v0.37.2
