@@ -195,24 +195,23 @@ func (k *kind) decode(object *unstructured.Unstructured) error {
 // validate returns what the schema and its rules find wrong, with what was wrong before forgiven as
 // a real API server does it.
 func (c *customKind) validate(
-	k *kind, object, old *unstructured.Unstructured, subresource string,
+	k *kind, object, old *unstructured.Unstructured, subresource string, errs field.ErrorList,
 ) field.ErrorList {
-	var errs field.ErrorList
 	var options []cel.Option
 	var before any
 	listErrs := listtype.ValidateListSetsAndMaps(nil, c.schema, object.Object)
 	if old == nil {
-		errs = validation.ValidateCustomResource(nil, object.Object, c.validator)
+		errs = append(errs, validation.ValidateCustomResource(nil, object.Object, c.validator)...)
 	} else {
 		correlated := common.NewCorrelatedObject(object.Object, old.Object,
 			&model.Structural{Structural: c.schema})
 		options, before = append(options, cel.WithRatcheting(correlated)), old.Object
 		if subresource != "status" {
-			errs = validation.ValidateCustomResourceUpdate(nil, object.Object, old.Object, c.validator,
-				validation.WithRatcheting(correlated))
+			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, object.Object, old.Object,
+				c.validator, validation.WithRatcheting(correlated))...)
 		} else if status, ok := object.Object["status"]; ok && c.status != nil {
-			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status,
-				old.Object["status"], c.status, validation.WithRatcheting(correlated.Key("status")))
+			errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status,
+				old.Object["status"], c.status, validation.WithRatcheting(correlated.Key("status")))...)
 		}
 		if len(listtype.ValidateListSetsAndMaps(nil, c.schema, old.Object)) > 0 {
 			listErrs = nil

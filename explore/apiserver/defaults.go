@@ -96,7 +96,7 @@ var otherDefaults = map[reflect.Type]func(map[string]any){
 // setDefaults sets those fields that have no value.
 func setDefaults(in, values map[string]any) {
 	for name, value := range values {
-		if old := in[name]; old == nil || old == "" {
+		if old := in[name]; value != nil && (old == nil || old == "") {
 			in[name] = runtime.DeepCopyJSONValue(value)
 		}
 	}

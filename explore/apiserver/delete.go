@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -33,7 +31,12 @@ func (s *Server) delete(r *Request) (*Response, error) {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
-	finalizers := deletionFinalizers(old.GetFinalizers(), r.Delete)
+	finalizers := old.GetFinalizers()
+	switch again := old.GetDeletionTimestamp() != nil; {
+	case r.kind.is("events"): // they are not for the garbage collector
+	case !again || !hasNamespaceFinalizers(r.kind, old):
+		finalizers = deletionFinalizers(finalizers, r.Delete, r.kind.is("namespaces"))
+	}
 	if !slices.Equal(finalizers, old.GetFinalizers()) {
 		object.SetFinalizers(finalizers)
 	}
@@ -90,12 +93,13 @@ func checkPreconditions(r *Request, old *unstructured.Unstructured) error {
 
 // deletionFinalizers returns the finalizers of an object with those for the garbage collector, which
 // is not part of the server.
-func deletionFinalizers(finalizers []string, options metav1.DeleteOptions) []string {
+func deletionFinalizers(finalizers []string, options metav1.DeleteOptions, isNamespace bool) []string {
 	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 	switch policy := options.PropagationPolicy; {
 	case options.OrphanDependents != nil: //nolint:staticcheck // old clients
-		orphan, foreground = *options.OrphanDependents, false //nolint:staticcheck // old clients
+		orphan = *options.OrphanDependents //nolint:staticcheck // old clients
+		foreground = isNamespace && !orphan
 	case policy != nil:
 		orphan = *policy == metav1.DeletePropagationOrphan
 		foreground = *policy == metav1.DeletePropagationForeground
@@ -128,7 +132,7 @@ func markDeleted(k *kind, object *unstructured.Unstructured) (stays bool) {
 	isNamespace := k.is("namespaces")
 	if metadata["deletionTimestamp"] == nil {
 		metadata["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-		if generation := object.GetGeneration(); generation > 0 {
+		if generation := object.GetGeneration(); generation > 0 && !isNamespace {
 			object.SetGeneration(generation + 1)
 		}
 		stays = isNamespace
@@ -136,12 +140,17 @@ func markDeleted(k *kind, object *unstructured.Unstructured) (stays bool) {
 	if isNamespace {
 		_ = unstructured.SetNestedField(object.Object, string(corev1.NamespaceTerminating), "status",
 			"phase")
-		finalizers, _, _ := nested(object.Object, "spec.finalizers")
-		list, _ := finalizers.([]any)
-		return stays || len(list) > 0
+		return stays || hasNamespaceFinalizers(k, object)
 	}
 	metadata["deletionGracePeriodSeconds"] = int64(0)
 	return false
+}
+
+// hasNamespaceFinalizers reports whether an object is a namespace that is not finalized.
+func hasNamespaceFinalizers(k *kind, object *unstructured.Unstructured) bool {
+	finalizers, _, _ := nested(object.Object, "spec.finalizers")
+	list, _ := finalizers.([]any)
+	return k.is("namespaces") && len(list) > 0
 }
 
 // deleteCollection deletes the objects that a request selects.
@@ -149,19 +158,15 @@ func (s *Server) deleteCollection(r *Request) (*Response, error) {
 	if err := s.checkList(r); err != nil {
 		return nil, err
 	}
-	_, objects := s.sorted(r, s.revision)
-	if limit := r.List.Limit; limit > 0 {
-		objects = objects[:min(int(limit), len(objects))]
-	}
-	metadata := map[string]any{"resourceVersion": strconv.FormatInt(s.revision, 10)}
-	for _, object := range objects {
+	response := s.page(r, s.revision, r.List.Limit, "")
+	for _, object := range response.items {
 		one := *r
 		one.Namespace, one.Name = object.GetNamespace(), object.GetName()
 		if _, err := s.delete(&one); err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
 	}
-	return r.listOf(objects, metadata), nil
+	return response, nil
 }
 
 // initialStatus is the status of new objects, where there is one.
@@ -175,16 +180,15 @@ var initialStatus = map[schema.GroupVersionResource]map[string]any{
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // prepareNamespace adds what each Namespace has: a finalizer when it is new, and a label.
-func prepareNamespace(namespace *unstructured.Unstructured) {
+func prepareNamespace(namespace *unstructured.Unstructured, isNew bool) {
 	labels := namespace.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[corev1.LabelMetadataName] = namespace.GetName()
 	namespace.SetLabels(labels)
-	if namespace.GetResourceVersion() == "" {
+	if isNew {
 		finalizers := []any{string(corev1.FinalizerKubernetes)}
 		namespace.Object["spec"] = map[string]any{"finalizers": finalizers}
 	}
-	_ = runtime.DeepCopyJSON
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -127,7 +126,9 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		selector := []string{"spec", "selector"}
 		k.scale = &scalePaths{[]string{"spec", "replicas"}, []string{"status", "replicas"}, selector}
 	}
-	k.managers = managersOf(k, builtinConverter)
+	k.managers = managersOf(k, func() (typeConverter, error) {
+		return knownFields{builtinConverter(), goType}, nil
+	})
 	return k
 }
 
@@ -141,7 +142,3 @@ func (k *kind) validName() validation.ValidateNameFunc {
 	}
 	return validation.NameIsDNSSubdomain
 }
-
-// verbs are what discovery says can be done with objects of this kind.
-var verbs = metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update",
-	"watch"}

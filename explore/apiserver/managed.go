@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // The managed fields of an object cost more than all else of a write. So an object has them from its
@@ -32,14 +34,31 @@ type manager struct {
 }
 
 func managerOf(r *Request) manager {
+	if strings.HasPrefix(r.Verb, "delete") {
+		return manager{}
+	}
 	return manager{r.FieldManager, r.Subresource, metav1.NewTime(time.Now().Truncate(time.Second))}
 }
 
 var scaleType = reflect.TypeFor[autoscalingv1.Scale]()
 
-var builtinConverter = sync.OnceValues(func() (typeConverter, error) {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme), nil
+var builtinConverter = sync.OnceValue(func() typeConverter {
+	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
+
+// knownFields is a converter that leaves out what a Go type does not have.
+type knownFields struct {
+	typeConverter
+	goType reflect.Type
+}
+
+func (c knownFields) ObjectToTyped(
+	object runtime.Object, options ...typed.ValidationOptions,
+) (*typed.TypedValue, error) {
+	content := object.(*unstructured.Unstructured).Object
+	known := &unstructured.Unstructured{Object: known(content, c.goType).(map[string]any)}
+	return c.typeConverter.ObjectToTyped(known, options...)
+}
 
 // managersOf returns what makes a kind's field managers, one for each subresource.
 func managersOf(k *kind, converter func() (typeConverter, error)) func(string) *fieldManager {
@@ -76,7 +95,7 @@ func newFieldManager(k *kind, subresource string, types typeConverter) *fieldMan
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	made, err := create(types, oneVersion{}, oneVersion{}, oneVersion{}, k.gvk, gv, subresource, filters)
+	made, err := create(types, oneVersion{k}, oneVersion{k}, oneVersion{k}, k.gvk, gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
@@ -85,7 +104,7 @@ func newFieldManager(k *kind, subresource string, types typeConverter) *fieldMan
 
 // oneVersion stands for the conversions, the defaults and the constructors of objects that exist in
 // one version, without defaults.
-type oneVersion struct{}
+type oneVersion struct{ kind *kind }
 
 func (oneVersion) Convert(_, _, _ any) error { return nil }
 
@@ -103,8 +122,8 @@ func (oneVersion) ConvertFieldLabel(
 
 func (oneVersion) Default(runtime.Object) {}
 
-func (oneVersion) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	return newObject(gvk), nil
+func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return v.kind.newObject(), nil
 }
 
 // customConverter makes a converter of a schema.
@@ -119,7 +138,9 @@ func customConverter(k *kind) (typeConverter, error) {
 	owners.AddExtension("x-kubernetes-list-map-keys", []any{"uid"})
 	owners.Items.Schema.Properties = map[string]spec.Schema{}
 	for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
-		owners.Items.Schema.Properties[name] = *spec.StringProperty()
+		property := spec.StringProperty()
+		property.Default = ""
+		owners.Items.Schema.Properties[name] = *property
 	}
 	for _, name := range []string{"controller", "blockOwnerDeletion"} {
 		owners.Items.Schema.Properties[name] = *spec.BooleanProperty()
@@ -131,7 +152,8 @@ func customConverter(k *kind) (typeConverter, error) {
 	object.Properties["apiVersion"], object.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
 	metadata := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"},
 		Properties: map[string]spec.Schema{"labels": names, "annotations": names,
-			"finalizers": finalizers, "ownerReferences": owners}}}
+			"finalizers": finalizers, "ownerReferences": owners,
+			"managedFields": *spec.ArrayProperty(spec.MapProperty(nil))}}}
 	for _, name := range []string{"name", "namespace", "generateName", "uid", "resourceVersion",
 		"creationTimestamp", "deletionTimestamp", "selfLink"} {
 		metadata.Properties[name] = *spec.StringProperty()
@@ -161,17 +183,27 @@ func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.
 	if old.Object["metadata"].(map[string]any)["managedFields"] != nil {
 		return old
 	}
-	live := newObject(k.gvk)
+	live := k.newObject()
 	for _, write := range s.table(k).history {
 		if write.New == nil || write.New.GetUID() != old.GetUID() {
 			continue
 		}
 		object := &unstructured.Unstructured{Object: deepCopy(s.view(k, write.New).Object)}
+		if k.is("namespaces") {
+			delete(object.Object, "spec") // the finalizers are the server's
+		}
+		if write.manager.name == "" { // of a delete
+			object.SetManagedFields(live.GetManagedFields())
+			live = object
+			continue
+		}
 		updated := k.managers(write.manager.subresource).
 			UpdateNoErrors(live, object, write.manager.name).(*unstructured.Unstructured)
 		live = withTime(updated, live.GetManagedFields(), write.manager)
 	}
-	return live
+	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
+	object.SetManagedFields(live.GetManagedFields())
+	return object
 }
 
 // withTime gives the entry of a manager the time of its write.

@@ -32,6 +32,9 @@ func (s *Server) patch(r *Request) (*Response, error) {
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
 	}
+	if r.kind.custom != nil && object.GetKind() == "" {
+		return nil, invalidPatch(content, errNoKind)
+	}
 	if err := checkKind(object.Object, r.kind.gvk); err != nil {
 		return nil, err
 	}
@@ -117,51 +120,56 @@ func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[stri
 
 // apply merges an applied configuration, or creates an object of it.
 func (s *Server) apply(r *Request) (*Response, error) {
-	live, old := newObject(r.kind.gvk), s.existing(r)
+	live, old := r.kind.newObject(), s.existing(r)
 	if old != nil {
 		live = s.tracked(r.kind, old)
+	} else if r.Subresource != "" {
+		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
 	config := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
 	if r.Subresource == "scale" {
-		if old == nil {
-			return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
-		}
 		config = r.kind.scaleConfig(config)
 	}
-	merged, err := r.kind.managers(r.Subresource).Apply(live, config, r.FieldManager, r.Force)
+	merged, err := r.kind.managers(r.Subresource).Apply(live.DeepCopy(), config, r.FieldManager,
+		r.Force)
 	if err != nil {
 		return nil, err
 	}
 	object := merged.(*unstructured.Unstructured)
+	if r.kind.goType != nil {
+		finish(live.Object, object.Object, r.kind.goType)
+	}
 	if object.GetName() != r.Name && (old != nil || object.GetName() != "") {
 		return nil, wrongName(r, object.GetName())
 	}
+	if err := r.decode(object); err != nil {
+		return nil, err
+	}
 	if old != nil {
-		if err := r.kind.decode(object); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
 		return s.replace(r, live, object)
 	}
 	if uid := object.GetUID(); uid != "" {
 		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("uid mismatch:"+
 			" the provided object specified uid %s, and no existing object was found", uid))
 	}
-	if r.Subresource != "" {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
-	}
 	object.SetName(r.Name)
-	return s.createObject(r, object.Object)
+	return s.createObject(r, object)
 }
 
-func newObject(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+// newObject returns an object of a kind, with nothing but what each has.
+func (k *kind) newObject() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-	object.SetGroupVersionKind(gvk)
+	if k.goType != nil {
+		object.Object, _ = throughType(object.Object, k.goType)
+	}
+	object.SetGroupVersionKind(k.gvk)
 	return object
 }
 
 // scaleConfig returns the applied configuration of an object for that of its Scale.
 func (k *kind) scaleConfig(scale *unstructured.Unstructured) *unstructured.Unstructured {
-	config := newObject(k.gvk)
+	config := &unstructured.Unstructured{Object: map[string]any{}}
+	config.SetGroupVersionKind(k.gvk)
 	config.Object["metadata"] = scale.Object["metadata"]
 	if replicas, found, _ := nested(scale.Object, "spec.replicas"); found {
 		_ = unstructured.SetNestedField(config.Object, replicas, k.scale.replicas...)

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -164,6 +165,8 @@ func (r *Request) parseVerb(method string, query url.Values) error {
 	return nil
 }
 
+var errNoKind = errors.New("the object has no kind")
+
 // parseBody understands an object.
 func (r *Request) parseBody(body []byte, media string) error {
 	object := map[string]any{}
@@ -178,8 +181,11 @@ func (r *Request) parseBody(body []byte, media string) error {
 	case runtime.ContentTypeJSON, "":
 		err = json.Unmarshal(body, &object)
 	default:
-		return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb,
-			r.Resource.GroupResource(), "", "the body of the request was in an unknown format", 0, true)
+		return unknownFormat()
+	}
+	isApply := r.PatchType == types.ApplyYAMLPatchType
+	if err == nil && (r.kind.custom != nil || isApply) && object["kind"] == nil {
+		err = errNoKind
 	}
 	if err != nil || object == nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized: %v", err))
@@ -229,8 +235,12 @@ func (r *Request) parsePatch(
 	case types.ApplyYAMLPatchType:
 		return r.parseBody(body, runtime.ContentTypeYAML)
 	}
-	return apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb,
-		r.Resource.GroupResource(), "", "the body of the request was in an unknown format", 0, true)
+	return unknownFormat()
+}
+
+func unknownFormat() error {
+	return refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format")
 }
 
 // parseDelete understands the options of a delete, in the body or in the query.
@@ -247,7 +257,7 @@ func (r *Request) parseDelete(body []byte, media string, query url.Values) error
 	default:
 		err = json.Unmarshal(body, &r.Delete)
 	}
-	r.DryRun = r.DryRun || slices.Equal(r.Delete.DryRun, []string{metav1.DryRunAll})
+	r.DryRun = slices.Equal(r.Delete.DryRun, []string{metav1.DryRunAll})
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}

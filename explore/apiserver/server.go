@@ -97,6 +97,7 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 // add creates an object.
 func (s *Server) add(resource schema.GroupVersionResource, object map[string]any) error {
 	k := s.kinds[resource]
+	_ = checkKind(object, k.gvk) // it has none
 	_, err := s.serve(context.Background(), nil, &Request{Verb: "create", Resource: resource,
 		Body: &unstructured.Unstructured{Object: object}, kind: k})
 	return err
@@ -169,6 +170,12 @@ func reply(r *http.Request, code int, body io.ReadCloser) *http.Response {
 		Body: body, ContentLength: -1, Request: r}
 }
 
+// refusal returns an error with a status that no function of apierrors has.
+func refusal(code int, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+		Code: int32(code), Reason: reason, Message: message}}
+}
+
 // failure returns an answer that is an error.
 func failure(r *http.Request, status metav1.Status) *http.Response {
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
@@ -187,7 +194,7 @@ func (s *Server) serve(ctx context.Context, i Interceptor, r *Request) (*Respons
 	defer s.mu.Unlock()
 	response, err := s.dispatch(ctx, i, r)
 	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
-		err = apierrors.NewInternalError(err)
+		err = refusal(http.StatusInternalServerError, "", err.Error())
 	}
 	return response, err
 }

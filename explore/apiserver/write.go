@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -30,22 +32,25 @@ func (s *Server) create(r *Request) (*Response, error) {
 	if r.Subresource != "" {
 		return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
 	}
-	return s.createObject(r, deepCopy(r.Body.Object))
+	object := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
+	if err := r.decode(object); err != nil {
+		return nil, err
+	}
+	return s.createObject(r, object)
 }
 
-// createObject creates an object of what a client has sent, which it changes.
-func (s *Server) createObject(r *Request, content map[string]any) (*Response, error) {
-	object := &unstructured.Unstructured{Object: content}
-	if err := r.kind.decode(object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			r.kind.gvk.Kind, r.kind.gvk.Version, r.kind.gvk.Kind, err))
-	}
+// createObject creates an object, which it changes.
+func (s *Server) createObject(r *Request, object *unstructured.Unstructured) (*Response, error) {
+	content := object.Object
 	if err := s.admit(r, object); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"creationTimestamp", "uid", "deletionTimestamp", "selfLink",
-		"deletionGracePeriodSeconds", "managedFields"} {
+		"deletionGracePeriodSeconds"} {
 		unstructured.RemoveNestedField(content, "metadata", name)
+	}
+	if r.PatchType != types.ApplyYAMLPatchType {
+		unstructured.RemoveNestedField(content, "metadata", "managedFields")
 	}
 	generate := object.GetName() == "" && object.GetGenerateName() != ""
 	for try := 1; ; try++ {
@@ -104,7 +109,6 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 	metadata := object.Object["metadata"].(map[string]any)
 	metadata["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)
 	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-	delete(metadata, "generation")
 	if k.generation {
 		metadata["generation"] = int64(1)
 	}
@@ -114,16 +118,16 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 			object.Object["status"] = deepCopy(initial)
 		} else if k.goType != nil {
 			status, _ := k.goType.FieldByName("Status")
-			object.Object["status"] = zero(status.Type)
+			object.Object["status"], _ = throughType(nil, status.Type)
 		}
 	}
 	if k.is("namespaces") {
-		prepareNamespace(object)
+		prepareNamespace(object, true)
 	}
 	if errs := k.validate(object, nil, ""); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
 	}
-	if version != "" {
+	if version != "" && r.Verb == "create" && !r.DryRun {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	if old := s.table(k).objects[keyOf(r.Namespace, object.GetName())]; old != nil {
@@ -140,33 +144,42 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 }
 
 func (s *Server) update(r *Request) (*Response, error) {
-	switch name := r.Body.GetName(); {
-	case name == "":
-		return nil, apierrors.NewBadRequest("the name of the object (based on URL) was undeterminable")
-	case name != r.Name:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the"+
-			" name on the URL (%s)", name, r.Name))
-	}
-	old := s.existing(r)
-	if old == nil {
-		if !r.kind.is(createdByUpdate) || r.Subresource != "" {
-			return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	object, old := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}, s.existing(r)
+	if r.Subresource != "scale" {
+		if err := r.decode(object); err != nil {
+			return nil, err
 		}
-		return s.createObject(r, deepCopy(r.Body.Object))
 	}
-	if uid := r.Body.GetUID(); uid != "" && uid != old.GetUID() {
+	if name := object.GetName(); name != r.Name {
+		return nil, wrongName(r, name)
+	}
+	switch uid := object.GetUID(); {
+	case old == nil && (!r.kind.is(createdByUpdate) || r.Subresource != ""):
+		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	case old == nil && uid == "":
+		return s.createObject(r, object)
+	case old == nil:
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", uid))
+	case uid != "" && uid != old.GetUID():
 		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("Precondition"+
 			" failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
 	}
-	object := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
 	}
-	if err := r.kind.decode(object); err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
-			r.kind.gvk.Kind, r.kind.gvk.Version, r.kind.gvk.Kind, err))
-	}
+	s.track(r, object, old)
 	return s.replace(r, old, object)
+}
+
+// decode brings an object that a client has sent into the form in which it is kept.
+func (r *Request) decode(object *unstructured.Unstructured) error {
+	err := r.kind.decode(object)
+	if err != nil {
+		err = apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %v",
+			r.kind.gvk.Kind, r.kind.gvk.Version, err))
+	}
+	return err
 }
 
 // existing returns the object of a request in its version, or nil.
@@ -186,7 +199,8 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	switch version := object.GetResourceVersion(); {
 	case version == "" || version == "0":
 		if k.custom != nil || k.is(conditional) {
-			return nil, apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, field.ErrorList{field.Invalid(
+			return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.Resource.Group,
+				Kind: r.Resource.Resource}, r.Name, field.ErrorList{field.Invalid(
 				field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
 		object.SetResourceVersion(old.GetResourceVersion())
@@ -195,25 +209,20 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	}
 	k.prepare(r, object, old)
 	keepMetadata(object, old)
-	s.track(r, object, old)
 	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
 	}
-	if sameObject(object, old) {
-		return r.found(old), nil
-	}
-	gone := old.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0
-	if k.is("namespaces") {
-		finalizers, _, _ := nested(object.Object, "spec.finalizers")
-		list, _ := finalizers.([]any)
-		gone = gone && len(list) == 0
-	}
+	gone := old.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 &&
+		!hasNamespaceFinalizers(k, object)
 	if r.DryRun {
 		return r.found(object), nil
 	}
 	if gone {
 		s.commit(r, old, &unstructured.Unstructured{Object: deepCopy(old.Object)}, true)
 		return r.found(object), nil
+	}
+	if sameObject(object, old) {
+		return r.found(old), nil
 	}
 	return r.found(s.view(k, s.commit(r, old, object, false))), nil
 }
@@ -231,7 +240,7 @@ func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
 		if r.Subresource == "" {
 			keepIn(object, old, "spec", "finalizers")
 		}
-		prepareNamespace(object)
+		prepareNamespace(object, false)
 	}
 	generation := old.GetGeneration()
 	if k.generation && k.specChanged(object.Object, old.Object) {
@@ -318,12 +327,14 @@ func keepIn(object, old *unstructured.Unstructured, parent, name string) {
 // validate returns what is wrong with an object, that is created if old is nil.
 func (k *kind) validate(object, old *unstructured.Unstructured, subresource string) field.ErrorList {
 	path := field.NewPath("metadata")
-	errs := validation.ValidateObjectMetaAccessor(object, k.namespaced, k.validName(), path)
-	if old != nil {
-		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(object, old, path)...)
+	var errs field.ErrorList
+	if old == nil {
+		errs = validation.ValidateObjectMetaAccessor(object, k.namespaced, k.validName(), path)
+	} else {
+		errs = validation.ValidateObjectMetaAccessorUpdate(object, old, path)
 	}
 	if k.custom != nil {
-		errs = append(errs, k.custom.validate(k, object, old, subresource)...)
+		errs = k.custom.validate(k, object, old, subresource, errs)
 	}
 	return errs
 }
