@@ -62,9 +62,11 @@ func one(r *rand.Rand, name string) step {
 	case kind < 95 && res.namespaced:
 		st.Method, st.Name = "DELETE", ""
 		options = append(options, selectors(r, res)...)
-	default:
+	case res.namespaced: // a watch of Namespaces would show those of all sequences
 		st.Method, st.Name = "WATCH", ""
 		options = watchOptions(r)
+	default:
+		st.Method = "GET"
 	}
 	if maybe(r, 15) {
 		st.Behind = 1 + r.IntN(2)
@@ -137,7 +139,8 @@ func apply(r *rand.Rand, st *step, edit string, options *[]string) {
 	if maybe(r, 40) {
 		*options = append(*options, "force=true")
 	}
-	if res.status && (strings.Contains(st.Body, `"status"`) || maybe(r, 10)) {
+	named := strings.Contains(st.Body, `"kind"`) // without a kind, it is not there, or wrong, first
+	if res.status && named && (strings.Contains(st.Body, `"status"`) || maybe(r, 10)) {
 		st.Subresource = "status"
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -44,19 +43,6 @@ func runTests(m *testing.M) (code int, err error) {
 	if crds, err = apiserver.ReadCRDs(root + "artifacts/examples/crd.yaml"); err != nil {
 		return 1, err
 	}
-	if dev := os.Getenv("DEVCONFIG"); dev != "" { // DEV
-		config, err := clientcmd.BuildConfigFromFlags("", dev)
-		if err != nil {
-			return 1, err
-		}
-		config.QPS = -1
-		realServer, err = rest.HTTPClientFor(config)
-		realHost = config.Host
-		if err != nil {
-			return 1, err
-		}
-		return m.Run(), nil
-	} // DEV
 	controlPlane, err := cluster.Start(root, "apiserver")
 	if err != nil {
 		return 1, err
