@@ -141,15 +141,12 @@ faults: # everything around the controller fails, for a minute: test/faults
 
 #= More tests than make test-all has
 
-mutants:: # break the controller in every listed way; each time, a test must fail
-	go test -run TestMutants -count=1 -timeout 30m . -mutants
-
-mutants::
-	go -C examples test -run TestMutants -count=1 -timeout 30m ./website -mutants
+mutants: # break the code in every listed way; each time, a test must fail
+	go test -skip /conformance -timeout 30m ./internal/mutants -mutants
 
 .PHONY: conformance-broken
-conformance-broken: build # the conformance suite on the controllers of test/broken: it must fail
-	@$(call on,test,go -C test test -count=1 -timeout 30m ./broken -run-suite)
+conformance-broken: # break the controller; each time, tests of the conformance suite must fail
+	@$(call on,test,go test -run /conformance -timeout 60m ./internal/mutants -mutants)
 
 .PHONY: conformance-examples
 conformance-examples: # the conformance suite on the same controller on other frameworks
@@ -159,7 +156,7 @@ faults-long:: build # make everything around the controller fail, for about five
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
 
 faults-long::
-	@hack/compile 'the program with shards' .local/bin/shards -- ./docs/tutorial/15-shards
+	@hack/compile 'the program with shards' .local/bin/shards -- "$$(docs/tutorial/assemble 15-shards)"
 	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
 .PHONY: soak
@@ -175,7 +172,7 @@ faults-all: # every crash, event and error in every scenario; it can be resumed
 	@hack/faults-all
 
 histories: # run 5,000 random histories of faults and edits in virtual time
-	go test -modfile=test/histories/root.mod -tags histories -run TestRandomHistories -timeout 30m . -rapid.checks=5000
+	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
 
 fuzz: # fuzz each target for five minutes; a real API server judges what is written
 	@$(call on,test,hack/fuzz 5m)
@@ -185,7 +182,7 @@ stress: # repeat all test steps (or STEPS) 20 times (or TIMES) under full load
 	@hack/stress $(or $(TIMES),20) $(STEPS)
 
 .PHONY: bench bench-long bench-websites
-bench: build # compare the controllers with frameworks, in 50 minutes: docs/performance.md
+bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
 	@hack/cluster build
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
@@ -193,13 +190,12 @@ bench: build # compare the controllers with frameworks, in 50 minutes: docs/perf
 bench-websites: build # run only its last part, with Websites, in ten minutes
 	@hack/cluster build
 	examples/build website website/controller-runtime
-	go -C test/bench run . -websites 1000 -o results/websites.json
+	go -C test/bench run . -websites -o results/websites.json
 	go -C test/bench run . -draw
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
 	examples/build controller-runtime lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -idle 5s -steady-foos 50 \
-	  -o results/long.json -contenders this,controller-runtime,lasso
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -o results/long.json
 	go -C test/bench run . -draw
 
 .PHONY: portability
@@ -220,12 +216,12 @@ vulnerabilities: # fail if the controller calls what govulncheck knows to be vul
 
 .PHONY: docs
 docs: # update the listings and the transcripts in all pages
-	go test ./docs/tutorial -update
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
+	go test ./docs/check -update
+	go test ./docs/check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
 .PHONY: chapters
 chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
-	go test ./docs/tutorial -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
+	go test ./docs/check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
 .PHONY: generate-all

@@ -35,12 +35,9 @@ type clients struct {
 	reviews kubernetes.Interface
 }
 
-// newClients returns clients for the cluster that kubectl would talk to. It makes no request.
-func newClients(o *options) (*clients, error) {
-	config, err := clientconfig.Load(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
+// newClients returns clients for a cluster. It makes no request.
+func newClients(config *rest.Config, o *options) (_ *clients, err error) {
+	config = rest.CopyConfig(config)
 	c := &clients{host: config.Host, leader: o.leader}
 	if c.leader.Namespace == "" {
 		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -145,6 +146,15 @@ func (h *harness) getFoo(name string) *v1alpha1.Foo {
 		h.t.Fatal(err)
 	}
 	return foo
+}
+
+// ready returns the status and the reason of the Ready condition of a Foo.
+func ready(foo *v1alpha1.Foo) string {
+	ready := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return "absent"
+	}
+	return string(ready.Status) + " " + ready.Reason
 }
 
 // ready returns the status and the reason of the Ready condition, "True Available" for example.

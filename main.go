@@ -20,12 +20,14 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
@@ -76,7 +78,16 @@ func run(o *options) error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
-	p, err := newProcess(ctx, o)
+	config, err := clientconfig.Load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	name, err := cache.NewInformerName(controllerName) // of the informers' metrics
+	if err != nil {
+		return err
+	}
+	defer name.Release()
+	p, err := newProcess(ctx, config, o, name)
 	if err != nil {
 		return err
 	}
@@ -86,18 +97,19 @@ func run(o *options) error {
 
 // process holds the parts of this program, connected.
 type process struct {
-	options      *options
-	clients      *clients
-	elector      *leader.Elector
-	recorder     *recorder.Recorder
-	informerName *cache.InformerName
-	informers    *informers.Group
-	controller   *Controller
+	options    *options
+	clients    *clients
+	elector    *leader.Elector
+	recorder   *recorder.Recorder
+	informers  *informers.Group
+	controller *Controller
 }
 
 // newProcess creates the parts and connects them. It makes no request.
-func newProcess(ctx context.Context, o *options) (*process, error) {
-	clients, err := newClients(o)
+func newProcess(
+	ctx context.Context, config *rest.Config, o *options, name *cache.InformerName,
+) (*process, error) {
+	clients, err := newClients(config, o)
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +121,7 @@ func newProcess(ctx context.Context, o *options) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	informerName, err := cache.NewInformerName(controllerName)
-	if err != nil {
-		return nil, err
-	}
-	kubeFactory, fooFactory := newInformerFactories(clients, o, informerName)
+	kubeFactory, fooFactory := newInformerFactories(clients, o, name)
 	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
 	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
@@ -121,11 +129,10 @@ func newProcess(ctx context.Context, o *options) (*process, error) {
 		return nil, err
 	}
 	return &process{
-		options:      o,
-		clients:      clients,
-		elector:      elector,
-		recorder:     recorder,
-		informerName: informerName,
+		options:  o,
+		clients:  clients,
+		elector:  elector,
+		recorder: recorder,
 		informers: &informers.Group{
 			Factories:   []informers.Factory{fooFactory, kubeFactory},
 			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
@@ -146,7 +153,6 @@ func (p *process) run(ctx context.Context) error {
 	// background is for the servers and informers, which must outlive the work.
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer p.informerName.Release()
 
 	o := p.options
 	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.informers.Check)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/clientconfig"
 )
 
 // runAgainst runs the process until it fails. Its API server answers the paths in answers as given
@@ -40,7 +42,11 @@ func runWith(t *testing.T, url string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProcess(t.Context(), o)
+	config, err := clientconfig.Load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(t.Context(), config, o, nil)
 	if err != nil {
 		return err
 	}

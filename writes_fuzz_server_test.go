@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -28,7 +29,11 @@ type apiServer struct {
 func connectJudge(f *testing.F, kubeconfig string) apiServer {
 	f.Helper()
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	clients, err := newClients(&options{kubeconfig: kubeconfig, qps: -1}) // no client-side limit
+	config, err := clientconfig.Load(kubeconfig)
+	if err != nil {
+		f.Fatal(err)
+	}
+	clients, err := newClients(config, &options{qps: -1}) // no client-side limit
 	if err != nil {
 		f.Fatal(err)
 	}

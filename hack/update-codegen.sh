@@ -57,7 +57,8 @@ generate() (
   echo controller-gen
   crds=$(mktemp -d)
   trap 'rm -rf "$crds"' EXIT
-  "$root/.local/bin/controller-gen" crd paths="./pkg/apis/..." output:crd:dir="$crds"
+  "$root/.local/bin/controller-gen" crd "${versions[@]/#/paths=./pkg/apis/$2/}" \
+    output:crd:dir="$crds"
   mkdir -p "$(dirname "$5")"
   cat "$crds"/*.yaml >"$5"
 )

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"example.com/sample-controller/lens/model"
 )
 
 // functions are those that may be at work at a place of the picture, the best first. A program need
@@ -28,23 +30,15 @@ var functions = map[string][]string{
 	"meaning": {"newDeployment", "desiredStatus"},
 }
 
-// code is a declaration of the program.
-type code struct {
-	File string `json:"file"` // from the root of the repository
-	Line int    `json:"line"` // where the text begins
-	Name string `json:"name"`
-	Text string `json:"text"`
-}
-
 var errNoCode = errors.New("there is no function for this place")
 
 // findCode returns the function that is at work at a place. folder has the program's source.
-func findCode(root, folder, place string) (*code, error) {
+func findCode(root, folder, place string) (*model.Code, error) {
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	declared := map[string]*code{}
+	declared := map[string]*model.Code{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -62,7 +56,7 @@ func findCode(root, folder, place string) (*code, error) {
 }
 
 // declarations adds the functions of a file, by their names.
-func declarations(root, file string, declared map[string]*code) error {
+func declarations(root, file string, declared map[string]*model.Code) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -86,7 +80,7 @@ func declarations(root, file string, declared map[string]*code) error {
 			begin = function.Doc.Pos()
 		}
 		from, to := set.Position(begin), set.Position(function.End())
-		declared[function.Name.Name] = &code{
+		declared[function.Name.Name] = &model.Code{
 			File: filepath.ToSlash(relative), Line: from.Line, Name: function.Name.Name,
 			Text: string(text[from.Offset:to.Offset]),
 		}

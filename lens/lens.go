@@ -33,7 +33,7 @@ type lens struct {
 	pages map[chan []byte]bool
 
 	// What was seen so far, and the steps that the model made of it, each as JSON.
-	seen, steps [][]byte
+	seen, steps []json.RawMessage
 	size        int
 	cut         bool // there was more
 }
@@ -137,7 +137,7 @@ func (l *lens) all() map[string]model.Entity {
 }
 
 // record adds to the recording, unless that is full.
-func (l *lens) record(to *[][]byte, entry []byte) {
+func (l *lens) record(to *[]json.RawMessage, entry []byte) {
 	l.cut = l.cut || l.size+len(entry) > maxRecording
 	if !l.cut {
 		l.size += len(entry)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,8 +24,6 @@ const (
 	quietTimes    = 5
 	// sceneTimeout limits how long a scene may take.
 	sceneTimeout = 3 * time.Minute
-
-	recordingBegin, recordingEnd = "lens.recording({", "});"
 )
 
 // scenario is what a recording shows.
@@ -133,12 +131,12 @@ func findBusy(picture map[string]model.Entity) string {
 	return ""
 }
 
-// recording returns a classic script with all that was seen so far.
-func (s *session) recording(title, about string) []byte {
-	all := map[string]*code{}
+// recording returns all that was seen so far.
+func (s *session) recording(title, about string) *model.Recording {
+	code := map[string]*model.Code{}
 	for place := range functions {
 		if found, err := findCode(s.root, s.source, place); err == nil {
-			all[place] = found
+			code[place] = found
 		}
 	}
 	l := s.lens
@@ -148,23 +146,19 @@ func (s *session) recording(title, about string) []byte {
 	if l.cut {
 		title += ", until the recording was full"
 	}
-	var b bytes.Buffer
-	b.WriteString(recordingBegin + "\n")
-	fmt.Fprintf(&b, "\"title\": %s,\n\"about\": %s,\n", encode(title), encode(about))
-	fmt.Fprintf(&b, "\"program\": %s,\n\"start\": %s,\n", encode(s.source), encode(l.start))
-	for _, list := range []struct {
-		name    string
-		entries [][]byte
-	}{{"steps", l.steps}, {"seen", l.seen}} {
-		fmt.Fprintf(&b, "%q: [\n%s\n],\n", list.name, bytes.Join(list.entries, []byte(",\n")))
+	return &model.Recording{
+		Title: title, About: about, Program: s.source, Start: l.start,
+		Steps: slices.Clone(l.steps), Seen: slices.Clone(l.seen), Code: code,
 	}
-	fmt.Fprintf(&b, "\"code\": %s\n%s\n", encode(all), recordingEnd)
-	return b.Bytes()
 }
 
 // writeRecording writes a recording, and the list of all recordings in the same folder.
-func writeRecording(file string, recording []byte) error {
-	if err := os.WriteFile(file, recording, 0o644); err != nil {
+func writeRecording(file string, recording *model.Recording) error {
+	text, err := recording.Script()
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
 		return err
 	}
 	const index = "index.js"
@@ -174,21 +168,17 @@ func writeRecording(file string, recording []byte) error {
 	}
 	var lines [][]byte
 	for _, file := range files {
-		entry := struct {
-			File  string `json:"file"`
-			Title string `json:"title"`
-			About string `json:"about"`
-		}{}
-		text, err := os.ReadFile(file)
-		if err == nil && filepath.Base(file) != index {
-			text = bytes.TrimPrefix(text, []byte(recordingBegin[:len(recordingBegin)-1]))
-			err = json.NewDecoder(bytes.NewReader(text)).Decode(&entry)
-			entry.File = filepath.Base(file)
-			lines = append(lines, encode(entry))
+		name := filepath.Base(file)
+		if name == index {
+			continue
 		}
+		r, err := model.ReadRecording(file)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", file, err)
+			return err
 		}
+		lines = append(lines, encode(map[string]string{
+			"file": name, "title": r.Title, "about": r.About,
+		}))
 	}
 	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
 	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)

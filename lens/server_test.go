@@ -280,7 +280,7 @@ func TestCodeIsFound(t *testing.T) {
 	routes := newTestSession(t, emptyServer).routes()
 	for place, names := range functions {
 		w := get(routes, "/code?place="+place)
-		var found code
+		var found model.Code
 		if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || found.Name != names[0] {
 			t.Errorf("%s: %d %s", place, w.Code, w.Body)
 		}
@@ -330,34 +330,21 @@ func TestRecordingHasWhatWasSeen(t *testing.T) {
 	if got := w.Header().Get("Content-Disposition"); got != `attachment; filename="controller.js"` {
 		t.Errorf("Content-Disposition is %s", got)
 	}
-	text := strings.TrimPrefix(w.Body.String(), "lens.recording(")
-	text = strings.TrimSuffix(text, ");\n")
-	var recording struct {
-		Title, Program string
-		Start          time.Time
-		Steps          []json.RawMessage
-		Seen           []model.Seen
-		Code           map[string]code
-	}
-	if err := json.Unmarshal([]byte(text), &recording); err != nil {
+	recording, err := model.ParseRecording(w.Body.Bytes())
+	if err != nil {
 		t.Fatal(err)
 	}
 	if recording.Title != "controller -v=5" || recording.Program != "." ||
 		recording.Code["sync"].Name != "syncHandler" {
 		t.Errorf("got %q, %q, %+v", recording.Title, recording.Program, recording.Code["sync"])
 	}
-	again := model.New(recording.Start, "")
-	var steps []string
-	for _, seen := range recording.Seen {
-		if step := again.See(seen); len(step.Set) > 0 {
-			steps = append(steps, string(encode(step)))
-		}
-	}
-	if len(steps) != 4 || len(recording.Steps) != 4 {
-		t.Fatalf("%d steps again, %d in the recording, want 4", len(steps), len(recording.Steps))
+	_, steps, err := recording.Again()
+	if err != nil || len(steps) != 4 || len(recording.Steps) != 4 {
+		t.Fatalf("%d steps again, %d in the recording, want 4 (%v)",
+			len(steps), len(recording.Steps), err)
 	}
 	for i, step := range recording.Steps {
-		if string(step) != steps[i] {
+		if string(step) != string(steps[i]) {
 			t.Errorf("step %d is\n%s, again it is\n%s", i, step, steps[i])
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -96,7 +97,11 @@ func run(ctx context.Context, o *options) error {
 	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
 		return err
 	}
-	p, err := newProcess(ctx, o)
+	config, err := clientconfig.Load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(ctx, config, o, nil)
 	if err != nil {
 		return err
 	}
@@ -113,9 +118,12 @@ type process struct {
 	controller *Controller
 }
 
-// newProcess creates the parts and connects them. It makes no request.
-func newProcess(ctx context.Context, o *options) (*process, error) {
-	clients, err := newClients(o)
+// newProcess creates the parts and connects them. It makes no request. If registry is nil, the
+// registry is reached as any HTTP server.
+func newProcess(
+	ctx context.Context, config *rest.Config, o *options, registry http.RoundTripper,
+) (*process, error) {
+	clients, err := newClients(config, o, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -204,12 +212,9 @@ type clients struct {
 	reviews kubernetes.Interface
 }
 
-// newClients returns clients for the cluster that kubectl would talk to. It makes no request.
-func newClients(o *options) (*clients, error) {
-	config, err := clientconfig.Load(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
+// newClients returns clients for a cluster, and for the registry. It makes no request.
+func newClients(config *rest.Config, o *options, registry http.RoundTripper) (_ *clients, err error) {
+	config = rest.CopyConfig(config)
 	c := &clients{host: config.Host, leader: o.leader}
 	if c.leader.Namespace == "" {
 		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {
@@ -232,7 +237,7 @@ func newClients(o *options) (*clients, error) {
 	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
 	}
-	if c.registry, err = sites.NewClient(o.registry, nil); err != nil {
+	if c.registry, err = sites.NewClient(o.registry, registry); err != nil {
 		return nil, fmt.Errorf("reading --registry: %w", err)
 	}
 	return c, nil

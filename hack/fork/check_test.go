@@ -54,7 +54,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"plural", long, "write up to 63 lower-case letters"},
 		{"plural", "widget", "is the kind itself; write another word"},
 		{"plural", "nodes", "kubectl knows a resource of Kubernetes"},
-		{"without", "fault", "there is no such part; write some of faults,histories,lens,mutants"},
+		{"without", "fault", "there is no such part; write some of faults,lens,mutants"},
 		{"without", "lens", "faults uses a piece of it; write --without lens,faults"},
 		{"short", "Wi", "write some lower-case letters"},
 		{"short", "po", "kubectl knows a resource of Kubernetes"},

@@ -48,7 +48,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
 			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg",
-			"without": "faults,histories,lens,mutants"},
+			"without": "faults,lens,mutants"},
 		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
 			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
 	}
@@ -189,8 +189,8 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 
 func TestForkDoesWithoutParts(t *testing.T) {
 	from := thisRepository(t)
-	for _, without := range []string{"faults", "histories", "mutants", "faults,lens",
-		"faults,histories,lens,mutants"} {
+	for _, without := range []string{"faults", "mutants", "faults,lens",
+		"faults,lens,mutants"} {
 		t.Run(without, func(t *testing.T) {
 			out, err := omit(strings.Split(without, ","))
 			if err != nil {

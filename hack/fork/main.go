@@ -29,7 +29,7 @@ writes a new repository to DIR, a folder that does not exist yet.
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
   --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
-  --without PARTS   what it does without: some of faults,histories,lens,mutants
+  --without PARTS   what it does without: some of faults,lens,mutants
   --name NAME       the name of the controller, its image and its namespace (default:
                     KIND-controller, in lower case)
 `

@@ -10,11 +10,12 @@ import (
 
 // project is what is about this project and not about a controller.
 var project = []string{
-	"docs/tutorial", "docs/clientgo", "docs/controller-client-go.md", "docs/deconstructed.md",
-	"docs/glossary.md", "docs/README.md", "docs/frameworks.md", "docs/performance.md",
-	"docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html", "docs/lens/recordings",
-	"docs/lens/pictures", "test/lens/recordings_test.go", "examples", "test/apply", "test/bench",
-	"test/faults/results", "test/shards", "hack/fork", "CHANGELOG.md", ".ci",
+	"docs/check", "docs/tutorial", "docs/clientgo", "docs/controller-client-go.md",
+	"docs/deconstructed.md", "docs/glossary.md", "docs/README.md", "docs/frameworks.md",
+	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
+	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
+	"test/apply", "test/apiserver", "test/bench", "test/faults/results", "test/shards", "hack/fork",
+	"internal/mutants/website.txt", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.
@@ -28,14 +29,11 @@ type part struct {
 var parts = []part{
 	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
-	{name: "histories",
-		paths: []string{"controller_histories_test.go", "test/histories"},
-		words: `make histories|-tags histories|[Rr]andom histories|testdata/rapid`},
-	{name: "lens", paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
+	{name: "lens",
+		paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md", "internal/mutants/lens.txt"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
-	{name: "mutants",
-		paths: []string{"mutants_test.go", "mutants_list_test.go", "internal/mutants", "test/broken"},
-		words: `[Mm]utants?\b`},
+	{name: "mutants", paths: []string{"internal/mutants"},
+		words: `[Mm]utants?\b|conformance-broken`},
 }
 
 // omission is all that a fork does not get. Nothing in the fork refers to it.
@@ -121,10 +119,9 @@ const approval = "api-approved.kubernetes.io"
 
 // withoutUnits returns the text of a file without the units for which drop returns true. In
 // Markdown, units are paragraphs, list items, rows of tables and blocks; in scripts, Makefiles,
-// workflows and .gitignore, what stands between empty lines. Each mutant is a unit, too. Other
-// files stay whole.
+// workflows, go.mod and .gitignore, what stands between empty lines. Other files stay whole.
 func withoutUnits(file, text string, drop func(unit string) bool) string {
-	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" ||
+	isScript := strings.HasPrefix(text, "#!") || file == ".gitignore" || file == "go.mod" ||
 		path.Base(file) == "Makefile" || path.Dir(file) == ".github/workflows"
 	var units []string
 	switch {
@@ -132,8 +129,6 @@ func withoutUnits(file, text string, drop func(unit string) bool) string {
 		units = withoutSections(markdownUnits(text), drop)
 	case isScript:
 		units = strings.SplitAfter(text, "\n\n")
-	case path.Base(file) == "mutants_list_test.go":
-		units = mutantUnits(text)
 	default:
 		return text
 	}
@@ -208,18 +203,6 @@ var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
 // withoutMeasurements replaces what was measured here: a fork must not claim it.
 func withoutMeasurements(text string) string { return measured.ReplaceAllString(text, "$1\n") }
-
-var mutant = regexp.MustCompile(`(?ms)^\t\{.*?\},\n`)
-
-// mutantUnits splits the list of mutants.
-func mutantUnits(text string) (units []string) {
-	done := 0
-	for _, at := range mutant.FindAllStringIndex(text, -1) {
-		units = append(units, text[done:at[0]], text[at[0]:at[1]])
-		done = at[1]
-	}
-	return append(units, text[done:])
-}
 
 // level returns the level of a heading, or 0 if the unit is none.
 func level(unit string) int { return len(unit) - len(strings.TrimLeft(unit, "#")) }

@@ -48,8 +48,6 @@ func TestUnitsAreDroppedAsAWhole(t *testing.T) {
 		{"a section", "a.md", "# A\n\n## B\n\nX\n\n## C\n\nc\n", "# A\n\n## C\n\nc\n"},
 		{"a section by its heading", "a.md", "# A\n\na\n\n## X\n\nb\n\n### C\n\n## D\n\nd\n",
 			"# A\n\na\n\n## D\n\nd\n"},
-		{"a mutant", "mutants_list_test.go", "a{\n\t{\"b\",\n\t\t\"X\"},\n\t{\"c\"},\n}\n",
-			"a{\n\t{\"c\"},\n}\n"},
 		{"the last section", "a.md", "# A\n\na\n\n## B\n\nX\n", "# A\n\na\n"},
 		{"a target", "Makefile", "a:\n\tb\n\nc: ## X\n\td\n\ne:\n", "a:\n\tb\n\ne:\n"},
 		{"a step", "hack/a", "#!/bin/bash\na\n\nb\nX\n\nc\n", "#!/bin/bash\na\n\nc\n"},

@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -27,21 +26,15 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-var histories = flag.Int("histories", 50, "number of histories")
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	m.Run()
-}
-
 // world is an API server, and the replicas that use it, in virtual time.
 type world struct {
 	t      *testing.T
 	client coordinationclient.LeasesGetter
+	drain  time.Duration // how long the running syncs of a shard last at most
 
 	mu       sync.Mutex
 	random   *rand.Rand
-	drain    time.Duration        // how long the running syncs of a shard last at most
+	late     float64              // how many requests arrive after the client has given up
 	working  [shardCount]*replica // who works on each shard
 	starts   int                  // how often work on a shard began
 	replicas []*replica           // that live
@@ -50,14 +43,10 @@ type world struct {
 // replica is a process. It is gone when Run has returned, and when it was killed.
 type replica struct {
 	*Replica
-	world   *world
-	stop    context.CancelFunc // as SIGTERM does
-	ended   chan error
-	network struct {
-		cut  bool    // requests get no answer
-		late float64 // how many requests arrive after the client has given up
-	}
-	dead bool
+	world     *world
+	stop      context.CancelFunc // as SIGTERM does
+	ended     chan error
+	cut, dead bool // its requests get no answer
 }
 
 // bubble runs test with a new world, in virtual time. In the end, it stops all replicas.
@@ -68,14 +57,19 @@ func bubble(t *testing.T, seed uint64, test func(*testing.T, *world)) {
 			t: t, client: fakes.New().Kube.CoordinationV1(), random: rand.New(rand.NewPCG(seed, 1)),
 		}
 		test(t, w)
-		w.mu.Lock()
-		replicas := slices.Clone(w.replicas)
-		w.mu.Unlock()
-		for _, r := range replicas {
+		for _, r := range w.live() {
 			r.stop()
 		}
 		time.Sleep(time.Minute) // what is late has arrived
 	})
+}
+
+// config is that of a replica with this client.
+func config(client coordinationclient.LeasesGetter, shards int) Config {
+	return Config{Shards: shards, Config: leader.Config{
+		Client: client, Namespace: "default", Name: "test",
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	}}
 }
 
 // start starts a replica.
@@ -83,21 +77,14 @@ func (w *world) start(shards int) *replica {
 	w.t.Helper()
 	r := &replica{world: w, ended: make(chan error, 1)}
 	var err error
-	r.Replica, err = NewReplica(Config{
-		Config: leader.Config{
-			Client: client{w.client, r}, Namespace: "default", Name: "test",
-			LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-		},
-		Shards: shards,
-	})
-	if err != nil {
+	if r.Replica, err = NewReplica(config(client{w.client, r}, shards)); err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.Logger{})) // logs nothing
 	r.stop = stop
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.replicas = append(w.replicas, r)
-	w.mu.Unlock()
 	go func() {
 		err := r.Run(ctx, r.work)
 		r.end()
@@ -125,21 +112,29 @@ func (r *replica) kill() {
 	r.stop()
 }
 
-// cut cuts the replica off from the API server, or connects it again.
-func (r *replica) cut(cut bool) {
+// cutOff cuts the replica off from the API server, or connects it again.
+func (r *replica) cutOff(cut bool) {
 	r.world.mu.Lock()
 	defer r.world.mu.Unlock()
-	r.network.cut = cut
+	r.cut = cut
 }
 
 // work notes that r works on a shard, and fails the test if another replica does.
 func (r *replica) work(ctx context.Context, shard Shard) error {
 	w := r.world
-	drain := w.begin(r, shard.Index)
-	<-ctx.Done()
-	if drain > 0 {
-		time.Sleep(drain)
+	w.mu.Lock()
+	var drain time.Duration
+	if !r.dead {
+		if other := w.working[shard.Index]; other != nil {
+			w.t.Errorf("%s and %s work on shard %v at the same time", other.name, r.name, shard)
+		}
+		w.working[shard.Index] = r
+		w.starts++
+		drain = time.Duration(w.random.Int64N(int64(w.drain + 1)))
 	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	time.Sleep(drain)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.working[shard.Index] == r {
@@ -148,54 +143,46 @@ func (r *replica) work(ctx context.Context, shard Shard) error {
 	return nil
 }
 
-// begin returns how long the work will take to end.
-func (w *world) begin(r *replica, shard int) (drain time.Duration) {
+// live returns the replicas that live.
+func (w *world) live() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r.dead {
-		return 0
-	}
-	if other := w.working[shard]; other != nil {
-		w.t.Errorf("%s and %s work on shard %d at the same time", other.name, r.name, shard)
-	}
-	w.working[shard] = r
-	w.starts++
-	if w.drain > 0 {
-		drain = time.Duration(w.random.Int64N(int64(w.drain)))
-	}
-	return drain
+	return slices.Clone(w.replicas)
 }
 
-// countStarts returns how often work on a shard began.
-func (w *world) countStarts() int {
+// expect fails the test unless the replicas work on so many shards each, in ascending order, or if
+// nothing is wanted, unless a shard is idle. It returns how often work on a shard has begun.
+func (w *world) expect(when string, want ...int) (starts int) {
+	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.starts
-}
-
-// balance returns how many shards each replica works on, sorted, or nil if a shard is idle.
-func (w *world) balance() (counts []int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	shards := map[*replica]int{}
+	shards, counts := map[*replica]int{}, []int(nil)
 	for _, worker := range w.working {
-		if worker == nil {
-			return nil
-		}
 		shards[worker]++
 	}
 	for _, r := range w.replicas {
 		counts = append(counts, shards[r])
 	}
 	slices.Sort(counts)
-	return counts
+	if idle := shards[nil] > 0; idle != (want == nil) || !idle && !slices.Equal(counts, want) {
+		w.t.Errorf("%s: the replicas work on %v shards, %d are idle, want %v", when, counts,
+			shards[nil], want)
+	}
+	return w.starts
 }
 
-// expect fails the test unless the shards are divided in this way.
-func (w *world) expect(when string, want ...int) {
+// expectLeases fails the test unless so many replicas have a Lease.
+func (w *world) expectLeases(want int) {
 	w.t.Helper()
-	if got := w.balance(); !slices.Equal(got, want) {
-		w.t.Errorf("%s: the replicas work on %v shards, want %v", when, got, want)
+	list, err := w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	list.Items = slices.DeleteFunc(list.Items, func(lease coordinationv1.Lease) bool {
+		return !(&Replica{config: config(nil, 0)}).isReplica(&lease)
+	})
+	if got := len(list.Items); got != want {
+		w.t.Errorf("replicas with a Lease: got %d, want %d", got, want)
 	}
 }
 
@@ -218,8 +205,8 @@ type leases struct {
 func send[T any](ctx context.Context, r *replica, request func() (T, error)) (answer T, err error) {
 	w := r.world
 	w.mu.Lock()
-	lost := r.network.cut || r.dead
-	late := r.network.late > w.random.Float64()
+	lost := r.cut || r.dead
+	late := w.late > w.random.Float64()
 	delay := time.Duration(w.random.Int64N(int64(30 * time.Second)))
 	w.mu.Unlock()
 	if late {
@@ -234,12 +221,14 @@ func send[T any](ctx context.Context, r *replica, request func() (T, error)) (an
 	return request()
 }
 
+var bg = context.Background()
+
 func (l leases) Create(
 	ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions,
 ) (*coordinationv1.Lease, error) {
 	lease = lease.DeepCopy()
 	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Create(context.Background(), lease, options)
+		return l.LeaseInterface.Create(bg, lease, options)
 	})
 }
 
@@ -248,13 +237,13 @@ func (l leases) Update(
 ) (*coordinationv1.Lease, error) {
 	lease = lease.DeepCopy()
 	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Update(context.Background(), lease, options)
+		return l.LeaseInterface.Update(bg, lease, options)
 	})
 }
 
 func (l leases) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	_, err := send(ctx, l.replica, func() (struct{}, error) {
-		return struct{}{}, l.LeaseInterface.Delete(context.Background(), name, options)
+	_, err := send(ctx, l.replica, func() (any, error) {
+		return nil, l.LeaseInterface.Delete(bg, name, options)
 	})
 	return err
 }
@@ -263,7 +252,7 @@ func (l leases) List(
 	ctx context.Context, options metav1.ListOptions,
 ) (*coordinationv1.LeaseList, error) {
 	return send(ctx, l.replica, func() (*coordinationv1.LeaseList, error) {
-		return l.LeaseInterface.List(context.Background(), options)
+		return l.LeaseInterface.List(bg, options)
 	})
 }
 
@@ -272,22 +261,6 @@ func (l leases) Patch(
 	options metav1.PatchOptions, subresources ...string,
 ) (*coordinationv1.Lease, error) {
 	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Patch(
-			context.Background(), name, kind, data, options, subresources...)
+		return l.LeaseInterface.Patch(bg, name, kind, data, options, subresources...)
 	})
-}
-
-// leaseNames returns the names of the replicas' Leases.
-func (w *world) replicaLeases() (names []string) {
-	w.t.Helper()
-	list, err := w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, lease := range list.Items {
-		if (&Replica{config: Config{Config: leader.Config{Name: "test"}}}).isReplica(&lease) {
-			names = append(names, lease.Name)
-		}
-	}
-	return names
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,57 +92,32 @@ func dropOthers(list runtime.Object, selector sharding.Selector) error {
 	if err != nil {
 		return err
 	}
-	kept := make([]runtime.Object, 0, len(items))
-	for _, item := range items {
-		matches, err := selector.Matches(item)
-		if err != nil {
-			return err
-		}
-		if matches {
-			kept = append(kept, item)
-		}
-	}
-	if len(kept) == len(items) {
-		return nil
-	}
-	return meta.SetList(list, kept)
+	return meta.SetList(list, slices.DeleteFunc(items, func(item runtime.Object) bool {
+		return !selects(selector, item)
+	}))
 }
 
-// filter passes on the events of objects that selector selects, and those without an object.
-// watch.Filter would do the same, but its goroutine waits for ever if nobody takes the last event.
+// filter passes on the events of objects that selector selects, and those that are about no object.
 func filter(events watch.Interface, selector sharding.Selector) watch.Interface {
-	result := make(chan watch.Event)
-	filtered := watch.NewProxyWatcher(result)
+	return drained{watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
+		return e, e.Type == watch.Bookmark || selects(selector, e.Object)
+	})}
+}
+
+// selects reports whether selector selects object. It does not judge what has no metadata: errors.
+func selects(selector sharding.Selector, object runtime.Object) bool {
+	matches, err := selector.Matches(object)
+	return matches || err != nil
+}
+
+// drained is a watch that ends although nobody takes the last event. The goroutine of watch.Filter
+// would wait for ever.
+type drained struct{ watch.Interface }
+
+func (d drained) Stop() {
+	d.Interface.Stop()
 	go func() {
-		defer close(result)
-		defer events.Stop()
-		for {
-			select {
-			case event, ok := <-events.ResultChan():
-				if !ok {
-					return
-				}
-				if !concerns(event, selector) {
-					continue
-				}
-				select {
-				case result <- event:
-				case <-filtered.StopChan():
-					return
-				}
-			case <-filtered.StopChan():
-				return
-			}
+		for range d.ResultChan() {
 		}
 	}()
-	return filtered
-}
-
-// concerns reports whether selector selects the object of event, or event has none.
-func concerns(event watch.Event, selector sharding.Selector) bool {
-	if event.Type == watch.Bookmark || event.Type == watch.Error {
-		return true
-	}
-	matches, err := selector.Matches(event.Object)
-	return matches || err != nil
 }

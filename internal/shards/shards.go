@@ -1,17 +1,12 @@
 // Package shards divides the namespaces of a cluster among the replicas of a controller. Each
 // replica works on some shards, and no two work on the same shard.
 //
-// # Leases
-//
-// A replica has a Lease of its own, and renews it every RetryPeriod. It is the replica's heartbeat,
-// and says that the replica is there. Each shard has a Lease, which says who holds the shard.
-// Nobody renews that one: it is good as long as its holder's own Lease exists. So the number of
-// requests grows with the replicas, not with the shards.
-//
-// Every RetryPeriod, each replica lists all of these Leases and takes the same decision, because
-// assign depends on nothing else: it divides the shards evenly and moves as few as possible. A
-// replica that holds a shard which another one should hold stops its work, waits for the end of
-// syncs that have begun, and releases the shard. A replica that should hold a free shard takes it.
+// A replica has a Lease of its own, its heartbeat, and renews it every RetryPeriod. Each shard has
+// a Lease, which says who holds the shard. Nobody renews that one: it is good as long as its
+// holder's own Lease exists. Every RetryPeriod, each replica lists all of these Leases and takes
+// the same decision, because assign depends on nothing else. A replica that holds a shard which
+// another one should hold stops its work, waits for the end of syncs that have begun, and releases
+// the shard. A replica that should hold a free shard takes it.
 //
 // # Why no two replicas work on one shard
 //
@@ -28,15 +23,9 @@
 // that is frozen does nothing. If it wakes up after RenewDeadline, it stops, but requests that were
 // on their way may arrive: a controller must bear that, as with one leader.
 //
-// # How long it takes
-//
-// If requests succeed at once, a shard is worked on again after at most
-//
-//   - 2 RetryPeriods and the end of the running syncs, when a replica joins or leaves;
-//   - LeaseDuration and 2 RetryPeriods, when a replica ends without a goodbye.
-//
-// A replica that joins causes as many moves as it gets shards, and a replica that goes, as many as
-// it held.
+// If requests succeed at once, a shard is worked on again after at most 2 RetryPeriods and the end
+// of the running syncs, when a replica joins or leaves. If one ends without a goodbye, that takes
+// LeaseDuration and 2 RetryPeriods.
 package shards
 
 import (

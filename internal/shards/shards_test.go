@@ -9,32 +9,49 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/sample-controller/internal/leader"
 )
 
 // within is how long a request may take here, besides the durations that the package promises.
 const within = time.Second
 
-func TestOneReplicaHoldsAllShards(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, w *world) {
-		w.start(shardCount)
-		time.Sleep(within)
-		w.expect("at once", 6)
-	})
+func TestAssign(t *testing.T) {
+	tests := []struct{ name, holders, replicas, want string }{
+		{"nobody is there", "- - -", "", "- - -"},
+		{"one takes all", "- - -", "a", "a a a"},
+		{"the last shards move to the second", "a a a a", "a b", "a a b b"},
+		{"nothing moves", "b a b a", "a b", "b a b a"},
+		{"those that hold more keep one more", "a b b b c c", "a b c d", "a b b d c c"},
+		{"shards of the dead are divided", "a - b - a -", "a b", "a a b b a b"},
+		{"one that leaves does not count", "c a c b", "a b", "a a b b"},
+		{"more replicas than shards", "a b", "a b c", "a b"},
+	}
+	for _, test := range tests {
+		holders := strings.Fields(test.holders)
+		for i := range holders {
+			holders[i] = strings.Trim(holders[i], "-")
+		}
+		got := assign(holders, strings.Fields(test.replicas))
+		for i := range got {
+			got[i] = (got[i] + "-")[:1]
+		}
+		if got := strings.Join(got, " "); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
 }
 
 func TestReplicaThatJoinsGetsItsShare(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
 		w.drain = 5 * time.Second
+		before := 0
 		for i, want := range [][]int{{6}, {3, 3}, {2, 2, 2}, {1, 1, 2, 2}, {1, 1, 1, 1, 2}} {
-			before := w.countStarts()
 			w.start(shardCount)
 			time.Sleep(w.drain + 2*retryPeriod + within)
-			w.expect("after another one has joined", want...)
-			if moved := w.countStarts() - before; i > 0 && moved != want[0] {
+			starts := w.expect("after another one has joined", want...)
+			if moved := starts - before; moved != want[0] {
 				t.Errorf("with replica %d, %d shards moved, want %d", i+1, moved, want[0])
 			}
+			before = starts
 		}
 	})
 }
@@ -51,26 +68,10 @@ func TestShardsAreReleasedAfterTheWork(t *testing.T) {
 		if err := <-first.ended; err != nil {
 			t.Errorf("Run: got %v, want no error", err)
 		}
-		w.expect("after the first one has left", 6)
-		if got := len(w.replicaLeases()); got != 1 {
-			t.Errorf("replicas with a Lease: got %d, want 1", got)
+		if starts := w.expect("after the first one has left", 6); starts != 12 {
+			t.Errorf("work on a shard began %d times, want 12 times", starts)
 		}
-	})
-}
-
-func TestReplicaThatLeavesHandsOverQuickly(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, w *world) {
-		first := w.start(shardCount)
-		time.Sleep(within)
-		w.start(shardCount)
-		time.Sleep(time.Minute)
-		before := w.countStarts()
-		first.stop()
-		time.Sleep(2*retryPeriod + within)
-		w.expect("after the first one has left", 6)
-		if moved := w.countStarts() - before; moved != 3 {
-			t.Errorf("%d shards moved, want 3", moved)
-		}
+		w.expectLeases(1)
 	})
 }
 
@@ -93,7 +94,15 @@ func TestReplicaThatIsCutOffEndsBeforeItsShardsAreTaken(t *testing.T) {
 		first := w.start(shardCount)
 		w.start(shardCount)
 		time.Sleep(time.Minute)
-		first.cut(true)
+		before := w.expect("before", 3, 3)
+		first.cutOff(true)
+		time.Sleep(renewDeadline / 3)
+		first.cutOff(false)
+		time.Sleep(time.Minute)
+		if after := w.expect("after a short interruption", 3, 3); after != before {
+			t.Errorf("after a short interruption, %d shards moved, want none", after-before)
+		}
+		first.cutOff(true)
 		begin := time.Now()
 		if err := <-first.ended; !errors.Is(err, errNotRenewed) {
 			t.Errorf("Run: got %v, want %v", err, errNotRenewed)
@@ -106,46 +115,26 @@ func TestReplicaThatIsCutOffEndsBeforeItsShardsAreTaken(t *testing.T) {
 	})
 }
 
-func TestShortInterruptionMovesNothing(t *testing.T) {
-	bubble(t, 1, func(t *testing.T, w *world) {
-		first := w.start(shardCount)
-		w.start(shardCount)
-		time.Sleep(time.Minute)
-		before := w.countStarts()
-		first.cut(true)
-		time.Sleep(renewDeadline / 3)
-		first.cut(false)
-		time.Sleep(time.Minute)
-		w.expect("afterwards", 3, 3)
-		if moved := w.countStarts() - before; moved != 0 {
-			t.Errorf("%d shards moved, want none", moved)
-		}
-	})
-}
-
 func TestLeaseThatSomebodyDeletesEndsTheReplica(t *testing.T) {
 	for name, lease := range map[string]func(*replica) string{
 		"its own":      func(r *replica) string { return r.name },
 		"of its shard": func(r *replica) string { return r.leaseName(3) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, 1, func(t *testing.T, w *world) {
-				r := w.start(shardCount)
-				time.Sleep(within)
-				err := w.client.Leases("default").Delete(
-					t.Context(), lease(r), metav1.DeleteOptions{})
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, 1, func(t *testing.T, w *world) {
+			r := w.start(shardCount)
+			time.Sleep(within)
+			err := w.client.Leases("default").Delete(t.Context(), lease(r), metav1.DeleteOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-r.ended:
+				if !errors.Is(err, errLost) {
+					t.Errorf("%s: Run: got %v, want %v", name, err, errLost)
 				}
-				select {
-				case err := <-r.ended:
-					if !errors.Is(err, errLost) {
-						t.Errorf("Run: got %v, want %v", err, errLost)
-					}
-				case <-time.After(retryPeriod + within):
-					t.Error("the replica goes on")
-				}
-			})
+			case <-time.After(retryPeriod + within):
+				t.Errorf("%s: the replica goes on", name)
+			}
 		})
 	}
 }
@@ -158,26 +147,17 @@ func TestAnotherNumberOfShardsIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "into 6 shards, not into 4") {
 			t.Errorf("got error %v, want one about the number of shards", err)
 		}
-		if got := len(w.replicaLeases()); got != 1 {
-			t.Errorf("replicas with a Lease: got %d, want 1", got)
-		}
+		w.expectLeases(1)
 	})
 }
 
 func TestWorkThatFailsEndsTheReplica(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
-		r, err := NewReplica(Config{
-			Config: leader.Config{
-				Client: w.client, Namespace: "default", Name: "test",
-				LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
-			},
-			Shards: 2,
-		})
+		r, err := NewReplica(config(w.client, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
-		injected := errors.New("injected")
-		stopped := false
+		injected, stopped := errors.New("injected"), false
 		err = r.Run(t.Context(), func(ctx context.Context, shard Shard) error {
 			if shard.Index == 0 {
 				return injected
@@ -189,23 +169,15 @@ func TestWorkThatFailsEndsTheReplica(t *testing.T) {
 		if !errors.Is(err, injected) || !stopped {
 			t.Errorf("Run: got %v, other work stopped: %v, want %v, true", err, stopped, injected)
 		}
-		if got := w.replicaLeases(); len(got) != 0 {
-			t.Errorf("Leases of replicas: got %v, want none", got)
-		}
+		w.expectLeases(0)
 	})
 }
 
 func TestCheckFailsForAReplicaThatDidNotEnd(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
-		r, err := NewReplica(Config{Config: leader.Config{
-			Client: w.client, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline,
-			RetryPeriod: retryPeriod,
-		}, Shards: 1})
+		r, err := NewReplica(config(w.client, 1))
 		if err != nil {
 			t.Fatal(err)
-		}
-		if err := r.Check(nil); err != nil {
-			t.Errorf("before Run: got %v, want no error", err)
 		}
 		r.renewed(time.Now())
 		time.Sleep(renewDeadline + 15*time.Second)
@@ -220,18 +192,14 @@ func TestCheckFailsForAReplicaThatDidNotEnd(t *testing.T) {
 }
 
 func TestConfigThatIsNotSafeIsRefused(t *testing.T) {
-	good := Config{Config: leader.Config{
-		Client: client{}, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline,
-		RetryPeriod: retryPeriod,
-	}, Shards: 6}
 	for name, change := range map[string]func(*Config){
 		"no shards":                     func(c *Config) { c.Shards = 0 },
 		"deadline as long as the Lease": func(c *Config) { c.RenewDeadline = c.LeaseDuration },
 		"no time for a second renewal":  func(c *Config) { c.RetryPeriod = c.RenewDeadline },
 	} {
-		config := good
-		change(&config)
-		if _, err := NewReplica(config); err == nil {
+		changed := config(client{}, shardCount)
+		change(&changed)
+		if _, err := NewReplica(changed); err == nil {
 			t.Errorf("%s: got no error, want one", name)
 		}
 	}
@@ -240,32 +208,30 @@ func TestConfigThatIsNotSafeIsRefused(t *testing.T) {
 // TestRandomHistories starts, stops, kills and cuts off replicas, whose requests may arrive late.
 // work fails the test when two replicas work on one shard.
 func TestRandomHistories(t *testing.T) {
-	for seed := range uint64(*histories) {
+	for seed := range uint64(50) {
 		bubble(t, seed, func(t *testing.T, w *world) {
 			w.drain = 10 * time.Second
-			late := float64(seed%3) * 0.05
+			w.late = float64(seed%3) * 0.05
 			for range 25 {
+				replicas := w.live()
 				w.mu.Lock()
-				replicas, pick := slices.Clone(w.replicas), w.random.IntN(5)
-				choice, pause := w.random.IntN(10), time.Duration(w.random.Int64N(int64(20*time.Second)))
+				choice, pick := w.random.IntN(10), w.random.IntN(5)
+				pause := time.Duration(w.random.Int64N(int64(20 * time.Second)))
 				w.mu.Unlock()
-				var some *replica
-				if len(replicas) > 0 {
-					some = replicas[pick%len(replicas)]
+				if len(replicas) == 0 || choice < 4 && len(replicas) < 5 {
+					w.start(shardCount)
+					time.Sleep(pause)
+					continue
 				}
+				some := replicas[pick%len(replicas)]
 				switch {
-				case len(replicas) < 5 && (some == nil || choice < 4):
-					r := w.start(shardCount)
-					w.mu.Lock()
-					r.network.late = late
-					w.mu.Unlock()
 				case choice < 6:
 					some.stop()
 				case choice < 8:
 					some.kill()
 				default:
-					some.cut(true)
-					time.AfterFunc(pause, func() { some.cut(false) })
+					some.cutOff(true)
+					time.AfterFunc(pause, func() { some.cutOff(false) })
 				}
 				time.Sleep(pause)
 			}
@@ -282,23 +248,14 @@ func (w *world) settle() {
 	w.t.Helper()
 	w.start(shardCount) // there is at least one
 	w.mu.Lock()
-	for _, r := range w.replicas {
-		r.network.late = 0
-	}
+	w.late = 0
 	w.mu.Unlock()
 	time.Sleep(2 * time.Minute) // what is late has arrived, and those that are to end have ended
-	w.mu.Lock()
-	n := len(w.replicas)
-	w.mu.Unlock()
-	want := make([]int, n)
-	for i := range want {
-		want[i] = shardCount / n
-		if i >= n-shardCount%n {
-			want[i]++
-		}
+	want := make([]int, len(w.live()))
+	for i := range shardCount {
+		want[i%len(want)]++
 	}
+	slices.Sort(want)
 	w.expect("in the end", want...)
-	if got := len(w.replicaLeases()); got != n {
-		w.t.Errorf("replicas with a Lease: got %d, want %d", got, n)
-	}
+	w.expectLeases(len(want))
 }

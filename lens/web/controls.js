@@ -190,7 +190,7 @@ lens.recordings = (list) => {
   const own = make("input", { type: "file", accept: ".js" });
   own.addEventListener("change", async () => { // a script that is read, and not run
     const text = await own.files[0].text();
-    lens.recording(JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)));
+    lens.recording(text.slice(text.indexOf('"') + 1, text.lastIndexOf('"')));
   });
   const label = make("label", {}, "One that you saved: ");
   label.append(own);

@@ -139,8 +139,11 @@ lens.live = (url) => {
   };
 };
 
-// lens.recording plays a recording. Its file calls this.
-lens.recording = (recording) => {
+// lens.recording plays a recording, which is compressed. Its file calls this.
+lens.recording = async (packed) => {
+  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const recording = await new Response(unpacked).json();
   lens.replay = { ...recording, index: 0, at: 0, speed: 1, playing: true, frame: 0 };
   lens.replay.begin = recording.steps[0]?.at ?? 0;
   lens.replay.end = recording.steps.at(-1)?.at ?? 0;

@@ -2,9 +2,7 @@ package apply
 
 import (
 	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"testing"
 
@@ -35,27 +33,13 @@ var (
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.benchtime", "9x") // rounds of the benchmark
 	flag.Parse()
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "apply:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// runTests runs the tests between the start and the end of the cluster.
-func runTests(m *testing.M) (code int, err error) {
-	if controlPlane, err = cluster.Start(root, "apply"); err != nil {
-		return 1, err
-	}
-	defer controlPlane.Stop()
-	if err := controlPlane.InstallCRD(); err != nil {
-		return 1, err
-	}
-	if err := connect(); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
+	cluster.Main(root, "apply", func(c *cluster.Cluster) (code int, err error) {
+		controlPlane = c
+		if err := connect(); err != nil {
+			return 1, err
+		}
+		return m.Run(), nil
+	})
 }
 
 // connect makes the clients.

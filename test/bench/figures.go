@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -10,14 +9,10 @@ import (
 	"example.com/sample-controller/internal/suite/audit"
 )
 
-// curvePoints is the number of points of a curve.
-const curvePoints = 100
-
-// recordRates records how many Deployments there were in a second, and how many Foos with all that
-// is written for them. The time begins with beginner's first request that created an
-// object of that resource.
-func (r *run) recordRates(name string, requests []audit.Request, beginner, resource string) {
-	begin := firstCreate(requests, beginner, resource)
+// recordRates records how many Deployments there were in a second of the burst, and how many Foos
+// with all that is written for them. The time begins with the first Foo.
+func (r *run) recordRates(requests []audit.Request) {
+	begin := firstCreate(requests, loadUser, "foos")
 	var lastDeployment, lastWrite time.Time
 	n := 0.0
 	for _, request := range requests {
@@ -34,18 +29,10 @@ func (r *run) recordRates(name string, requests []audit.Request, beginner, resou
 			}
 		}
 	}
-	r.figures[name+"/Deployments per second"] = n / lastDeployment.Sub(begin).Seconds()
-	if len(r.contender.writes) != 1 {
-		r.figures[name+"/Foos per second"] = n / lastWrite.Sub(begin).Seconds()
+	r.figures["burst/Deployments per second"] = n / lastDeployment.Sub(begin).Seconds()
+	if r.mode == modePaused { // at work, the last write waits for the other controllers
+		r.figures["burst/Foos per second"] = n / lastWrite.Sub(begin).Seconds()
 	}
-	writes := 0.0
-	for _, request := range requests {
-		if request.User() == r.user && request.IsWrite() &&
-			!request.StageTimestamp.After(lastDeployment) {
-			writes++
-		}
-	}
-	r.figures[name+"/writes per second until then"] = writes / lastDeployment.Sub(begin).Seconds()
 }
 
 // firstCreate returns when the API server received the first request with which user created an
@@ -62,7 +49,7 @@ func firstCreate(requests []audit.Request, user, resource string) (first time.Ti
 
 // recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
 // the last status, which says Ready. The times are those of the API server's answers.
-func (r *run) recordLatencies(name string, requests []audit.Request) {
+func (r *run) recordLatencies(requests []audit.Request) {
 	made := map[string]time.Time{}
 	deployed := map[string]time.Time{}
 	status := map[string]time.Time{}
@@ -79,9 +66,9 @@ func (r *run) recordLatencies(name string, requests []audit.Request) {
 			status[object] = request.StageTimestamp // the last one counts
 		}
 	}
-	r.recordQuantiles(name+"/to Deployment ms", made, deployed)
-	if r.mode == modeWorking && !r.contender.isReference() {
-		r.recordQuantiles(name+"/to Ready ms", made, status)
+	r.recordQuantiles("steady/to Deployment ms", made, deployed)
+	if r.mode == modeWorking {
+		r.recordQuantiles("steady/to Ready ms", made, status)
 	}
 }
 
@@ -105,24 +92,6 @@ func quantile(sorted []float64, part float64) float64 {
 		return 0
 	}
 	return sorted[int(part*float64(len(sorted)-1)+0.5)]
-}
-
-// curveOf returns after how many seconds the first hundredth of the Deployments existed, the
-// second, and so on. The time begins with the first request that created one.
-func curveOf(requests []audit.Request, user string) []float64 {
-	begin := firstCreate(requests, user, "deployments")
-	var seconds []float64
-	for _, request := range requests {
-		if request.User() == user && request.Creates("deployments") {
-			seconds = append(seconds, request.StageTimestamp.Sub(begin).Seconds())
-		}
-	}
-	slices.Sort(seconds)
-	curve := make([]float64, curvePoints)
-	for i := range curve {
-		curve[i] = round(quantile(seconds, float64(i+1)/curvePoints))
-	}
-	return curve
 }
 
 // rounded returns the figures with three decimals, without the CPU times of 0 of paused components.
@@ -155,22 +124,14 @@ type Result struct {
 	Foos       int // or Websites
 	Repetition int
 	Figures    map[string]float64
-	// Curve says after how many seconds of a backlog one, two, ... hundredths of all Deployments
-	// existed.
-	Curve []float64 `json:",omitempty"`
 }
 
-// repetitions returns the runs of a contender in a mode, with that many Foos or, if foos is 0, with
-// its smallest number of Foos.
+// repetitions returns the runs of a contender in a mode, with that many Foos.
 func (r *Results) repetitions(contender, mode string, foos int) (found []Result) {
 	for _, run := range r.Runs {
-		if run.Contender == contender && run.Mode == mode && (foos == 0 || run.Foos == foos) {
+		if run.Contender == contender && run.Mode == mode && run.Foos == foos {
 			found = append(found, run)
 		}
-	}
-	if foos == 0 && len(found) > 0 {
-		first := slices.MinFunc(found, func(a, b Result) int { return cmp.Compare(a.Foos, b.Foos) })
-		found = slices.DeleteFunc(found, func(r Result) bool { return r.Foos != first.Foos })
 	}
 	return found
 }

@@ -33,19 +33,15 @@ var resources = []schema.GroupVersionResource{
 	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
 }
 
-// makeFoos creates n Foos, parallel at a time. If every is not 0, it begins one Foo each time that
-// has passed.
-func (r *run) makeFoos(
+// makeAll creates n Foos or Websites, parallel at a time. If every is not 0, it begins one each
+// time that has passed.
+func (r *run) makeAll(
 	ctx context.Context, prefix string, n, parallel int, every time.Duration,
 ) error {
-	return makeAll(ctx, prefix, n, parallel, every, r.makeFoo)
-}
-
-// makeAll does the same with any objects, which create creates.
-func makeAll(
-	ctx context.Context, prefix string, n, parallel int, every time.Duration,
-	create func(ctx context.Context, name string) error,
-) error {
+	create := r.makeFoo
+	if r.websites {
+		create = r.makeWebsite
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	numbers := make(chan int)
@@ -72,17 +68,14 @@ func makeAll(
 	return context.Cause(ctx)
 }
 
-// makeFoo creates one Foo, and passes it to the reference, if the contender is one.
+// makeFoo creates one Foo.
 func (r *run) makeFoo(ctx context.Context, name string) error {
-	foo, err := r.fooClient.SamplecontrollerV1alpha1().Foos(namespace).Create(ctx, &v1alpha1.Foo{
+	_, err := r.foos.Create(ctx, &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("creating Foo: %w", err)
-	}
-	if r.contender.isReference() {
-		r.made <- foo
 	}
 	return nil
 }

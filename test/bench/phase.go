@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
 	psprocess "github.com/shirou/gopsutil/v4/process"
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,14 +47,12 @@ func (r *run) phase(
 	if err != nil {
 		return nil, err
 	}
-	cpu := name + "/cpu ms per " + r.contender.object() + "/"
+	cpu := name + "/cpu ms per " + r.object() + "/"
 	for program := range after {
 		r.figures[cpu+program] = 1000 * (after[program] - before[program]) / float64(n)
 	}
-	if r.contender.maxFoos == 0 { // else the servers' idle time would count
-		r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
-	}
-	total := name + "/requests per " + r.contender.object()
+	r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
+	total := name + "/requests per " + r.object()
 	for _, request := range requests {
 		if request.User() == r.user && !request.IsWatch() {
 			r.figures[total] += 1 / float64(n)
@@ -95,62 +91,41 @@ func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err 
 			}
 			last = time.Now() // isDone is costly
 		}
-		if r.contender.websites {
-			if err := r.recordPeak(); err != nil {
-				return nil, err
-			}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-r.process.Exited:
+			err = errors.New("the controller has exited: " + r.process.LastLine())
 		}
-		if err := r.sleep(ctx); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("with %d of %d Deployments: %w", created, n, err)
 		}
+		memory, err := r.memory()
+		if err != nil {
+			return nil, err
+		}
+		const peak = "memory/peak MiB"
+		r.figures[peak] = max(r.figures[peak], memory/(1<<20))
 	}
 }
 
-// sleep waits for a moment, or returns why it is useless to wait.
-func (r *run) sleep(ctx context.Context) error {
-	var exited <-chan struct{}
-	if r.process != nil {
-		exited = r.process.Exited
-	}
-	select {
-	case <-time.After(20 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-exited:
-		return errors.New("the controller has exited: " + r.process.LastLine())
-	}
-}
-
-// isDone reports whether all Foos (or Websites) are Ready or, for a reference, whether all Deployments are
-// available. If the other controllers are paused, neither can happen, and it returns true.
+// isDone reports whether all Foos are Ready, or all Websites are Ready and Registered. If the other
+// controllers are paused, that cannot happen, and it returns true.
 func (r *run) isDone(ctx context.Context) (bool, error) {
 	switch {
-	case r.contender.websites:
+	case r.websites:
 		return r.websitesAreDone(ctx)
-	case r.mode != modeWorking:
+	case r.mode == modePaused:
 		return true, nil
-	case r.contender.isReference():
-		deployments, err := r.kubeClient.AppsV1().Deployments(namespace).List(
-			ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		return !slices.ContainsFunc(deployments.Items, func(d appsv1.Deployment) bool {
-			return d.Status.AvailableReplicas != *d.Spec.Replicas
-		}), nil
 	}
-	foos, err := r.fooClient.SamplecontrollerV1alpha1().Foos(namespace).List(
-		ctx, metav1.ListOptions{ResourceVersion: "0"})
+	foos, err := r.foos.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return false, err
 	}
-	for _, foo := range foos.Items {
-		if !meta.IsStatusConditionTrue(foo.Status.Conditions, v1alpha1.ConditionReady) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return !slices.ContainsFunc(foos.Items, func(foo v1alpha1.Foo) bool {
+		return !meta.IsStatusConditionTrue(foo.Status.Conditions, v1alpha1.ConditionReady)
+	}), nil
 }
 
 // awaitOthers waits until the other controllers have finished with what was deleted.
@@ -182,8 +157,7 @@ func (r *run) awaitOthers(ctx context.Context) error {
 // cpuTimes returns the CPU time that each process has used, in seconds.
 func (r *run) cpuTimes() (map[string]float64, error) {
 	times := map[string]float64{}
-	pids := map[string]int{"load": os.Getpid()}
-	maps.Copy(pids, r.pids)
+	pids := maps.Clone(r.pids)
 	if r.process != nil {
 		pids["controller"] = r.process.PID()
 	}
@@ -199,16 +173,6 @@ func (r *run) cpuTimes() (map[string]float64, error) {
 		times[program] = t.User + t.System
 	}
 	return times, nil
-}
-
-// recordMemory records the resident memory of a controller, in bytes.
-func (r *run) recordMemory(name string) error {
-	if r.process == nil {
-		return nil
-	}
-	memory, err := r.memory()
-	r.figures[name] = memory
-	return err
 }
 
 // memory returns the resident memory of the controller, in bytes.

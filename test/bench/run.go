@@ -3,53 +3,69 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/internal/freeport"
 	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/suite/kubeconfig"
 	"example.com/sample-controller/internal/suite/process"
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Modes: the other controllers of the control plane work, or they are paused. In mode apart, they
-// are paused, the API server and etcd share a processor, and the contender has another.
+// Modes: the other controllers of the control plane work, or they are paused.
 const (
 	modeWorking = "working"
 	modePaused  = "paused"
-	modeApart   = "apart"
 )
 
 // modes are in the order in which they are measured, because what is paused stays paused.
-var modes = []string{modeWorking, modePaused, modeApart}
+var modes = []string{modeWorking, modePaused}
 
 // userPrefix begins the names of the users whose requests are measured.
-const userPrefix = "bench-"
+const (
+	userPrefix = "bench-"
+	loadUser   = userPrefix + "load" // creates the Foos
+)
+
+// In the phase steady, so many Foos are created, one each time that steadyEvery has passed.
+const (
+	steadyFoos  = 100
+	steadyEvery = 100 * time.Millisecond
+)
 
 // run measures one contender, once.
 type run struct {
 	*bench
-	contender contender
-	mode      string
-	n         int
-	user      string
-	seen      audit.Mark // how far the audit log was read
-
-	process       *process.Process        // if it is a controller
-	metrics       string                  // the address of its metrics, if it has any
-	registry      string                  // the URL of the registry, for Websites
-	made          chan *v1alpha1.Foo      // if it is a reference: the Foos to write for
-	referenceDone func()                  // waits for the reference
-	fail          context.CancelCauseFunc // ends the run
-	figures       map[string]float64      // by name, for example "burst/Deployments per second"
-	curve         []float64               // see curveOf
+	contender  contender
+	mode       string
+	n          int
+	user       string
+	seen       audit.Mark // how far the audit log was read
+	process    *process.Process
+	metrics    string             // the address of its metrics, if it has any
+	registry   string             // the URL of the registry, for Websites
+	registered atomic.Int64       // requests to the registry
+	atStart    float64            // the memory at the start
+	figures    map[string]float64 // by name, for example "burst/Deployments per second"
 }
 
-// newRun returns a run of c with n Foos. Each run has a user of its own.
-func (b *bench) newRun(c contender, mode string, n, repetition int) (*run, error) {
+// newRun returns a run. Each has a user of its own.
+func (b *bench) newRun(what Result) (*run, error) {
+	i := slices.IndexFunc(contenders, func(c contender) bool { return c.id == what.Contender })
 	end, err := audit.End(b.cluster.AuditLog())
 	return &run{
-		bench: b, contender: c, mode: mode, n: n, seen: end,
-		user:    fmt.Sprintf("%s%s-%s-%d-%d", userPrefix, c.id, mode, n, repetition),
+		bench: b, contender: contenders[i], mode: what.Mode, n: what.Foos, seen: end,
+		user: fmt.Sprintf("%s%s-%s-%d-%d", userPrefix, what.Contender, what.Mode, what.Foos,
+			what.Repetition),
 		figures: map[string]float64{},
 	}, err
 }
@@ -60,89 +76,113 @@ func (r *run) news() (requests []audit.Request, err error) {
 	return requests, err
 }
 
-// end kills the controller, if it still runs.
-func (r *run) end() {
-	if r.process != nil {
-		r.process.Kill()
+// start starts the controller.
+func (r *run) start() error {
+	config, err := clientcmd.LoadFromFile(r.cluster.Kubeconfig())
+	if err != nil {
+		return err
 	}
+	path, err := kubeconfig.Write(r.cluster.Dir, config, r.user, nil)
+	if err != nil {
+		return err
+	}
+	args := []string{"--workers", workers}
+	if !r.contender.noMetrics {
+		if r.metrics, err = freeport.Find(); err != nil {
+			return err
+		}
+		args = append(args, "--metrics-bind-address="+r.metrics, "--health-probe-bind-address=0")
+	}
+	if r.websites {
+		args = append(args, "--registry="+r.registry)
+	}
+	program := filepath.Join(root, r.contender.program(r.websites))
+	r.process, err = process.Start(exec.Command(program, args...), path)
+	return err
+}
+
+// stop stops the controller.
+func (r *run) stop() error {
+	err := r.process.Stop()
+	r.process = nil
+	return err
 }
 
 // do does all phases, and deletes what they created. An error contains the end of the controller's
 // output.
 func (r *run) do(ctx context.Context) error {
-	defer r.end()
-	ctx, r.fail = context.WithCancelCause(ctx)
-	defer r.fail(nil)
-	err := r.phases(ctx)
-	if err != nil && r.process != nil {
-		output := r.process.Output()
-		err = fmt.Errorf("%w; its output ends with:\n%s", err, output[max(0, len(output)-2000):])
+	known := sites.NewServer()
+	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.registered.Add(1)
+		known.ServeHTTP(w, q)
+	}))
+	defer registry.Close()
+	r.registry = registry.URL
+	phases := r.phases
+	if r.websites {
+		phases = r.websitePhases
 	}
-	return err
+	err := phases(ctx)
+	if r.process == nil {
+		return err
+	}
+	r.process.Kill()
+	output := r.process.Output()
+	return fmt.Errorf("%w; its output ends with:\n%s", err, output[max(0, len(output)-2000):])
 }
 
 func (r *run) phases(ctx context.Context) error {
-	if r.contender.websites {
-		return r.websiteBurst(ctx)
-	}
-	if r.mode == modeApart {
-		return r.backlog(ctx)
-	}
-	if err := r.burst(ctx); err != nil {
+	requests, err := r.burst(ctx)
+	if err != nil {
 		return fmt.Errorf("burst: %w", err)
 	}
-	if !r.contender.isReference() {
-		if err := r.idle(ctx); err != nil {
-			return fmt.Errorf("idle: %w", err)
-		}
-		if err := r.restart(ctx); err != nil {
-			return fmt.Errorf("restart: %w", err)
-		}
+	r.recordRates(requests)
+	if err := r.idle(ctx); err != nil {
+		return fmt.Errorf("idle: %w", err)
+	}
+	if err := r.restart(ctx); err != nil {
+		return fmt.Errorf("restart: %w", err)
 	}
 	if err := r.steady(ctx); err != nil {
 		return fmt.Errorf("steady: %w", err)
 	}
-	if err := r.stopAndClean(ctx); err != nil {
+	if err := r.stop(); err != nil {
 		return err
 	}
-	if r.mode == modeWorking || r.n > r.sizes[0] {
-		return nil // a backlog is compared with the references, which do no more
+	if err := r.clean(ctx); err != nil {
+		return err
 	}
-	return r.backlog(ctx)
+	return r.awaitOthers(ctx)
 }
 
-// burst creates all Foos at once while the contender is at work.
-func (r *run) burst(ctx context.Context) error {
-	if err := r.start(ctx); err != nil {
-		return err
+// burst starts the contender and creates all Foos, or Websites, at once. It returns the requests.
+func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
+	if err := r.start(); err != nil {
+		return nil, err
 	}
-	_, err := r.phase(ctx, "first", 1, func() error { return r.makeFoos(ctx, "first", 1, 1, 0) })
+	_, err := r.phase(ctx, "first", 1, func() error { return r.makeAll(ctx, "first", 1, 1, 0) })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := r.recordMemory("memory/at the start"); err != nil {
-		return err
+	if r.atStart, err = r.memory(); err != nil {
+		return nil, err
 	}
 	before, err := r.syncs()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	r.registered.Store(0)
 	requests, err := r.phase(ctx, "burst", r.n, func() error {
-		return r.makeFoos(ctx, "burst", r.n, makers, 0)
+		return r.makeAll(ctx, "burst", r.n, makers, 0)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := r.syncs()
-	if err != nil {
-		return err
-	}
 	if r.metrics != "" {
-		r.figures["burst/syncs per Foo"] = (after - before) / float64(r.n)
+		r.figures["burst/syncs per "+r.object()] = (after - before) / float64(r.n)
 	}
-	r.recordRates("burst", requests, userPrefix+"load", "foos")
-	r.recordLatencies("burst", requests)
-	return r.recordMemory("memory/after the burst")
+	return requests, err
 }
 
 // idle changes nothing, and counts what the controller requests all the same.
@@ -162,38 +202,25 @@ func (r *run) idle(ctx context.Context) error {
 			r.figures["idle/requests"]++
 		}
 	}
-	if err := r.recordMemory("memory/idle"); err != nil {
-		return err
-	}
-	if r.contender.maxFoos > 0 {
-		return nil // too few Foos to divide by
-	}
-	growth := r.figures["memory/idle"] - r.figures["memory/at the start"]
-	r.figures["memory/KiB per Foo"] = growth / 1024 / float64(r.n)
-	return nil
+	memory, err := r.memory()
+	r.figures["memory/KiB per Foo"] = (memory - r.atStart) / 1024 / float64(r.n)
+	return err
 }
 
-// restart stops the controller, creates a new Foo, and starts the controller again.
+// restart stops the controller, creates a new Foo, starts the controller again, and records how
+// long it takes to the Foo's Deployment.
 func (r *run) restart(ctx context.Context) error {
 	if err := r.stop(); err != nil {
 		return err
 	}
-	if err := r.startWith(ctx, "restart"); err != nil {
-		return err
-	}
-	return r.recordMemory("memory/after a restart")
-}
-
-// startWith creates a Foo of that name, starts the controller, and records how long it takes to the
-// Foo's Deployment.
-func (r *run) startWith(ctx context.Context, name string) error {
+	const name = "restart"
 	if err := r.makeFoo(ctx, name); err != nil {
 		return err
 	}
 	var begin time.Time
 	requests, err := r.phase(ctx, "restart", 1, func() error {
 		begin = time.Now()
-		return r.start(ctx)
+		return r.start()
 	})
 	if err != nil {
 		return err
@@ -215,38 +242,12 @@ func (r *run) startWith(ctx context.Context, name string) error {
 
 // steady creates Foos one after the other, so slowly that none waits for another.
 func (r *run) steady(ctx context.Context) error {
-	n := min(r.steadyFoos, r.n)
+	n := min(steadyFoos, r.n)
 	requests, err := r.phase(ctx, "steady", n, func() error {
-		return r.makeFoos(ctx, "steady", n, 1, r.steadyEvery)
+		return r.makeAll(ctx, "steady", n, 1, steadyEvery)
 	})
 	if err == nil {
-		r.recordLatencies("steady", requests)
+		r.recordLatencies(requests)
 	}
 	return err
-}
-
-// backlog creates all Foos before it starts the contender. It shows how fast the contender is while
-// nobody else does anything.
-func (r *run) backlog(ctx context.Context) error {
-	r.made = make(chan *v1alpha1.Foo, r.n)
-	if err := r.makeFoos(ctx, "backlog", r.n, makers, 0); err != nil {
-		return fmt.Errorf("backlog: %w", err)
-	}
-	requests, err := r.phase(ctx, "backlog", r.n, func() error { return r.start(ctx) })
-	if err != nil {
-		return fmt.Errorf("backlog: %w", err)
-	}
-	r.recordRates("backlog", requests, r.user, "deployments")
-	r.curve = curveOf(requests, r.user)
-	return r.stopAndClean(ctx)
-}
-
-func (r *run) stopAndClean(ctx context.Context) error {
-	if err := r.stop(); err != nil {
-		return err
-	}
-	if err := r.clean(ctx); err != nil {
-		return err
-	}
-	return r.awaitOthers(ctx)
 }

@@ -9,131 +9,142 @@ import (
 
 // column is a column of a table that has a row for each contender.
 type column struct {
-	title  string
-	mode   string
-	figure string
-	format string
-	// relative is the contender to which a ratio is given, if any.
-	relative string
+	title    string
+	figure   string
+	format   string
+	relative bool // to this controller
+}
+
+// The columns of each table. CPU time and requests come first: noise affects them least.
+var (
+	cost = []column{
+		{title: "CPU per Foo", figure: "burst/cpu ms per Foo/controller", format: "%.2f ms",
+			relative: true},
+		{title: "CPU per Foo of API server and etcd", figure: "burst/cpu ms per Foo/servers",
+			format: "%.1f ms", relative: true},
+		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
+		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB", relative: true},
+		{title: "syncs per Foo", figure: "burst/syncs per Foo", format: "%.2f"},
+		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
+	}
+	speed = []column{
+		{title: "Deployments per second", figure: "burst/Deployments per second", format: "%.0f",
+			relative: true},
+		{title: "Foos per second, all written", figure: "burst/Foos per second", format: "%.0f",
+			relative: true},
+		{title: "Foo to Deployment, p50", figure: "steady/to Deployment ms p50", format: "%.1f ms",
+			relative: true},
+		{title: "p99", figure: "steady/to Deployment ms p99", format: "%.1f ms"},
+		{title: "Foo to Ready, p50", figure: "steady/to Ready ms p50", format: "%.0f ms"},
+		{title: "p99", figure: "steady/to Ready ms p99", format: "%.0f ms"},
+	}
+	restart = []column{
+		{title: "to the first new Deployment", figure: "restart/seconds", format: "%.2f s",
+			relative: true},
+		{title: "reads", figure: "restart/reads", format: "%.0f"},
+		{title: "needless writes", figure: "restart/needless writes", format: "%.0f"},
+		{title: "CPU", figure: "restart/cpu ms per Foo/controller", format: "%.0f ms", relative: true},
+	}
+	growth = []column{
+		{title: "CPU per Foo", figure: "burst/cpu ms per Foo/controller", format: "%.2f ms"},
+		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
+		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB"},
+		{title: "Deployments per second", figure: "burst/Deployments per second", format: "%.0f"},
+		{title: "Foo to Deployment, p50", figure: "steady/to Deployment ms p50", format: "%.1f ms"},
+		{title: "restart", figure: "restart/seconds", format: "%.2f s"},
+		{title: "needless writes", figure: "restart/needless writes", format: "%.0f"},
+		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
+	}
+	websiteCost = []column{
+		{title: "until all are Ready and Registered", figure: "burst/seconds", format: "%.1f s",
+			relative: true},
+		{title: "CPU per Website", figure: "burst/cpu ms per Website/controller", format: "%.1f ms",
+			relative: true},
+		{title: "CPU per Website of API server and etcd", figure: "burst/cpu ms per Website/servers",
+			format: "%.1f ms", relative: true},
+		{title: "requests per Website", figure: "burst/requests per Website", format: "%.2f"},
+		{title: "requests to the registry", figure: "burst/requests to the registry per Website",
+			format: "%.2f"},
+		{title: "syncs per Website", figure: "burst/syncs per Website", format: "%.2f"},
+		{title: "peak memory", figure: "memory/peak MiB", format: "%.0f MiB", relative: true},
+		{title: "Events lost", figure: "burst/Events lost", format: "%.0f"},
+	}
+)
+
+// tables are the tables that the page can show, by name.
+var tables = map[string]func(*Results) string{
+	"machine":          (*Results).machine,
+	"cost-paused":      func(r *Results) string { return r.table(modePaused, cost) },
+	"cost-working":     func(r *Results) string { return r.table(modeWorking, cost) },
+	"speed-paused":     func(r *Results) string { return r.table(modePaused, speed) },
+	"speed-working":    func(r *Results) string { return r.table(modeWorking, speed) },
+	"requests":         func(r *Results) string { return r.requests("burst/requests per Foo/") },
+	"restart":          func(r *Results) string { return r.table(modePaused, restart) },
+	"growth":           func(r *Results) string { return r.table(modePaused, growth) },
+	"website-cost":     func(r *Results) string { return r.table(modeWorking, websiteCost) },
+	"website-requests": func(r *Results) string { return r.requests("burst/requests per Website/") },
+}
+
+// machine says what the figures were measured on.
+func (r *Results) machine() string {
+	repetitions := len(r.repetitions(this, r.Runs[0].Mode, r.sizes()[0]))
+	return fmt.Sprintf("Measured on %s, on %d × %s, with %s and Kubernetes %s; medians of %d.\n",
+		r.Date, r.CPUs, r.CPU, r.Go, r.Kubernetes, repetitions)
+}
+
+// table returns a table in Markdown with a row for each contender and number of Foos.
+func (r *Results) table(mode string, columns []column) string {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
+		_, measured := r.median(this, mode, r.sizes()[0], c.figure)
+		return !measured
+	})
+	heads := []string{"", "Foos"}
+	if len(r.sizes()) == 1 {
+		heads = heads[:1]
+	}
+	for _, c := range columns {
+		heads = append(heads, c.title)
+	}
+	rows := [][]string{heads}
+	for _, contender := range contenders {
+		for _, foos := range r.sizes() {
+			row := []string{contender.title, fmt.Sprint(foos)}[:len(heads)-len(columns)]
+			for _, c := range columns {
+				row = append(row, c.cell(r, contender.id, mode, foos))
+			}
+			if len(r.repetitions(contender.id, mode, foos)) > 0 {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return markdown(rows)
 }
 
 // cell returns the text for a contender.
-func (c column) cell(r *Results, contender string, foos int) string {
-	value, ok := r.median(contender, c.mode, foos, c.figure)
+func (c column) cell(r *Results, contender, mode string, foos int) string {
+	value, ok := r.median(contender, mode, foos, c.figure)
 	if !ok {
 		return ""
 	}
 	text := fmt.Sprintf(c.format, value)
-	if c.relative == "" || c.relative == contender {
-		return text
-	}
-	if base, ok := r.median(c.relative, c.mode, foos, c.figure); ok && base > 0 {
+	base, _ := r.median(this, mode, foos, c.figure)
+	if c.relative && contender != this && base > 0 {
 		text += fmt.Sprintf(" (%.2f ×)", value/base)
 	}
 	return text
 }
 
-// newTable returns a table in Markdown that has only its head.
-func newTable(heads []string) *strings.Builder {
-	t := &strings.Builder{}
-	fmt.Fprint(t, "|")
-	for _, head := range heads {
-		if head != "" {
-			head += " "
-		}
-		fmt.Fprintf(t, " %s|", head)
-	}
-	fmt.Fprintf(t, "\n|%s\n", strings.Repeat("---|", len(heads)))
-	return t
-}
-
-func titles(columns []column) (titles []string) {
-	for _, c := range columns {
-		titles = append(titles, c.title)
-	}
-	return titles
-}
-
-// table returns a table in Markdown with a row for each contender, references only if asked for.
-func (r *Results) table(references bool, columns []column) string {
-	t := newTable(append([]string{""}, titles(columns)...))
-	for _, contender := range contenders {
-		if contender.isReference() && !references {
-			continue
-		}
-		row, empty := "| "+contender.title+" |", true
-		for _, c := range columns {
-			cell := c.cell(r, contender.id, 0)
-			row += " " + cell + " |"
-			empty = empty && cell == ""
-		}
-		if !empty {
-			fmt.Fprintln(t, row)
-		}
-	}
-	return t.String()
-}
-
-// cost returns the columns that come first: CPU time and requests, which noise affects least.
-func cost(mode string) []column {
-	return []column{
-		{title: "CPU per Foo", mode: mode, figure: "burst/cpu ms per Foo/controller",
-			format: "%.2f ms", relative: this},
-		{title: "CPU per Foo of API server and etcd", mode: mode,
-			figure: "burst/cpu ms per Foo/servers", format: "%.1f ms", relative: this},
-		{title: "requests per Foo", mode: mode, figure: "burst/requests per Foo", format: "%.2f"},
-		{title: "memory per Foo", mode: mode, figure: "memory/KiB per Foo",
-			format: "%.1f KiB", relative: this},
-		{title: "syncs per Foo", mode: mode, figure: "burst/syncs per Foo", format: "%.2f"},
-		{title: "requests while idle", mode: mode, figure: "idle/requests", format: "%.0f"},
-	}
-}
-
-func rates(phase, mode string) []column {
-	columns := []column{
-		{title: "Deployments per second", mode: mode, figure: phase + "/Deployments per second",
-			format: "%.0f", relative: plainCreates},
-		{title: "writes per second meanwhile", mode: mode,
-			figure: phase + "/writes per second until then", format: "%.0f", relative: plainCreates},
-	}
-	if mode != modeWorking { // at work, the last write waits for the other controllers
-		columns = append(columns, column{title: "Foos per second, all written", mode: mode,
-			figure: phase + "/Foos per second", format: "%.0f", relative: sameWrites})
-	}
-	return columns
-}
-
-func latencies(phase, mode string) []column {
-	columns := []column{
-		{title: "Foo to Deployment, p50", mode: mode, figure: phase + "/to Deployment ms p50",
-			format: "%.1f ms", relative: plainCreates},
-		{title: "p99", mode: mode, figure: phase + "/to Deployment ms p99", format: "%.1f ms"},
-	}
-	if mode == modeWorking {
-		columns = append(columns,
-			column{title: "Foo to Ready, p50", mode: mode, figure: phase + "/to Ready ms p50",
-				format: "%.0f ms"},
-			column{title: "p99", mode: mode, figure: phase + "/to Ready ms p99", format: "%.0f ms"})
-	}
-	return columns
-}
-
-var restart = []column{
-	{title: "to the first new Deployment", mode: modePaused, figure: "restart/seconds",
-		format: "%.2f s", relative: this},
-	{title: "reads", mode: modePaused, figure: "restart/reads", format: "%.0f"},
-	{title: "needless writes", mode: modePaused, figure: "restart/needless writes", format: "%.0f"},
-	{title: "CPU", mode: modePaused, figure: "restart/cpu ms per Foo/controller", format: "%.0f ms",
-		relative: this},
-}
-
-// requestTable lists the requests for each object by verb and resource.
-func (r *Results) requestTable(prefix string, ids ...string) string {
+// requests returns a table of the requests for each object at work, by verb and resource.
+func (r *Results) requests(prefix string) string {
 	heads := []string{""}
 	kinds := map[string]bool{}
-	for _, id := range ids {
-		heads = append(heads, find(id).title)
-		for _, run := range r.repetitions(id, modeWorking, 0) {
+	foos := r.sizes()[0]
+	for _, c := range contenders {
+		runs := r.repetitions(c.id, modeWorking, foos)
+		if len(runs) > 0 {
+			heads = append(heads, c.title)
+		}
+		for _, run := range runs {
 			for figure := range run.Figures {
 				if kind, ok := strings.CutPrefix(figure, prefix); ok {
 					kinds[kind] = true
@@ -141,99 +152,27 @@ func (r *Results) requestTable(prefix string, ids ...string) string {
 			}
 		}
 	}
-	t := newTable(heads)
+	rows := [][]string{heads}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		fmt.Fprintf(t, "| %s |", kind)
-		for _, id := range ids {
-			value, _ := r.median(id, modeWorking, 0, prefix+kind)
-			fmt.Fprintf(t, " %.2f |", value)
+		row := []string{kind}
+		for _, c := range contenders[:len(heads)-1] {
+			value, _ := r.median(c.id, modeWorking, foos, prefix+kind)
+			row = append(row, fmt.Sprintf("%.2f", value))
 		}
-		fmt.Fprintln(t)
+		rows = append(rows, row)
 	}
-	return t.String()
+	return markdown(rows)
 }
 
-// growth lists what a Foo costs, by the number of Foos.
-func (r *Results) growth() string {
-	columns := []column{
-		{title: "CPU per Foo", mode: modePaused, figure: "burst/cpu ms per Foo/controller",
-			format: "%.2f ms"},
-		{title: "at work", mode: modeWorking, figure: "burst/cpu ms per Foo/controller",
-			format: "%.2f ms"},
-		{title: "requests per Foo", mode: modePaused, figure: "burst/requests per Foo",
-			format: "%.2f"},
-		{title: "at work", mode: modeWorking, figure: "burst/requests per Foo", format: "%.2f"},
-		{title: "memory per Foo", mode: modePaused, figure: "memory/KiB per Foo",
-			format: "%.1f KiB"},
-		{title: "Deployments per second", mode: modePaused, figure: "burst/Deployments per second",
-			format: "%.0f"},
-		{title: "Foo to Deployment, p50", mode: modePaused, figure: "steady/to Deployment ms p50",
-			format: "%.1f ms"},
-		{title: "restart", mode: modePaused, figure: "restart/seconds", format: "%.2f s"},
-		{title: "needless writes", mode: modePaused, figure: "restart/needless writes",
-			format: "%.0f"},
-		{title: "requests while idle", mode: modePaused, figure: "idle/requests", format: "%.0f"},
-	}
-	columns = slices.DeleteFunc(columns, func(c column) bool {
-		return len(r.repetitions(this, c.mode, 0)) == 0 // not measured in that mode
-	})
-	t := newTable(append([]string{"", "Foos"}, titles(columns)...))
-	for _, contender := range contenders {
-		if contender.isReference() || contender.defaults {
-			continue
-		}
-		for _, foos := range r.sizes() {
-			fmt.Fprintf(t, "| %s | %d |", contender.title, foos)
-			for _, c := range columns {
-				fmt.Fprintf(t, " %s |", c.cell(r, contender.id, foos))
-			}
-			fmt.Fprintln(t)
+// markdown returns a table whose first row is its head.
+func markdown(rows [][]string) string {
+	var t strings.Builder
+	for i, row := range rows {
+		line := "| " + strings.Join(row, " | ") + " |"
+		fmt.Fprintln(&t, strings.ReplaceAll(line, "|  |", "| |"))
+		if i == 0 {
+			fmt.Fprintf(&t, "|%s\n", strings.Repeat("---|", len(row)))
 		}
 	}
 	return t.String()
-}
-
-// machine says what the figures were measured on.
-func (r *Results) machine() string {
-	repetitions := len(r.repetitions(this, r.Runs[len(r.Runs)-1].Mode, 0))
-	return fmt.Sprintf("Measured on %s, on %d × %s, with %s and Kubernetes %s; medians of %d.\n",
-		r.Date, r.CPUs, r.CPU, r.Go, r.Kubernetes, repetitions)
-}
-
-// report returns what is printed after a measurement.
-func (r *Results) report() string {
-	t := &strings.Builder{}
-	fmt.Fprintln(t, r.machine())
-	for _, name := range []string{
-		"cost-paused", "cost-working", "burst-paused", "burst-working", "backlog", "backlog-apart",
-		"latency-paused", "latency-working", "requests", "restart",
-	} {
-		fmt.Fprintf(t, "%s\n\n%s\n", name, tables[name](r))
-	}
-	if len(r.sizes()) > 1 {
-		fmt.Fprintf(t, "growth\n\n%s\n", r.growth())
-	}
-	return t.String()
-}
-
-// tables are the tables that a page can show, by name.
-var tables = map[string]func(*Results) string{
-	"machine":         (*Results).machine,
-	"cost-paused":     func(r *Results) string { return r.table(false, cost(modePaused)) },
-	"cost-working":    func(r *Results) string { return r.table(false, cost(modeWorking)) },
-	"burst-paused":    func(r *Results) string { return r.table(true, rates("burst", modePaused)) },
-	"burst-working":   func(r *Results) string { return r.table(true, rates("burst", modeWorking)) },
-	"backlog":         func(r *Results) string { return r.table(true, rates("backlog", modePaused)) },
-	"backlog-apart":   func(r *Results) string { return r.table(true, rates("backlog", modeApart)) },
-	"latency-paused":  func(r *Results) string { return r.table(true, latencies("steady", modePaused)) },
-	"latency-working": func(r *Results) string { return r.table(true, latencies("steady", modeWorking)) },
-	"latency-burst":   func(r *Results) string { return r.table(true, latencies("burst", modeWorking)) },
-	"requests": func(r *Results) string {
-		return r.requestTable("burst/requests per Foo/", append([]string{this}, frameworks...)...)
-	},
-	"restart":          func(r *Results) string { return r.table(false, restart) },
-	"growth":           (*Results).growth,
-	"website-machine":  (*Results).websiteMachine,
-	"website-cost":     func(r *Results) string { return r.table(false, websiteCost) },
-	"website-requests": (*Results).websiteRequests,
 }

@@ -164,7 +164,7 @@ func startDirectly(
 	for _, context := range config.Contexts {
 		context.Namespace = namespace
 	}
-	path, err := kubeconfig.Write(tempDir, config, user, nil)
+	path, err := kubeconfig.Write(controlPlane.Dir, config, user, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package faults
 import (
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -16,7 +15,8 @@ import (
 const root = "../../"
 
 var (
-	seed      = flag.Uint64("seed", 0, "`number` that all random choices come from; default: the time")
+	seed = flag.Uint64("seed", uint64(time.Now().Unix()),
+		"`number` that all random choices come from; default: the time")
 	rounds    = flag.Int("rounds", 1, "how often to run each history, with other random choices")
 	foos      = flag.Int("foos", 30, "number of Foos in a history")
 	steps     = flag.Int("steps", 80, "number of things that the users do in a history")
@@ -32,71 +32,25 @@ var (
 		"`name` of the cluster that hack/cluster starts, and stops at the end")
 )
 
-// The clients of the users, which bypass the proxy, and a folder that is deleted at the end.
+// The control plane, and the clients of the users, which bypass the proxy.
 var (
 	controlPlane *cluster.Cluster
 	kubeClient   kubernetes.Interface
 	fooClient    clientset.Interface
-	tempDir      string
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait
 	flag.Parse()
-	if *seed == 0 {
-		*seed = uint64(time.Now().Unix())
-	}
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "faults:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// runTests starts the cluster, runs the tests, and stops the cluster.
-func runTests(m *testing.M) (code int, err error) {
-	if tempDir, err = os.MkdirTemp("", "faults"); err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(tempDir)
-	if controlPlane, err = cluster.Start(root, *clusterName); err != nil {
-		return 1, err
-	}
-	defer controlPlane.Stop()
-	if err := controlPlane.InstallCRD(); err != nil {
-		return 1, err
-	}
-	if err := connect(); err != nil {
-		return 1, err
-	}
-	code = m.Run()
-	fmt.Println(&total)
-	return code, nil
-}
-
-// connect creates the clients.
-func connect() error {
-	config, err := controlPlane.Config()
-	if err != nil {
-		return err
-	}
-	if kubeClient, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	fooClient, err = clientset.NewForConfig(config)
-	return err
+	cluster.Main(root, *clusterName, func(c *cluster.Cluster) (code int, err error) {
+		controlPlane, kubeClient, fooClient = c, c.Kube, c.Foos
+		code = m.Run()
+		fmt.Println(&total)
+		return code, nil
+	})
 }
 
 // waitUntil calls check until it returns nil. After -patience, it returns the error of check.
-func waitUntil(check func() error) error { return waitWithPauses(50*time.Millisecond, check) }
-
-// waitWithPauses is waitUntil for a check that costs more.
-func waitWithPauses(pause time.Duration, check func() error) error {
-	for begin := time.Now(); ; time.Sleep(pause) {
-		err := check()
-		if err == nil || time.Since(begin) > *patience {
-			return err
-		}
-	}
+func waitUntil(check func() error) error {
+	return cluster.WaitUntil(*patience, 50*time.Millisecond, check)
 }

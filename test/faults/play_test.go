@@ -15,6 +15,7 @@ import (
 
 	"example.com/sample-controller/internal/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/internal/cluster"
 )
 
 // The resources that the controller watches.
@@ -114,7 +115,7 @@ func (p *play) awaitServiceAccount() {
 // await waits until the controller runs, and check returns nil.
 func (p *play) await(after string, check func(*play) error) {
 	p.t.Helper()
-	err := waitWithPauses(200*time.Millisecond, func() error {
+	err := cluster.WaitUntil(*patience, 200*time.Millisecond, func() error {
 		if err := p.running(); err != nil {
 			return err
 		}

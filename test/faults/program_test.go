@@ -24,7 +24,7 @@ func writeKubeconfig(user, namespace, url string) (path string, err error) {
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	return kubeconfig.Write(tempDir, config, user, nil)
+	return kubeconfig.Write(controlPlane.Dir, config, user, nil)
 }
 
 // startProgram starts the controller for one namespace.

@@ -83,12 +83,12 @@ var leftOut = map[string]string{
 }
 
 func TestScenariosAreThoseOfVirtualTime(t *testing.T) {
-	text, err := os.ReadFile(root + "controller_every_scenarios_test.go")
+	text, err := os.ReadFile(root + "explore_scenarios_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}
-	for _, name := range regexp.MustCompile(`(?m)^\t\{"(.+?)", `).FindAllSubmatch(text, -1) {
+	for _, name := range regexp.MustCompile(`(?m)^\t\{Name: "(.+?)",`).FindAllSubmatch(text, -1) {
 		there[string(name[1])] = true
 	}
 	here := map[string]bool{}

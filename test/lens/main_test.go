@@ -51,37 +51,25 @@ var (
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.benchtime", "100x") // Foos of the benchmark
 	flag.Parse()
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "lens:", err)
-		code = 1
+	path, err := chromium()
+	if noBrowser = err; err != nil {
+		os.Exit(m.Run())
 	}
-	os.Exit(code)
+	cluster.Main(root, "lens-test", func(c *cluster.Cluster) (code int, err error) {
+		controlPlane, kubeClient, fooClient = c, c.Kube, c.Foos
+		return runTests(m, path)
+	})
 }
 
 // runTests starts what all tests share, runs the tests, and stops it.
-func runTests(m *testing.M) (code int, err error) {
-	path, err := chromium()
-	if noBrowser = err; err != nil {
-		return m.Run(), nil
-	}
-	if controlPlane, err = cluster.Start(root, "lens-test"); err != nil {
-		return 1, err
-	}
-	defer controlPlane.Stop()
-	if err := controlPlane.InstallCRD(); err != nil {
-		return 1, err
-	}
-	if err := connect(); err != nil {
-		return 1, err
-	}
+func runTests(m *testing.M, browserPath string) (code int, err error) {
 	build := exec.Command("go", "build", "-o", filepath.Join(controlPlane.Dir, "lens"), "./lens")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("building the lens: %w: %s", err, output)
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(
-		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath),
 		chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.Flag("host-resolver-rules", "MAP site.example 127.0.0.1"))...)
 	defer end()
@@ -118,19 +106,6 @@ func chromium() (string, error) {
 		}
 	}
 	return "", errors.New("there is no Chromium")
-}
-
-// connect makes the clients.
-func connect() error {
-	config, err := controlPlane.Config()
-	if err != nil {
-		return err
-	}
-	if kubeClient, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	fooClient, err = clientset.NewForConfig(config)
-	return err
 }
 
 // lens is a running lens.
@@ -207,10 +182,5 @@ func descendants(pid int) map[int]string {
 
 // waitUntil calls check until it returns nil. After -patience, it returns the error of check.
 func waitUntil(check func() error) error {
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := check()
-		if err == nil || time.Since(begin) > *patience {
-			return err
-		}
-	}
+	return cluster.WaitUntil(*patience, 50*time.Millisecond, check)
 }

@@ -1,8 +1,6 @@
 package lens
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -213,17 +211,16 @@ func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
 // recordedRequests returns the kinds of the requests in a recording.
 func recordedRequests(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	recording, err := model.ReadRecording(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var recording struct{ Seen []model.Seen }
-	text = text[bytes.IndexByte(text, '{') : bytes.LastIndexByte(text, '}')+1]
-	if err := json.Unmarshal(text, &recording); err != nil {
-		t.Fatalf("%s: %v", file, err)
+	all, _, err := recording.Again()
+	if err != nil {
+		t.Fatal(err)
 	}
 	kinds := map[string]bool{}
-	for _, seen := range recording.Seen {
+	for _, seen := range all {
 		if e := seen.Wire; e != nil && e.Kind == wire.RequestArrived && e.Resource != "" {
 			kinds[strings.TrimSpace(e.Verb+" "+e.Resource+" "+e.Subresource)] = true
 		}

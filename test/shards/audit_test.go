@@ -3,7 +3,6 @@ package shards
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,47 +12,10 @@ import (
 	"example.com/sample-controller/internal/suite/audit"
 )
 
-// tenure is the time in which a user held a shard.
-type tenure struct {
-	user     string
-	from, to time.Time // to is zero if the user never released it
-}
+const shardCount = 6
 
-// requests returns the replicas' requests, in the order in which the API server received them.
-func requests(t *testing.T) []audit.Request {
-	t.Helper()
-	all, _, err := audit.Read(controlPlane.AuditLog(), 0, "shards-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.SortStableFunc(all, func(a, b audit.Request) int {
-		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp)
-	})
-	return all
-}
-
-// tenures returns who held each shard when. A replica writes the Lease of a shard when it takes the
-// shard, and when it releases it.
-func tenures(all []audit.Request) map[string][]tenure {
-	found := map[string][]tenure{}
-	for _, r := range all {
-		_, shard, ok := strings.Cut(r.ObjectRef.Name, "-shard-")
-		if !ok || r.ObjectRef.Resource != "leases" || !r.IsWrite() || !r.Succeeded() {
-			continue
-		}
-		history := found[shard]
-		last := len(history) - 1
-		if last >= 0 && history[last].user == r.User() && history[last].to.IsZero() {
-			history[last].to = r.RequestReceivedTimestamp
-			continue
-		}
-		found[shard] = append(history, tenure{user: r.User(), from: r.RequestReceivedTimestamp})
-	}
-	return found
-}
-
-// bounds are where the six shards begin, and where the last one ends: multiples of 2^64/6.
-var bounds = []string{
+// bounds are where the shards begin, and where the last one ends: multiples of 2^64/6.
+var bounds = [shardCount + 1]string{
 	"0x0000000000000000", "0x2aaaaaaaaaaaaaaa", "0x5555555555555555", "0x8000000000000000",
 	"0xaaaaaaaaaaaaaaaa", "0xd555555555555555", "0x10000000000000000",
 }
@@ -65,131 +27,136 @@ func selectorOf(index int) sharding.Selector {
 	})
 }
 
-// shardOf returns the shard of a namespace, as it is named in Leases.
-func shardOf(t *testing.T, namespace string) string {
+// isIn reports whether a namespace is in a shard.
+func isIn(t *testing.T, namespace string, index int) bool {
 	t.Helper()
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
-	for index := range len(bounds) - 1 {
-		matches, err := selectorOf(index).Matches(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if matches {
-			return fmt.Sprintf("%d-of-6", index)
-		}
+	matches, err := selectorOf(index).Matches(&metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("namespace %s is in no shard", namespace)
-	return ""
+	return matches
 }
 
-// checkWriters fails the test if a replica wrote in a namespace while another one held the shard.
-func checkWriters(t *testing.T, all []audit.Request, thawed map[string]time.Time) {
-	t.Helper()
-	wrong, excused, writes := strangers(t, all, thawed, *patience/45) // by default, 2s
-	for _, r := range wrong {
-		t.Errorf("%s wrote at %v in a shard that it did not hold: %v", r.User(),
-			r.RequestReceivedTimestamp, r)
-	}
-	if writes == 0 {
-		t.Error("the replicas wrote nothing")
-	}
-	moves := 0
-	for _, history := range tenures(all) {
-		moves += len(history)
-	}
-	t.Logf("%d writes, %d of them by replicas that had just thawed; shards were taken %d times",
-		writes, excused, moves)
+// verdict is what an audit log says of the replicas.
+type verdict struct {
+	strangers              []audit.Request // writes by replicas that did not hold the shard
+	excused, writes, moves int
 }
 
-// strangers returns the writes by replicas that did not hold the shard, and the number of all
-// writes. A replica that wakes up from a freeze may write for a moment: it is excused. Events come
-// later than what they report, and do not count.
-func strangers(
+// judge judges requests, which are in the order in which the API server received them. A replica
+// writes the Lease of a shard when it takes the shard, and when it releases it. One that wakes up
+// from a freeze may write for a moment: it is excused. Events come later than what they report, and
+// do not count.
+func judge(
 	t *testing.T, all []audit.Request, thawed map[string]time.Time, moment time.Duration,
-) (wrong []audit.Request, excused, writes int) {
+) (v verdict) {
 	t.Helper()
-	held := tenures(all)
+	holders := [shardCount]string{}
 	for _, r := range all {
-		if !r.IsWrite() || r.ObjectRef.Resource == "leases" || r.ObjectRef.Resource == "events" {
+		if !r.IsWrite() || r.ObjectRef.Resource == "events" {
 			continue
 		}
-		writes++
-		at := r.RequestReceivedTimestamp
-		if isHolder(held[shardOf(t, r.ObjectRef.Namespace)], r.User(), at) {
+		if r.ObjectRef.Resource == "leases" {
+			var shard int
+			_, err := fmt.Sscanf(r.ObjectRef.Name, "sample-controller-shard-%d-of-6", &shard)
+			switch {
+			case err != nil || !r.Succeeded():
+			case holders[shard] == r.User():
+				holders[shard] = ""
+			default:
+				holders[shard] = r.User()
+				v.moves++
+			}
 			continue
 		}
-		if thaw, frozen := thawed[r.User()]; frozen && at.After(thaw) && at.Sub(thaw) < moment {
-			excused++
-			continue
+		v.writes++
+		thaw, frozen := thawed[r.User()]
+		since := r.RequestReceivedTimestamp.Sub(thaw)
+		switch {
+		case isHolder(t, holders, r):
+		case frozen && since > 0 && since < moment:
+			v.excused++
+		default:
+			v.strangers = append(v.strangers, r)
 		}
-		wrong = append(wrong, r)
 	}
-	return wrong, excused, writes
+	return v
 }
 
-// isHolder reports whether user held the shard at that time. Without a release, that ends when the
-// next one takes it.
-func isHolder(history []tenure, user string, at time.Time) bool {
-	for i, held := range history {
-		end := held.to
-		if end.IsZero() && i+1 < len(history) {
-			end = history[i+1].from
-		}
-		if held.user == user && !at.Before(held.from) && (end.IsZero() || !at.After(end)) {
+// isHolder reports whether r is by the holder of the shard that its namespace is in.
+func isHolder(t *testing.T, holders [shardCount]string, r audit.Request) bool {
+	t.Helper()
+	for shard, holder := range holders {
+		if holder == r.User() && isIn(t, r.ObjectRef.Namespace, shard) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkCreatedOnce fails the test if a Deployment was created twice.
-func checkCreatedOnce(t *testing.T, all []audit.Request) {
+// checkRequests fails the test if a replica wrote in a namespace while another one held the shard,
+// or if a Deployment was created twice.
+func checkRequests(t *testing.T, thawed map[string]time.Time) {
 	t.Helper()
-	times := map[string]int{}
+	all, _, err := audit.Read(controlPlane.AuditLog(), 0, "shards-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortStableFunc(all, func(a, b audit.Request) int {
+		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp)
+	})
+	v := judge(t, all, thawed, *patience/45) // by default, 2s
+	for _, r := range v.strangers {
+		t.Errorf("%s wrote at %v in a shard that it did not hold: %v", r.User(),
+			r.RequestReceivedTimestamp, r)
+	}
+	if v.writes == 0 {
+		t.Error("the replicas wrote nothing")
+	}
+	t.Logf("%d writes, %d of them by replicas that had just thawed; shards were taken %d times",
+		v.writes, v.excused, v.moves)
+	created := map[string]bool{}
 	for _, r := range all {
-		if r.Creates("deployments") {
-			name := r.ObjectRef.Namespace + "/" + r.ObjectRef.Name
-			if times[name]++; times[name] > 1 {
-				t.Errorf("Deployment %s was created %d times", name, times[name])
-			}
+		name := r.ObjectRef.Namespace + "/" + r.ObjectRef.Name
+		if r.Creates("deployments") && created[name] || r.Deletes("deployments") {
+			t.Errorf("a Deployment was created again, or deleted: %v", r)
 		}
-		if r.Deletes("deployments") {
-			t.Errorf("a Deployment was deleted: %v", r)
-		}
+		created[name] = created[name] || r.Creates("deployments")
 	}
 }
 
 func TestWritesOfStrangersAreNoticed(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var log []audit.Request
-	request := func(second int, user, verb, resource, namespace, name string) {
-		r := audit.Request{Verb: verb}
+	request := func(second int, user, resource, name string) {
+		r := audit.Request{Verb: "update"}
 		r.ImpersonatedUser.Username = user
-		r.ObjectRef.Resource, r.ObjectRef.Namespace, r.ObjectRef.Name = resource, namespace, name
+		r.ObjectRef.Resource, r.ObjectRef.Namespace, r.ObjectRef.Name = resource, "default", name
 		r.RequestReceivedTimestamp = begin.Add(time.Duration(second) * time.Second)
 		log = append(log, r)
 	}
 	const shard = "sample-controller-shard-5-of-6" // that of the namespace default
-	request(1, "a", "create", "leases", "default", shard)
-	request(2, "a", "create", "deployments", "default", "right")
-	request(3, "b", "create", "deployments", "default", "wrong: never held")
-	request(4, "a", "update", "leases", "default", shard)
-	request(5, "a", "update", "deployments", "default", "wrong: released")
-	request(6, "b", "update", "leases", "default", shard)
-	request(7, "b", "update", "deployments", "default", "right")
-	request(20, "c", "update", "leases", "default", shard)
-	request(21, "c", "update", "deployments", "default", "right")
-	request(22, "b", "update", "deployments", "default", "excused")
-	request(25, "b", "update", "deployments", "default", "wrong: too late")
-	wrong, excused, writes := strangers(t, log, map[string]time.Time{"b": begin.Add(21 * time.Second)},
-		2*time.Second)
+	request(1, "a", "leases", shard)
+	request(2, "a", "deployments", "right")
+	request(3, "b", "deployments", "wrong: never held")
+	request(4, "a", "leases", shard)
+	request(5, "a", "deployments", "wrong: released")
+	request(6, "b", "leases", shard)
+	request(7, "b", "deployments", "right")
+	request(20, "c", "leases", shard)
+	request(21, "c", "deployments", "right")
+	request(22, "b", "deployments", "excused")
+	request(25, "b", "deployments", "wrong: too late")
+	v := judge(t, log, map[string]time.Time{"b": begin.Add(21 * time.Second)}, 2*time.Second)
 
 	var names []string
-	for _, r := range wrong {
+	for _, r := range v.strangers {
 		names = append(names, r.ObjectRef.Name)
 	}
 	want := []string{"wrong: never held", "wrong: released", "wrong: too late"}
-	if !slices.Equal(names, want) || excused != 1 || writes != 7 {
-		t.Errorf("got %v of %d writes, %d excused, want %v of 7, 1 excused", names, writes, excused, want)
+	if !slices.Equal(names, want) || v.excused != 1 || v.writes != 7 || v.moves != 3 {
+		t.Errorf("got %q, %+v, want %q, 1 excused of 7 writes, 3 moves", names, v, want)
 	}
 }

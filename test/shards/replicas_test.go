@@ -40,21 +40,18 @@ type replica struct {
 func startReplica(t *testing.T, name string) *replica {
 	t.Helper()
 	r := &replica{t: t, name: name, done: make(chan struct{}), thawed: map[string]time.Time{}}
-	if err := r.next(); err != nil {
+	if err := r.start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(r.done)
 		for {
-			current := r.current()
-			<-current.Exited
-			r.report(current)
+			<-r.current().Exited
 			time.Sleep(100 * time.Millisecond) // the backoff of a very quick kubelet
-			if err := r.next(); err != nil {
-				t.Error(err)
-				return
-			}
-			if r.current() == current {
+			if goesOn, err := r.next(); err != nil || !goesOn {
+				if err != nil {
+					t.Error(err)
+				}
 				return
 			}
 		}
@@ -66,18 +63,16 @@ func startReplica(t *testing.T, name string) *replica {
 // user returns the user as which process number n acts.
 func (r *replica) user(n int) string { return fmt.Sprintf("shards-%s-%d", r.name, n) }
 
-// next starts the next process, unless stop was called.
-func (r *replica) next() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped {
-		return nil
-	}
+// current returns the process that started last. Its user has the number of processes so far.
+func (r *replica) current() *process.Process { return r.processes[len(r.processes)-1] }
+
+// start starts a process.
+func (r *replica) start() error {
 	config, err := clientcmd.LoadFromFile(controlPlane.Kubeconfig())
 	if err != nil {
 		return err
 	}
-	path, err := kubeconfig.Write(tempDir, config, r.user(len(r.processes)), nil)
+	path, err := kubeconfig.Write(controlPlane.Dir, config, r.user(len(r.processes)+1), nil)
 	if err != nil {
 		return err
 	}
@@ -90,23 +85,21 @@ func (r *replica) next() error {
 	return nil
 }
 
-func (r *replica) current() *process.Process {
+// next starts the next process, unless stop was called. It fails the test if the last one ended by
+// itself, unless it was frozen for too long.
+func (r *replica) next() (goesOn bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.processes[len(r.processes)-1]
-}
-
-// report fails the test if a process ended by itself, unless it was frozen for too long.
-func (r *replica) report(ended *process.Process) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, frozen := r.thawed[r.user(len(r.processes)-1)]
-	if frozen && ended.ExitCode() != 1 {
-		r.t.Errorf("replica %s exited with %d after a freeze, want 1", r.name, ended.ExitCode())
+	_, frozen := r.thawed[r.user(len(r.processes))]
+	switch code := r.current().ExitCode(); {
+	case r.stopped:
+		return false, nil
+	case frozen && code != 1:
+		r.t.Errorf("replica %s exited with %d after a freeze, want 1", r.name, code)
+	case !frozen && !r.killed:
+		r.t.Errorf("replica %s ended by itself: %s", r.name, r.current().LastLine())
 	}
-	if !frozen && !r.killed && !r.stopped {
-		r.t.Errorf("replica %s ended by itself: %s", r.name, ended.LastLine())
-	}
+	return true, r.start()
 }
 
 // kill ends the current process without a warning.
@@ -119,30 +112,32 @@ func (r *replica) signal(signal syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.killed = true
-	r.processes[len(r.processes)-1].Signal(signal)
+	r.current().Signal(signal)
 }
 
 // freeze stops the current process for longer than its Lease lasts, without its knowing.
 func (r *replica) freeze() {
-	current := r.current()
-	current.Signal(syscall.SIGSTOP)
+	r.mu.Lock()
+	frozen, user := r.current(), r.user(len(r.processes))
+	r.mu.Unlock()
+	frozen.Signal(syscall.SIGSTOP)
 	time.Sleep(leaseDuration + 2*time.Second)
 	r.mu.Lock()
-	r.thawed[r.user(len(r.processes)-1)] = time.Now()
+	r.thawed[user] = time.Now()
 	r.mu.Unlock()
-	current.Signal(syscall.SIGCONT)
+	frozen.Signal(syscall.SIGCONT)
 }
 
 // stop ends the current process for good.
 func (r *replica) stop() {
 	r.mu.Lock()
 	r.stopped = true
-	r.processes[len(r.processes)-1].Signal(syscall.SIGKILL)
 	r.mu.Unlock()
+	r.signal(syscall.SIGKILL)
 	<-r.done
-	if r.t.Failed() {
-		for i, p := range r.processes {
-			r.t.Logf("output of %s:\n%s", r.user(i), p.Output())
+	for i, p := range r.processes {
+		if r.t.Failed() {
+			r.t.Logf("output of %s:\n%s", r.user(i+1), p.Output())
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -23,93 +22,91 @@ const (
 	foosPerNamespace = 5
 )
 
-// foo is a Foo that the users have created, and the count that they asked for last.
-type foo struct {
-	namespace, name string
-	replicas        int32
-}
-
 // users creates and scales Foos.
 type users struct {
-	t      *testing.T
-	random *rand.Rand
-	foos   []*foo
+	t          *testing.T
+	random     *rand.Rand
+	namespaces []string
+	foos       []*v1alpha1.Foo // with the replicas that were asked for last
 }
 
-func (u *users) createNamespaces() (names []string) {
-	u.t.Helper()
+// newUsers creates the namespaces. The hash of a name depends on its first characters: see the
+// tests of internal/shards.
+func newUsers(t *testing.T, stream uint64) *users {
+	t.Helper()
+	u := &users{t: t, random: rand.New(rand.NewPCG(*seed, stream))}
 	for range namespaces {
-		// The hash of a name depends on its first characters: see the tests of internal/shards.
-		namespace, err := kubeClient.CoreV1().Namespaces().Create(u.t.Context(), &corev1.Namespace{
+		namespace := &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%08x-team", u.random.Uint32())},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			u.t.Fatal(err)
 		}
-		names = append(names, namespace.Name)
+		_, err := kubeClient.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.namespaces = append(u.namespaces, namespace.Name)
 	}
-	return names
+	return u
 }
 
-func (u *users) createFoo(namespace, name string) error {
-	created := &foo{namespace: namespace, name: name, replicas: 1}
-	u.foos = append(u.foos, created)
-	_, err := fooClient.SamplecontrollerV1alpha1().Foos(namespace).Create(context.Background(),
+// create creates a Foo in the next namespace.
+func (u *users) create() error {
+	namespace := u.namespaces[len(u.foos)%namespaces]
+	name := fmt.Sprintf("foo-%d", len(u.foos)/namespaces)
+	foo, err := fooClient.SamplecontrollerV1alpha1().Foos(namespace).Create(u.t.Context(),
 		&v1alpha1.Foo{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: &created.replicas},
+			Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
 		}, metav1.CreateOptions{})
+	u.foos = append(u.foos, foo)
 	return err
 }
 
-func (u *users) scale(f *foo) error {
-	f.replicas = u.random.Int32N(4)
+// scale scales some Foo.
+func (u *users) scale() error {
+	i, replicas := u.random.IntN(len(u.foos)), u.random.Int32N(4)
+	foos := fooClient.SamplecontrollerV1alpha1().Foos(u.foos[i].Namespace)
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		foos := fooClient.SamplecontrollerV1alpha1().Foos(f.namespace)
-		live, err := foos.Get(context.Background(), f.name, metav1.GetOptions{})
+		live, err := foos.Get(u.t.Context(), u.foos[i].Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		live.Spec.Replicas = &f.replicas
-		_, err = foos.Update(context.Background(), live, metav1.UpdateOptions{})
+		live.Spec.Replicas, u.foos[i].Spec.Replicas = &replicas, &replicas
+		_, err = foos.Update(u.t.Context(), live, metav1.UpdateOptions{})
 		return err
 	})
 }
 
 // work creates all Foos, and scales some until done is closed.
-func (u *users) work(names []string, done <-chan struct{}) error {
-	for i := 0; ; i++ {
-		var err error
-		if i < namespaces*foosPerNamespace {
-			err = u.createFoo(names[i%namespaces], fmt.Sprintf("foo-%d", i/namespaces))
+func (u *users) work(done <-chan struct{}) (err error) {
+	for err == nil {
+		act := u.scale
+		if len(u.foos) < namespaces*foosPerNamespace {
+			act = u.create
 		} else {
-			err = u.scale(u.foos[u.random.IntN(len(u.foos))])
-		}
-		if err != nil {
-			return err
-		}
-		select {
-		case <-done:
-			if i >= namespaces*foosPerNamespace {
+			select {
+			case <-done:
 				return nil
+			default:
 			}
-		case <-time.After(time.Duration(u.random.IntN(100)) * time.Millisecond): // a random pause
 		}
+		err = act()
+		time.Sleep(time.Duration(u.random.IntN(100)) * time.Millisecond) // a random pause
 	}
+	return err
 }
 
 // problem returns an error if a Foo does not have what it asks for.
 func (u *users) problem() error {
-	for _, f := range u.foos {
-		live, err := fooClient.SamplecontrollerV1alpha1().Foos(f.namespace).Get(
-			context.Background(), f.name, metav1.GetOptions{})
+	for _, foo := range u.foos {
+		live, err := fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).Get(
+			u.t.Context(), foo.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if !meta.IsStatusConditionTrue(live.Status.Conditions, "Ready") ||
-			live.Status.ObservedGeneration != live.Generation || live.Status.Replicas != f.replicas {
-			return fmt.Errorf("foo %s/%s wants %d replicas: %+v", f.namespace, f.name, f.replicas,
-				live.Status)
+		if want := *foo.Spec.Replicas; live.Status.Replicas != want ||
+			live.Status.ObservedGeneration != live.Generation ||
+			!meta.IsStatusConditionTrue(live.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("%s/%s wants %d replicas: %+v", foo.Namespace, foo.Name, want, live.Status)
 		}
 	}
 	return nil
@@ -118,14 +115,13 @@ func (u *users) problem() error {
 func TestReplicasAreKilledFrozenAndStopped(t *testing.T) {
 	t.Logf("-seed %d", *seed)
 	random := rand.New(rand.NewPCG(*seed, 1))
-	u := &users{t: t, random: rand.New(rand.NewPCG(*seed, 2))}
-	names := u.createNamespaces()
+	u := newUsers(t, 2)
 	var replicas []*replica
 	for _, name := range []string{"a", "b", "c"} {
 		replicas = append(replicas, startReplica(t, name))
 	}
 	done, worked := make(chan struct{}), make(chan error, 1)
-	go func() { worked <- u.work(names, done) }()
+	go func() { worked <- u.work(done) }()
 	for i := range *faults {
 		time.Sleep(*every/2 + time.Duration(random.Int64N(int64(*every)))) // a random pause
 		disturb := []func(*replica){(*replica).kill, (*replica).freeze, (*replica).terminate}[i%3]
@@ -135,9 +131,21 @@ func TestReplicasAreKilledFrozenAndStopped(t *testing.T) {
 	if err := <-worked; err != nil {
 		t.Fatal(err)
 	}
-
 	waitUntil(t, u.problem)
-	awaitBalance(t)
+	waitUntil(t, func() error { return imbalance(t) })
+	expectQuiet(t)
+	thawed := map[string]time.Time{}
+	for _, r := range replicas {
+		r.mu.Lock()
+		maps.Copy(thawed, r.thawed)
+		r.mu.Unlock()
+	}
+	checkRequests(t, thawed)
+}
+
+// expectQuiet fails the test if a replica writes something, although nothing changes.
+func expectQuiet(t *testing.T) {
+	t.Helper()
 	end, err := audit.End(controlPlane.AuditLog())
 	if err != nil {
 		t.Fatal(err)
@@ -152,44 +160,32 @@ func TestReplicasAreKilledFrozenAndStopped(t *testing.T) {
 			t.Errorf("written although nothing changed: %v", r)
 		}
 	}
-	thawed := map[string]time.Time{}
-	for _, r := range replicas {
-		r.mu.Lock()
-		maps.Copy(thawed, r.thawed)
-		r.mu.Unlock()
-	}
-	all := requests(t)
-	checkWriters(t, all, thawed)
-	checkCreatedOnce(t, all)
 }
 
-// awaitBalance waits until each of the three replicas holds two shards.
-func awaitBalance(t *testing.T) {
-	t.Helper()
-	waitUntil(t, func() error {
-		leases, err := kubeClient.CoordinationV1().Leases("default").List(
-			t.Context(), metav1.ListOptions{LabelSelector: "shards-of=sample-controller"})
-		if err != nil {
-			return err
+// imbalance returns an error unless each of three replicas holds two shards.
+func imbalance(t *testing.T) error {
+	leases, err := kubeClient.CoordinationV1().Leases("default").List(
+		t.Context(), metav1.ListOptions{LabelSelector: "shards-of=sample-controller"})
+	if err != nil {
+		return err
+	}
+	held := map[string]int{} // by the name of a replica, which holds its own Lease, too
+	for _, lease := range leases.Items {
+		if lease.Spec.HolderIdentity != nil {
+			held[*lease.Spec.HolderIdentity]++
+		} else if strings.Contains(lease.Name, "-replica-") {
+			held[lease.Name] = 0
 		}
-		held, replicas := map[string]int{}, []string{}
-		for _, lease := range leases.Items {
-			if strings.Contains(lease.Name, "-replica-") {
-				replicas = append(replicas, lease.Name)
-			} else if lease.Spec.HolderIdentity != nil {
-				held[*lease.Spec.HolderIdentity]++
-			}
-		}
-		if len(replicas) != 3 {
-			return fmt.Errorf("there are the Leases of %d replicas, want 3: %v", len(replicas), replicas)
-		}
-		for _, replica := range replicas {
-			if held[replica] != 2 {
-				return fmt.Errorf("%s holds %d shards, want 2", replica, held[replica])
+	}
+	if len(held) == 3 && len(leases.Items) == 3+shardCount {
+		for _, n := range held {
+			if n != 3 {
+				return fmt.Errorf("the replicas hold %v Leases, want 3 each", held)
 			}
 		}
 		return nil
-	})
+	}
+	return fmt.Errorf("%d Leases, held by %v, want 9 of three replicas", len(leases.Items), held)
 }
 
 // TestAPIServerSendsOnlyTheShard says what a list has with and without the feature, and that the
@@ -197,46 +193,42 @@ func awaitBalance(t *testing.T) {
 func TestAPIServerSendsOnlyTheShard(t *testing.T) {
 	leases, err := kubeClient.CoordinationV1().Leases("default").List(t.Context(),
 		metav1.ListOptions{ShardSelector: selectorOf(0).String()})
-	if err != nil {
-		t.Fatal(err)
+	if known := err == nil && leases.ShardInfo != nil; known != (*gates != "") {
+		t.Errorf("a list of Leases has shardInfo: got %v (%v), want %v", known, err, *gates != "")
 	}
-	if known := leases.ShardInfo != nil; known != (*gates != "") {
-		t.Errorf("a list of Leases has shardInfo: got %v, want %v", known, *gates != "")
-	}
-	u := &users{t: t, random: rand.New(rand.NewPCG(*seed, 3))}
-	names := u.createNamespaces()
-	for _, name := range names {
-		if err := u.createFoo(name, "listed"); err != nil {
+	u := newUsers(t, 3)
+	for range namespaces {
+		if err := u.create(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, total := 0, 0
-	for index := range len(bounds) - 1 {
-		list, err := fooClient.SamplecontrollerV1alpha1().Foos("").List(t.Context(),
-			metav1.ListOptions{ShardSelector: selectorOf(index).String()})
+	list := func(options metav1.ListOptions) *v1alpha1.FooList {
+		list, err := fooClient.SamplecontrollerV1alpha1().Foos("").List(t.Context(), options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list.ShardInfo != nil {
-			t.Errorf("the list of Foos says %v: then internal/shards may ask there", list.ShardInfo)
+		return list
+	}
+	all := len(list(metav1.ListOptions{}).Items)
+	got, total := 0, 0
+	for index := range shardCount {
+		part := list(metav1.ListOptions{ShardSelector: selectorOf(index).String()})
+		if part.ShardInfo != nil {
+			t.Errorf("the list of Foos says %v: then internal/shards may ask there", part.ShardInfo)
 		}
-		total += len(list.Items)
-		for _, item := range list.Items {
-			if shardOf(t, item.Namespace) == fmt.Sprintf("%d-of-6", index) {
+		total += len(part.Items)
+		for _, item := range part.Items {
+			if isIn(t, item.Namespace, index) {
 				got++
 			}
 		}
 	}
-	all, err := fooClient.SamplecontrollerV1alpha1().Foos("").List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := len(all.Items)
+	want := all
 	if *gates == "" {
-		want *= len(bounds) - 1 // everything, for each shard
+		want *= shardCount // everything, for each shard
 	}
-	if got != len(all.Items) || total != want {
+	if got != all || total != want {
 		t.Errorf("the lists of all shards have %d Foos, %d of them where we expect them, want %d and %d",
-			total, got, want, len(all.Items))
+			total, got, want, all)
 	}
 }

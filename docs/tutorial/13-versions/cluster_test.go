@@ -20,6 +20,9 @@ const (
 	patience = 3 * time.Minute
 	// account is the ServiceAccount whose permissions are in artifacts/deploy.
 	account = "system:serviceaccount:sample-controller:sample-controller"
+	// root is the repository, seen from the folder in which the program is put together.
+	root      = "../../../"
+	artifacts = root + "docs/tutorial/13-versions/artifacts/"
 )
 
 // world is a cluster that has the CustomResourceDefinition and the permissions.
@@ -45,14 +48,14 @@ func newWorld(t *testing.T) *world {
 	if err := clientcmd.WriteToFile(*config, w.kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	w.kubectl("", "apply", "-f", "../../../artifacts/examples/crd.yaml")
-	w.kubectl("", "apply", "-k", "artifacts/deploy")
+	w.kubectl("", "apply", "-f", root+"artifacts/examples/crd.yaml")
+	w.kubectl("", "apply", "-k", artifacts+"deploy")
 	return w
 }
 
 // try runs kubectl, with stdin as its input, and returns what it prints.
 func (w *world) try(stdin string, args ...string) (string, error) {
-	kubectl := "../../../.local/bin/kubectl"
+	kubectl := root + ".local/bin/kubectl"
 	if _, err := os.Stat(kubectl); err != nil {
 		kubectl = "kubectl"
 	}
@@ -136,12 +139,12 @@ func TestOnCluster(t *testing.T) {
 		t.Skip("needs -cluster")
 	}
 	w := newWorld(t)
-	w.kubectl("", "apply", "-k", "artifacts/1-added")
+	w.kubectl("", "apply", "-k", artifacts+"1-added")
 	stop := w.start()
 	getBundle := []string{"get", "crd/foos.samplecontroller.k8s.io", "-o",
 		"jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"}
 	w.eventually("LS0t", getBundle...)
-	w.kubectl("", "apply", "-k", "artifacts/2-served")
+	w.kubectl("", "apply", "-k", artifacts+"2-served")
 	asAlpha, asBeta := fields("v1alpha1", ".deploymentName"), fields("v1beta1", ".deployment.name")
 
 	apply := func(version, spec string) {
@@ -158,7 +161,7 @@ func TestOnCluster(t *testing.T) {
 		}
 	}
 	for _, stored := range []string{"2-served", "3-stored"} {
-		w.kubectl("", "apply", "-k", "artifacts/"+stored)
+		w.kubectl("", "apply", "-k", artifacts+stored)
 		apply("v1alpha1", "{deploymentName: web, replicas: 2}")
 		w.eventually("web 2", asBeta...)
 		apply("v1beta1", "{deployment: {name: web-2}}") // no more replicas: the default
@@ -203,7 +206,7 @@ func TestOnCluster(t *testing.T) {
 		"path": "/metadata/ownerReferences/0/apiVersion", "value": "`+alpha+`"}]`)
 	w.start()
 	w.eventually(beta, "get", "deployment/web", "-o", "jsonpath={.metadata.ownerReferences}")
-	w.kubectl("", "apply", "-k", "artifacts/4-dropped")
+	w.kubectl("", "apply", "-k", artifacts+"4-dropped")
 	for served := alpha; strings.Contains(served, alpha); served = w.kubectl("", "api-versions") {
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -1,9 +1,8 @@
 // Command 15-shards keeps a Deployment running for every Foo, as the root's program does, but
 // several replicas of it work at the same time, each on some of the namespaces.
 //
-// controller.go, writes.go, deployment.go, clients.go and syncerrors.go are those of the root. New
-// are main.go, the process, and shard.go, the work on one shard. What the root's metrics.go says of
-// Foos is left out: it would need the caches of all shards.
+// The other files are those of the root, which ../assemble puts beside these: main.go, the process,
+// and shard.go, the work on one shard.
 package main
 
 import (
@@ -19,11 +18,13 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/probes"
 	"example.com/sample-controller/internal/recorder"
@@ -62,7 +63,11 @@ func run(args []string) error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
-	p, err := newProcess(ctx, o)
+	config, err := clientconfig.Load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(ctx, config, o)
 	if err != nil {
 		return err
 	}
@@ -79,8 +84,8 @@ type process struct {
 }
 
 // newProcess creates the parts and connects them. It makes no request.
-func newProcess(ctx context.Context, o *options) (*process, error) {
-	clients, err := newClients(o)
+func newProcess(ctx context.Context, config *rest.Config, o *options) (*process, error) {
+	clients, err := newClients(config, o)
 	if err != nil {
 		return nil, err
 	}

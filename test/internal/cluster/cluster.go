@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,8 +29,36 @@ type Cluster struct {
 	// Dir is the folder where hack/cluster keeps its files: bin, logs, pids.
 	Dir string
 
+	// The administrator's clients. InstallCRD makes them.
+	Kube kubernetes.Interface
+	Foos clientset.Interface
+
 	root string
 	stop func()
+}
+
+// Main is for TestMain. It starts a cluster where Foos are served, calls test, and stops the
+// cluster. Then this process ends with the code that test has returned.
+func Main(root, name string, test func(*Cluster) (code int, err error)) {
+	code, err := with(root, name, test)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// with calls test with a cluster where Foos are served, and stops the cluster.
+func with(root, name string, test func(*Cluster) (code int, err error)) (code int, err error) {
+	c, err := Start(root, name)
+	if err != nil {
+		return 1, err
+	}
+	defer c.Stop()
+	if err := c.InstallCRD(); err != nil {
+		return 1, err
+	}
+	return test(c)
 }
 
 // Start starts the cluster of that name with hack/cluster of the repository at root. The cluster
@@ -102,14 +131,25 @@ func (c *Cluster) InstallCRD() error {
 	if err != nil {
 		return err
 	}
-	client, err := clientset.NewForConfig(config)
-	if err != nil {
+	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	foos := client.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
-	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	if c.Foos, err = clientset.NewForConfig(config); err != nil {
+		return err
+	}
+	foos := c.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+	return WaitUntil(crdTimeout, 50*time.Millisecond, func() error {
 		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
-		if err == nil || time.Since(begin) > crdTimeout {
+		return err
+	})
+}
+
+// WaitUntil calls check, with pauses, until it returns nil. After patience, it returns the error of
+// check.
+func WaitUntil(patience, pause time.Duration, check func() error) error {
+	for begin := time.Now(); ; time.Sleep(pause) {
+		err := check()
+		if err == nil || time.Since(begin) > patience {
 			return err
 		}
 	}

@@ -1,15 +1,16 @@
 // Command three runs three replicas of a program, as if they were one: it passes on its arguments,
-// and stops them when it is stopped. It exits with the code of the first one that fails.
+// and stops them when it is stopped, or when one of them ends with an error.
 //
 //	three PROGRAM [FLAG...]
 package main
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"log"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -18,52 +19,39 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
-		fmt.Fprintln(os.Stderr, "three:", err)
-		os.Exit(1)
-	}
-}
-
-func run(program string, args []string) error {
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	var group sync.WaitGroup
-	var replicas []*exec.Cmd
 	failed := make(chan error, 3)
 	for _, name := range []string{"a", "b", "c"} {
-		replica := exec.Command(program, append([]string{"--replica-name=" + name}, args...)...)
-		replica.Stdout, replica.Stderr = os.Stdout, os.Stderr
-		if err := replica.Start(); err != nil {
-			return err
-		}
-		// If this process is killed, the replica must end, too.
-		kill, err := cleanup.Prepare(".", "kill", "-9", strconv.Itoa(replica.Process.Pid))
-		if err != nil {
-			return err
-		}
-		defer kill()
-		replicas = append(replicas, replica)
-		group.Go(func() { failed <- replica.Wait() })
-	}
-	go func() {
-		group.Wait()
-		close(failed)
-	}()
-	var failure error
-	var once sync.Once // a second signal would end a replica at once
-	for {
-		select {
-		case <-stop:
-		case err, ok := <-failed:
-			if !ok {
-				return failure
-			}
-			failure = errors.Join(failure, err)
-		}
-		once.Do(func() {
-			for _, replica := range replicas {
-				_ = replica.Process.Signal(syscall.SIGTERM) // an error means that it is gone
+		group.Go(func() {
+			if err := run(ctx, append(slices.Clone(os.Args[1:]), "--replica-name="+name)); err != nil {
+				failed <- err
+				stop()
 			}
 		})
 	}
+	group.Wait()
+	if len(failed) > 0 {
+		log.Fatalln("three:", <-failed)
+	}
+}
+
+// run runs a command until it ends. When ctx is done, it asks the command to end.
+func run(ctx context.Context, args []string) error {
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Cancel = func() error {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		return os.ErrProcessDone // an end after that is no error
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	// If this process is killed, the replica must end, too.
+	kill, err := cleanup.Prepare(".", "kill", "-9", strconv.Itoa(command.Process.Pid))
+	if err != nil {
+		return err
+	}
+	defer kill()
+	return command.Wait()
 }

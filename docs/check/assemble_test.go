@@ -1,0 +1,42 @@
+package check
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestAssembledProgramsCompile: what differs in chapters 13 and 15 still fits the root's program.
+func TestAssembledProgramsCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles for some seconds")
+	}
+	for _, chapter := range []string{"13-versions", "15-shards"} {
+		assembled, err := exec.Command(filepath.Join(root, "docs/tutorial/assemble"), chapter).CombinedOutput()
+		if err != nil {
+			t.Errorf("docs/tutorial/assemble %s: %v\n%s", chapter, err, assembled)
+			continue
+		}
+		vet := exec.Command("go", "vet", strings.TrimSpace(string(assembled)))
+		vet.Dir = root
+		if output, err := vet.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", vet, err, output)
+		}
+	}
+}
+
+// TestOldVersionIsTheRoots: v1alpha1 of chapter 13 is the API of the root.
+func TestOldVersionIsTheRoots(t *testing.T) {
+	for _, file := range []string{"doc.go", "types.go"} {
+		file = "pkg/apis/samplecontroller/v1alpha1/" + file
+		want, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/13-versions", file)); string(got) != string(want) {
+			t.Errorf("%s of 13-versions differs from the root's", file)
+		}
+	}
+}

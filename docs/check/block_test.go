@@ -1,0 +1,202 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checkEdit returns the file that a diff block changes, and its text after the change.
+func checkEdit(p *page, b *block, folder string) (file, text string, problems []string) {
+	file = filepath.Join(folder, p.beside(b.detail))
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", "", []string{p.at(b, "%v", err)}
+	}
+	var before, after strings.Builder
+	for _, line := range b.body {
+		if line == "" {
+			line = " "
+		}
+		if line[0] != '+' {
+			before.WriteString(line[1:] + "\n")
+		}
+		if line[0] != '-' {
+			after.WriteString(line[1:] + "\n")
+		}
+	}
+	if n := strings.Count(string(source), before.String()); n != 1 {
+		return "", "", []string{p.at(b, "the old lines are %d times in %s, want once", n, b.detail)}
+	}
+	return file, strings.Replace(string(source), before.String(), after.String(), 1), nil
+}
+
+// checkBlocks returns the blocks of a page that a reader would take for executed although they are
+// not, and those that do not say in which terminal to type them.
+func checkBlocks(p *page) (problems []string) {
+	terminal := readersTerminal
+	for _, b := range p.blocks {
+		switch b.language {
+		case "sh":
+			if b.directive != "not run" {
+				problems = append(problems, p.at(b, "the commands are not executed: make it a console "+
+					"block, or write <!-- not run: REASON --> above it"))
+			}
+		case "console":
+			noCommand := len(b.body) == 0 || b.terminal() == readersTerminal && steps(b.body)[0].command == ""
+			if b.directive == "not run" || noCommand {
+				problems = append(problems, p.at(b, "a console block must begin with \"$ \""))
+			}
+			if b.label == "" && terminal != readersTerminal {
+				problems = append(problems, p.at(b, "another terminal than before: write **In "+
+					readersTerminal+" terminal:** above it"))
+			}
+			terminal = b.terminal()
+		case "diff":
+			if b.directive != "edit" {
+				problems = append(problems, p.at(b, "a diff without <!-- edit: PATH --> above it"))
+				break
+			}
+			_, _, wrong := checkEdit(p, b, root)
+			problems = append(problems, wrong...)
+		case "":
+			problems = append(problems, p.at(b, "a block without a language"))
+		}
+	}
+	return problems
+}
+
+// checkClusters returns what is wrong with a page that has commands for a control plane. It must
+// begin with one that starts an empty control plane, and end with one that stops it. Otherwise, its
+// results would depend on what the reader did before.
+func checkClusters(p *page) (problems []string) {
+	var commands []string
+	for _, b := range p.blocks {
+		if b.language != "console" || b.terminal() != readersTerminal {
+			continue
+		}
+		for _, step := range steps(b.body) {
+			if strings.Contains(step.command, "kubectl ") || strings.Contains(step.command, "make cluster") {
+				commands = append(commands, step.command)
+			}
+		}
+	}
+	if len(commands) == 0 {
+		return nil
+	}
+	first, _, _ := strings.Cut(commands[0], " FEATURE_GATES=")
+	if first != "make cluster-empty" && first != "make cluster-foos" {
+		problems = append(problems, fmt.Sprintf("%s: it begins with %q, want make cluster-empty or "+
+			"make cluster-foos", p.path, commands[0]))
+	}
+	if last := commands[len(commands)-1]; last != "make cluster-down" {
+		problems = append(problems, fmt.Sprintf("%s: it ends with %q, want make cluster-down", p.path, last))
+	}
+	return problems
+}
+
+func TestPagesBeginAndEndWithoutAControlPlane(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkClusters(p))
+	}
+}
+
+func TestPagesThatNeedAControlPlaneAreNoticed(t *testing.T) {
+	for text, want := range map[string]string{
+		"$ kubectl get foos\n$ make cluster-down":                        "it begins with",
+		"$ make cluster-foos\n$ kubectl get foos":                        "it ends with",
+		"$ make cluster-foos\n$ kubectl get foos\n$ make cluster-down":   "",
+		"$ make cluster-empty FEATURE_GATES=A=true\n$ make cluster-down": "",
+		"$ go test .": "",
+	} {
+		problems := checkClusters(brokenPage(t, "```console\n"+text+"\n```"))
+		if want == "" && len(problems) > 0 {
+			t.Errorf("%s: got %q", text, problems)
+		}
+		if want != "" {
+			expectProblem(t, problems, want)
+		}
+	}
+}
+
+// deletesAll matches a command that deletes all objects of a kind. If the shell is connected to
+// another cluster, the objects are somebody else's.
+var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)
+
+// checkDeletes returns the commands of a file that delete more than the objects they name.
+func checkDeletes(path, text string) (problems []string) {
+	text = strings.ReplaceAll(text, "\\\n", " ") // continued lines
+	for _, match := range deletesAll.FindAllString(text, -1) {
+		problems = append(problems, fmt.Sprintf("%s: %s: delete the objects by name", path, match))
+	}
+	return problems
+}
+
+func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkDeletes(p.path, strings.Join(p.lines, "\n")))
+	}
+	files := trackedFiles(t, ":!*.go", ":!*.md")
+	if files["hack/lint/run"] == "" {
+		t.Errorf("files: got %q, want the scripts among them", slices.Sorted(maps.Keys(files)))
+	}
+	for path, text := range files {
+		report(t, checkDeletes(path, text))
+	}
+}
+
+func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
+	for _, wrong := range []string{
+		"Clean up with `kubectl delete foos --all`.",
+		"$ kubectl -n default delete foos,deployments --all",
+		"kubectl delete --wait=false --all foos", "kubectl delete \\\n  foos --all", `"$bin/kubectl" delete foos --all-namespaces --all`,
+	} {
+		expectProblem(t, checkDeletes("page", wrong), "by name")
+	}
+	for _, right := range []string{
+		"kubectl delete foo/all", "kubectl wait --for=delete pods --all", "kubectl get all; echo --all",
+		"kubectl delete foo/web && kubectl wait --for=delete pods --all",
+	} {
+		if problems := checkDeletes("page", right); len(problems) > 0 {
+			t.Errorf("%s: got %q, want no problem", right, problems)
+		}
+	}
+}
+
+func TestBlocksAreBound(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkBlocks(p))
+	}
+}
+
+func TestBrokenBlocksAreNoticed(t *testing.T) {
+	edit := "<!-- edit: 04-queue/controller.go -->\n```diff\n"
+	tests := []struct{ name, text, want string }{
+		{"commands that are not executed", "```sh\nmake\n```", "not executed"},
+		{"a console without a command", "```console\nhello\n```", "must begin"},
+		{"a console that is not run", "<!-- not run: lazy -->\n```console\n$ make\n```", "must begin"},
+		{"a change without a file", "```diff\n-a\n+b\n```", "without"},
+		{"a change of lines that do not exist", edit + "-\treturn 42\n```", "0 times"},
+		{"a change of lines that exist often", edit + "-}\n```", "want once"},
+		{"a change of no file", strings.Replace(edit, "04", "99", 1) + "-a\n```", "no such file"},
+		{"no language", "```\nmake\n```", "without a language"},
+		{"another terminal, without a label", "**In the program's terminal:**\n```console\n$ a\n```\n" +
+			"```console\n$ b\n```", "another terminal"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			expectProblem(t, checkBlocks(brokenPage(t, test.text)), test.want)
+		})
+	}
+	right := "<!-- not run: needs docker -->\n```sh\nkind\n```\n```console\n$ make\n```\n" +
+		"**In another terminal:**\n```console\nhello\n```\n" +
+		"**In your terminal:**\n```console\n$ make\n```\n" + edit + "-\tdefer c.queue.Done(key)\n```"
+	if problems := checkBlocks(brokenPage(t, right)); len(problems) > 0 {
+		t.Errorf("correct blocks: got %q, want no problem", problems)
+	}
+}

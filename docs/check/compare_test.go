@@ -1,0 +1,280 @@
+package check
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// varying lists what differs between runs and between machines.
+var varying = []struct {
+	pattern *regexp.Regexp
+	same    string
+}{
+	{regexp.MustCompile(`^([IWE])\d{4} [\d:.]+ +\d+ `), "$1 "}, // time and process of a log line
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
+	{regexp.MustCompile(`-[bcdf-hj-np-tv-z2-9]{8,10}(-[bcdf-hj-np-tv-z2-9]{5})?\b`), "-HASH"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},
+	{regexp.MustCompile(`\bmilliseconds=\d+`), "milliseconds=N"}, // of a request
+	{regexp.MustCompile(`\bresourceVersion="\d+"`), "resourceVersion=N"},
+	{regexp.MustCompile(`^(\w+\{.*\}|\w+_seconds) [\d.e+-]+$`), "$1 N"}, // a metric
+	{regexp.MustCompile(`\bgoroutine \d+\b`), "goroutine N"},            // of a stack
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b\??`), "0xN"},                   // in a stack
+	{regexp.MustCompile(`\b(created|configured|unchanged)$`), "applied"},
+	{regexp.MustCompile(`\s+`), " "}, // the columns of a table
+}
+
+// normal returns a line of output without what varies.
+func normal(line string) string {
+	for _, v := range varying {
+		line = v.pattern.ReplaceAllString(line, v.same)
+	}
+	return strings.TrimSpace(line)
+}
+
+// unpromised matches lines that may come at any time, or never. Libraries write them from their own
+// goroutines: a cache is filled, a feature is on, a request was slow. The go command writes them
+// when it downloads a module before the first build.
+var unpromised = regexp.MustCompile(
+	`^I\d{4} [\d:.]+ +\d+ ((?:envvar|reflector|request|trace|warnings)\.go):\d+\] ` +
+		`|^Trace\[\d+\]|^go: downloading `)
+
+// promised returns the output without unpromised lines. If the page shows a line that a source file
+// has logged, the lines from that file stay.
+func promised(shown, output []string) []string {
+	page := strings.Join(shown, "\n")
+	return slices.DeleteFunc(slices.Clone(output), func(line string) bool {
+		match := unpromised.FindStringSubmatch(line)
+		return match != nil && (match[1] == "" || !strings.Contains(page, " "+match[1]+":"))
+	})
+}
+
+// matches reports whether the output is what a page shows. A line "..." on the page stands for any
+// number of lines.
+func matches(shown, output []string) bool {
+	return match(normal, shown, promised(shown, output), false)
+}
+
+// match reports whether output is what a page shows or, if incomplete, whether it can still become
+// that. Lines are equal if same returns the same for both.
+func match(same func(string) string, shown, output []string, incomplete bool) bool {
+	switch {
+	case len(output) == 0 && incomplete:
+		return true
+	case len(shown) == 0:
+		return len(output) == 0
+	case shown[0] == "...":
+		return match(same, shown[1:], output, incomplete) ||
+			len(output) > 0 && match(same, shown, output[1:], incomplete)
+	}
+	return len(output) > 0 && same(shown[0]) == same(output[0]) &&
+		match(same, shown[1:], output[1:], incomplete)
+}
+
+// verdict is the result of judging a program that goes on.
+type verdict int
+
+const (
+	open  verdict = iota // it can still print what the page shows
+	right                // it has printed what the page shows
+	wrong                // it has printed something else
+)
+
+// judge compares what a program has printed so far with what a page shows, and returns how many of
+// the lines the verdict covers. Other line numbers of the code are no reason to wait.
+func judge(shown, lines []string) (int, verdict) {
+	for n := range len(lines) + 1 {
+		if match(loose, shown, promised(shown, lines[:n]), false) {
+			return n, right
+		}
+	}
+	if match(loose, shown, promised(shown, lines), true) {
+		return 0, open
+	}
+	return len(lines), wrong
+}
+
+var lineNumber = regexp.MustCompile(`\.go:\d+`)
+
+// loose returns a line of output without what varies, and without line numbers of the code.
+func loose(line string) string { return lineNumber.ReplaceAllString(normal(line), ".go") }
+
+// refresh returns the output as a page should show it. If it differs from the page only in line
+// numbers, it keeps the "..." of the page.
+func refresh(shown, output []string) (lines []string) {
+	output = promised(shown, output)
+	next := 0
+	for _, line := range shown {
+		if line == "..." {
+			lines = append(lines, line)
+			continue
+		}
+		for next < len(output) && loose(output[next]) != loose(line) {
+			next++
+		}
+		if next == len(output) {
+			return output
+		}
+		lines = append(lines, output[next])
+		next++
+	}
+	if !matches(lines, output) {
+		return output
+	}
+	return lines
+}
+
+// difference lists what a page shows and what was printed in its place, without the equal lines
+// before and after.
+func difference(shown, output []string) string {
+	output = promised(shown, output)
+	same := func(a, b string) bool { return a != "..." && normal(a) == normal(b) }
+	for len(shown) > 0 && len(output) > 0 && same(shown[0], output[0]) {
+		shown, output = shown[1:], output[1:]
+	}
+	for len(shown) > 0 && len(output) > 0 && same(shown[len(shown)-1], output[len(output)-1]) {
+		shown, output = shown[:len(shown)-1], output[:len(output)-1]
+	}
+	lines := []string{"  - what the page shows, + what was printed"}
+	for _, line := range shown {
+		lines = append(lines, "  - "+line)
+	}
+	for _, line := range output {
+		lines = append(lines, "  + "+line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// outputLines splits output, without the empty lines at its end.
+func outputLines(output string) []string {
+	output = strings.TrimRight(output, "\n")
+	if output == "" {
+		return nil
+	}
+	return strings.Split(output, "\n")
+}
+
+// populated is what client-go logs when a cache is filled.
+const populated = `I1121 09:33:19.496329   23301 reflector.go:507] "Caches populated" type="Foo"` +
+	"\n"
+
+func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
+	tests := []struct {
+		name, shown, output string
+		want                bool
+	}{
+		{"the same", "a\nb", "a\nb", true},
+		{"another word", "a\nb", "a\nc", false},
+		{"one line less", "a\nb", "a", false},
+		{"one line more", "a", "a\nb", false},
+		{"nothing shown", "", "a", false},
+		{"an age", "web 1 12s", "web   1   3m5s", true},
+		{"another number", "web 1 12s", "web 2 12s", false},
+		{"a duration in a test's summary", "ok pkg 0.041s", "ok pkg (cached)", true},
+		{"a failed test", "ok pkg 0.041s", "FAIL pkg 0.041s", false},
+		{"the name of a Pod", "pod/web-7d9ffb885b-v6h2z 1/1", "pod/web-6c4c6b8bb9-xk2lp 1/1", true},
+		{"the name of another Pod", "pod/web-7d9ffb885b-v6h2z", "pod/app-7d9ffb885b-v6h2z", false},
+		{"the head of a log line", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
+			`I0102 10:00:00.000001       1 writes.go:43] "Created"`, true},
+		{"another line of the code", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
+			`I1121 08:59:15.444652   12987 writes.go:44] "Created"`, false},
+		{"an error in place of information", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
+			`E1121 08:59:15.444652   12987 writes.go:43] "Created"`, false},
+		{"a CRD that exists already", "crd/foos created", "crd/foos unchanged", true},
+		{"the time of a request", `"Response" verb="GET" milliseconds=7`,
+			`"Response" verb="GET" milliseconds=12`, true},
+		{"a later state of an object", `"Queueing Foo" resourceVersion="203"`,
+			`"Queueing Foo" resourceVersion="1000"`, true},
+		{"no state of an object", `"Queueing Foo" resourceVersion="203"`,
+			`"Queueing Foo" resourceVersion=""`, false},
+		{"a metric", `workqueue_adds_total{name="foos"} 9`, `workqueue_adds_total{name="foos"} 12`, true},
+		{"a metric without labels", `process_start_time_seconds 1.79537376735e+09`,
+			`process_start_time_seconds 1.8e+09`, true},
+		{"another metric", `workqueue_adds_total{name="foos"} 9`,
+			`workqueue_depth{name="foos"} 9`, false},
+		{"a stack", "goroutine 7 [sleep]:\nmain.sync(0xc0004a6000, {0x1f, 0x7})\ncontroller.go:9 +0x1a5",
+			"goroutine 81 [sleep]:\nmain.sync(0xc000123456, {0x2f, 0x7?})\ncontroller.go:9 +0x1b5", true},
+		{"another stack", "goroutine 7 [sleep]:", "goroutine 7 [running]:", false},
+		{"a wildcard in the middle", "a\n...\nd", "a\nb\nc\nd", true},
+		{"a wildcard for no line", "a\n...", "a", true},
+		{"a wildcard does not hide the end", "a\n...\nd", "a\nb\nc", false},
+		{"a line of a library before", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
+			populated + `I1121 08:59:15.444652 1 controller.go:9] "Starting"`, true},
+		{"a line of a library after", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
+			`I1121 08:59:15.444652 1 controller.go:9] "Starting"` + "\n" + populated, true},
+		{"a line of a library that the page shows", strings.TrimSpace(populated), populated, true},
+		{"a line of a library in place of the one that the page shows",
+			strings.TrimSpace(populated), strings.Replace(populated, "Foo", "Bar", 1), false},
+		{"a line of a library that the page shows is missing", strings.TrimSpace(populated), "", false},
+		{"an error of a library", "", "E" + populated[1:], false},
+		{"a download", "ok pkg 0.041s", "go: downloading golang.org/x/mod v0.37.0\nok pkg 1s", true},
+		{"an error of go", "ok pkg 0.041s", "go: no such tool\nok pkg 1s", false},
+	}
+	for _, test := range tests {
+		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {
+			t.Errorf("%s: matches: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestRefreshedTranscriptsLeaveOutWhatThePageLeavesOut(t *testing.T) {
+	shown := []string{"...", `I1121 08:59:15.444652 1 writes.go:43] "Created"`, "..."}
+	output := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Created"`, "noise"}
+
+	want := []string{"...", output[1], "..."}
+	if got := refresh(shown, output); !slices.Equal(got, want) {
+		t.Errorf("another line number: got %q, want %q", got, want)
+	}
+	other := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Updated"`}
+	if got := refresh(shown, other); !slices.Equal(got, other) {
+		t.Errorf("another message: got %q, want all of it", got)
+	}
+	more := []string{output[1], "more"}
+	if got := refresh(shown[1:2], more); !slices.Equal(got, more) {
+		t.Errorf("more than is shown: got %q, want all of it", got)
+	}
+}
+
+func TestProgramsAreJudgedByWhatTheyHavePrintedSoFar(t *testing.T) {
+	const renumbered = `I1121 08:59:15.444652 1 writes.go:44] "Created"`
+	tests := []struct {
+		name, shown, output string
+		n                   int
+		want                verdict
+	}{
+		{"nothing yet", "a\nb", "", 0, open},
+		{"the beginning", "a\nb", "a", 0, open},
+		{"all", "a\nb", "a\nb", 2, right},
+		{"all, and output of the next step", "a\nb", "a\nb\nc", 2, right},
+		{"something else", "a\nb", "c", 1, wrong},
+		{"something else at the end", "a\nb", "a\nc", 2, wrong},
+		{"nothing shown", "", "", 0, right},
+		{"nothing shown, and output of the next step", "", "a", 0, right},
+		{"lines for a wildcard", "...\nb", "a", 0, open},
+		{"the end of a wildcard", "...\nb", "a\nb\nc", 2, right},
+		{"a wildcard at the end", "a\n...", "a\nb", 1, right},
+		{"another line of the code", strings.Replace(renumbered, ":44", ":43", 1), renumbered, 1, right},
+		{"a line of a library", "a", populated, 0, open},
+		{"a line of a library before", "a", populated + "a", 2, right},
+	}
+	for _, test := range tests {
+		n, got := judge(outputLines(test.shown), outputLines(test.output))
+		if n != test.n || got != test.want {
+			t.Errorf("%s: got %d lines and verdict %d, want %d and %d",
+				test.name, n, got, test.n, test.want)
+		}
+	}
+}
+
+func TestDifferencesAreShownInAFewLines(t *testing.T) {
+	shown := []string{"a", "b", "c", "d"}
+	got := difference(shown, []string{"a", "x", "y", "d"})
+
+	want := "  - what the page shows, + what was printed\n  - b\n  - c\n  + x\n  + y"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,264 @@
+package check
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	console = flag.Bool("console", false, "execute the console blocks of all pages, or of those "+
+		"that -page matches, on a control plane of their own")
+	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
+		"this regular `expression`")
+	pageSkip = flag.String("not-page", "^$", "with -console, do not execute the pages whose path "+
+		"matches this regular `expression`")
+	again = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
+		"second time, backwards and without their last command: each must work whatever was done before")
+)
+
+// execute makes the edits and executes the consoles of a page. It stops at the first problem, but
+// with -update it goes on after a wrong output. It returns the problems, and the bodies that the
+// consoles should have.
+func (s *session) execute(p *page) (problems []string, bodies map[*block][]string) {
+	bodies = map[*block][]string{}
+	for _, b := range p.blocks {
+		if b.directive == "edit" {
+			file, text, wrong := checkEdit(p, b, s.folder)
+			if wrong != nil {
+				return append(problems, wrong...), bodies
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				return append(problems, p.at(b, "%v", err)), bodies
+			}
+		}
+		if b.language != "console" {
+			continue
+		}
+		should, found := s.console(p, b)
+		problems = append(problems, found...)
+		if should != nil {
+			bodies[b] = should
+		}
+		if len(found) > 0 && should == nil {
+			return problems, bodies
+		}
+	}
+	return append(problems, s.unread(p)...), bodies
+}
+
+// console executes a console block. With -update, it returns the body that the block should have if
+// the output has changed.
+func (s *session) console(p *page, b *block) (should []string, problems []string) {
+	all := steps(b.body)
+	for i := range all {
+		shown, output, err := s.step(b, all[i])
+		if err == nil && matches(shown, output) {
+			continue
+		}
+		problems = append(problems, explain(p, b, all[i], shown, output, err))
+		if !*update || err != nil && !errors.Is(err, errPatience) {
+			return nil, problems
+		}
+		fresh := refresh(shown, output)
+		if len(shown) > len(all[i].output) && len(fresh) > 0 && fresh[0] == "..." {
+			fresh = fresh[1:] // this "..." belongs to the step before
+		}
+		all[i].output = fresh
+	}
+	if len(problems) > 0 {
+		should = body(all)
+	}
+	return should, problems
+}
+
+// step executes one step. It returns the output that the page shows, and the real output.
+func (s *session) step(b *block, next step) (shown, output []string, err error) {
+	name := b.terminal()
+	if s.terminals[name] == nil {
+		started, err := newTerminal(s.folder, s.env)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.terminals[name] = started
+	}
+	terminal := s.terminals[name]
+	if next.command != "" {
+		if err := terminal.enter(next.command); err != nil {
+			return nil, nil, err
+		}
+	}
+	shown = next.output
+	if terminal.loose {
+		shown = append([]string{"..."}, shown...)
+	}
+	output, err = terminal.wait(name != readersTerminal && next.command != "^C", shown)
+	terminal.loose = terminal.busy && len(shown) > 0 && shown[len(shown)-1] == "..."
+	return shown, output, err
+}
+
+// explain says what is wrong with a step: first where and what, then the difference, then advice.
+func explain(p *page, b *block, s step, shown, output []string, err error) string {
+	command, advice := "$ "+s.command, "if the page is wrong, make docs corrects it"
+	if s.command == "" || s.command == "^C" {
+		command = fmt.Sprintf("the program in %s terminal", b.terminal())
+	}
+	command, _, _ = strings.Cut(command, "\n")
+	what := "the output differs from the page"
+	if errors.Is(err, errPatience) {
+		what = fmt.Sprintf("has not printed all that the page shows within %v", *patience)
+		advice = fmt.Sprintf("on a slow or busy machine, try -patience %v", 3**patience)
+	} else if err != nil {
+		what, advice = err.Error(), ""
+	}
+	lines := []string{p.at(&block{line: b.line + 1 + s.line}, "%s: %s", command, what)}
+	if shown != nil || output != nil {
+		lines = append(lines, difference(shown, output))
+	}
+	return strings.TrimSpace(strings.Join(append(lines, advice), "\n"))
+}
+
+// unread returns the output of programs that no console of the page shows.
+func (s *session) unread(p *page) (problems []string) {
+	for name, terminal := range s.terminals {
+		if lines, _ := terminal.peek(); !terminal.loose && len(promised(nil, lines)) > 0 {
+			problems = append(problems, fmt.Sprintf("%s: the program in %s terminal printed more than "+
+				"the page shows\n%s", p.path, name, difference(nil, lines)))
+		}
+	}
+	return problems
+}
+
+func TestConsolesShowWhatHappens(t *testing.T) {
+	if !*console {
+		t.Skip("console blocks are executed only with -console: it takes minutes")
+	}
+	filter, skip := regexp.MustCompile(*pageFilter), regexp.MustCompile(*pageSkip)
+	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
+		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path) || skip.MatchString(p.path)
+	})
+	if *again && !*update {
+		for _, p := range slices.Backward(pages) {
+			if p.chapter() != 0 {
+				pages = append(pages, p.leftEarly())
+			}
+		}
+	}
+	s := newSession(t)
+	for _, p := range pages {
+		t.Run(p.path, func(t *testing.T) {
+			s.begin(t)
+			problems, should := s.execute(p)
+			s.end()
+			if len(problems) == 0 && p.chapter() != 0 && !p.left {
+				if err := s.cleanedUp(); err != nil {
+					problems = append(problems, fmt.Sprintf("%s: the page leaves a control plane: %v", p.path, err))
+				}
+			}
+			if *update && len(should) > 0 {
+				p.set(should)
+				if err := p.save(); err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("rewritten, because:\n%s", strings.Join(problems, "\n"))
+				return
+			}
+			report(t, problems)
+		})
+	}
+}
+
+func isConsole(b *block) bool { return b.language == "console" }
+
+// leftEarly returns the page without its last console, as for a reader who stops before it.
+func (p *page) leftEarly() *page {
+	left := *p
+	left.left = true
+	left.blocks = slices.Clone(p.blocks)
+	for i, b := range slices.Backward(left.blocks) {
+		if isConsole(b) {
+			left.blocks = slices.Delete(left.blocks, i, i+1)
+			break
+		}
+	}
+	return &left
+}
+
+func TestBrokenConsolesAreNoticed(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"another output", "```console\n$ echo hello\ngoodbye\n```",
+			"00-broken.md:2: $ echo hello: the output differs"},
+		{"no output", "```console\n$ true\nhello\n```", "- hello"},
+		{"an output that the page hides", "```console\n$ echo hello\n```", "+ hello"},
+		{"a program that prints something else",
+			"**In a terminal:**\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
+		{"a program that prints more",
+			"**In a terminal:**\n```console\n$ echo hello; sleep 1; echo more\nhello\n$ true\n```",
+			"printed more"},
+		{"a program that prints more at the end",
+			"**In a terminal:**\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
+			"in a terminal printed more"},
+		{"a program that prints more when it is interrupted", "**In a terminal:**\n```console\n" +
+			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
+		{"a change that cannot be made",
+			"<!-- edit: 99-nothing/main.go -->\n```diff\n-a\n```", "no such file"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
+			defer s.end()
+			problems, _ := s.execute(brokenPage(t, test.text))
+			expectProblem(t, problems, test.want)
+		})
+	}
+}
+
+func TestProgramsGoOnUntilTheyAreInterrupted(t *testing.T) {
+	tests := []struct{ name, text string }{
+		{"output that comes later", "```console\n$ mkfifo news\n```\n" +
+			"**In a terminal:**\n```console\n$ echo ready; cat <>news\nready\n```\n" +
+			"```console\n$ echo hello >news\n```\n" +
+			"**In a terminal:**\n```console\nhello\n^C\n$ echo back\nback\n```\n"},
+		{"a silence in between",
+			"**In a terminal:**\n```console\n$ echo a; sleep 2.5; echo b; sleep 60\na\nb\n```\n"},
+		{"two steps at once", "```console\n$ mkfifo news\n```\n" +
+			"**In a terminal:**\n```console\n$ cat <>news\n```\n" +
+			"```console\n$ printf 'a\\nb\\n' >news\n```\n" +
+			"**In a terminal:**\n```console\na\n```\n" +
+			"**In a terminal:**\n```console\nb\n^C\n```\n"},
+		{"output that the page leaves out, after the interrupt", "**In a terminal:**\n```console\n" +
+			"$ (trap 'echo b; exit' INT; echo a; sleep 60)\na\n...\n^C\n$ echo c\nc\n```\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
+			defer s.end()
+			problems, _ := s.execute(brokenPage(t, test.text))
+			report(t, problems)
+		})
+	}
+}
+
+func TestPatienceHasAnEnd(t *testing.T) {
+	defer func(before time.Duration) { *patience = before }(*patience)
+	*patience = 100 * time.Millisecond
+	s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
+	defer s.end()
+	problems, _ := s.execute(brokenPage(t,
+		"# A page\n\n**In a terminal:**\n```console\n$ sleep 60\nhello\n```\n"))
+
+	want := "docs/tutorial/00-broken.md:5: $ sleep 60: has not printed all that the page shows " +
+		"within 100ms\n  - what the page shows, + what was printed\n  - hello\n" +
+		"on a slow or busy machine, try -patience 300ms"
+	if len(problems) != 1 || problems[0] != want {
+		t.Errorf("got %q, want %q", problems, want)
+	}
+}

@@ -1,0 +1,96 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	toLine  = regexp.MustCompile(`#L[0-9]+`)
+)
+
+// checkLinks returns the links of a page to files and headings that do not exist, and the links to
+// lines, because lines move.
+func checkLinks(p *page) (problems []string) {
+	report := func(format string, args ...any) {
+		problems = append(problems, p.at(&block{line: 1}, format, args...))
+	}
+	for _, match := range link.FindAllStringSubmatch(p.prose(), -1) {
+		target := match[1]
+		if toLine.MatchString(target) {
+			report("%s is a link to a line; link to the file", target)
+			continue
+		}
+		if strings.Contains(target, "://") {
+			continue
+		}
+		path, anchor, _ := strings.Cut(target, "#")
+		file := p.beside(path)
+		if path == "" {
+			file = p.path
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if info, statErr := os.Stat(filepath.Join(root, file)); statErr == nil && info.IsDir() {
+			err = nil
+		}
+		if path == "" {
+			text, err = []byte(strings.Join(p.lines, "\n")), nil
+		}
+		switch {
+		case err != nil:
+			report("%s leads nowhere", target)
+		case anchor != "" && !hasHeading(string(text), anchor):
+			report("%s: there is no heading #%s", target, anchor)
+		}
+	}
+	return problems
+}
+
+// hasHeading reports whether GitHub gives one of the headings of a page this anchor.
+func hasHeading(text, anchor string) bool {
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		slug := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, match[1])
+		if slug == anchor {
+			return true
+		}
+	}
+	return false
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, p := range allPages(t) {
+		report(t, checkLinks(p))
+	}
+}
+
+func TestBrokenLinksAreNoticed(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"[a](nowhere.md)", "leads nowhere"},
+		{"[a](../../main.go#L10)", "to a line"},
+		{"[a](https://github.com/kubernetes/client-go/blob/master/doc.go#L10)", "to a line"},
+		{"[a](../behaviour.md#nothing-of-that-kind)", "no heading"},
+		{"# Here\n[a](#there)", "no heading"},
+	}
+	for _, test := range tests {
+		expectProblem(t, checkLinks(brokenPage(t, test.text)), test.want)
+	}
+	right := "# What's here: `x`, y_z\n" +
+		"[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_z)"
+	if problems := checkLinks(brokenPage(t, right)); len(problems) > 0 {
+		t.Errorf("correct links: got %q, want no problem", problems)
+	}
+}

@@ -1,0 +1,186 @@
+package check
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// declaration is a top-level declaration of a Go file.
+type declaration struct {
+	names  []string // several for a group; Type.Method for a method, even of a generic type
+	source string   // with its comment
+	specs  []string // the source of each name
+}
+
+// declarations returns the top-level declarations of a Go file.
+func declarations(path string) ([]declaration, error) {
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, path, source, parser.ParseComments)
+	if err != nil {
+		return nil, err
+	}
+	text := func(doc *ast.CommentGroup, node ast.Node) string {
+		begin := node.Pos()
+		if doc != nil {
+			begin = doc.Pos()
+		}
+		return string(source[files.Position(begin).Offset:files.Position(node.End()).Offset])
+	}
+	var found []declaration
+	for _, node := range file.Decls {
+		switch node := node.(type) {
+		case *ast.FuncDecl:
+			name := node.Name.Name
+			if node.Recv != nil {
+				receiver := text(nil, node.Recv.List[0].Type)
+				receiver, _, _ = strings.Cut(receiver, "[") // without type parameters
+				name = strings.TrimPrefix(receiver, "*") + "." + name
+			}
+			found = append(found, declaration{
+				names: []string{name}, source: text(node.Doc, node), specs: []string{text(node.Doc, node)},
+			})
+		case *ast.GenDecl:
+			group := declaration{source: text(node.Doc, node)}
+			for _, spec := range node.Specs {
+				names, doc := specNames(spec)
+				if !node.Lparen.IsValid() {
+					doc = node.Doc
+				}
+				for _, name := range names {
+					group.names = append(group.names, name)
+					group.specs = append(group.specs, text(doc, spec))
+				}
+			}
+			if len(group.names) > 0 {
+				found = append(found, group)
+			}
+		}
+	}
+	return found, nil
+}
+
+// specNames returns the names that a part of a declaration declares: none for an import.
+func specNames(spec ast.Spec) (names []string, doc *ast.CommentGroup) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		return []string{spec.Name.Name}, spec.Doc
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			names = append(names, name.Name)
+		}
+		return names, spec.Doc
+	}
+	return nil, nil
+}
+
+// listing returns what a directive names: a declaration ("PATH NAME") or a file ("PATH").
+func listing(p *page, detail string) ([]string, error) {
+	path, name, _ := strings.Cut(detail, " ")
+	path = filepath.Join(root, p.beside(path))
+	if name == "" {
+		text, err := os.ReadFile(path)
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n"), err
+	}
+	found, err := declarations(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, declaration := range found {
+		if slices.Contains(declaration.names, name) {
+			return strings.Split(declaration.source, "\n"), nil
+		}
+	}
+	return nil, fmt.Errorf("%s declares no %s", path, name)
+}
+
+// checkListings returns what is wrong with the listings of a page. If a listing only differs from
+// the code, it also returns what the listing should be.
+func checkListings(p *page) (problems []string, should map[*block][]string) {
+	should = map[*block][]string{}
+	for _, b := range p.blocks {
+		if b.directive != "code" {
+			if b.language == "go" {
+				problems = append(problems, p.at(b, "a listing without <!-- code: PATH NAME -->"))
+			}
+			continue
+		}
+		want, err := listing(p, b.detail)
+		if err != nil {
+			problems = append(problems, p.at(b, "%v", err))
+		} else if !slices.Equal(b.body, want) {
+			problems = append(problems, p.at(b, "differs from %s; make docs corrects it", b.detail))
+			should[b] = want
+		}
+	}
+	return problems, should
+}
+
+func TestListingsAreTheCode(t *testing.T) {
+	for _, p := range allPages(t) {
+		problems, should := checkListings(p)
+		if *update && len(should) > 0 {
+			p.set(should)
+			if err := p.save(); err != nil {
+				t.Fatal(err)
+			}
+			problems, _ = checkListings(p)
+		}
+		report(t, problems)
+	}
+}
+
+func TestBrokenListingsAreNoticed(t *testing.T) {
+	directive := "<!-- code: 04-queue/controller.go Controller.runWorker -->\n"
+	runWorker, err := listing(brokenPage(t, ""), "04-queue/controller.go Controller.runWorker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := strings.Join(runWorker, "\n")
+	tests := []struct{ name, text, want string }{
+		{"one byte differs",
+			directive + "```go\n" + strings.Replace(right, "for", "fur", 1) + "\n```", "differs"},
+		{"a line is missing",
+			directive + "```go\n" + strings.Join(runWorker[1:], "\n") + "\n```", "differs"},
+		{"no directive", "```go\n" + right + "\n```", "without"},
+		{"no such declaration", strings.Replace(directive, "runWorker", "ranWorker", 1) + "```go\n```",
+			"declares no"},
+		{"no such file", strings.Replace(directive, "04", "99", 1) + "```go\n```", "no such file"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			problems, _ := checkListings(brokenPage(t, test.text))
+			expectProblem(t, problems, test.want)
+		})
+	}
+	problems, _ := checkListings(brokenPage(t, directive+"```go\n"+right+"\n```"))
+	if len(problems) > 0 {
+		t.Errorf("a correct listing: got %q, want no problem", problems)
+	}
+}
+
+func TestUpdateRewritesAllListingsOfAPage(t *testing.T) {
+	directive := "<!-- code: 04-queue/controller.go Controller.enqueueFoo -->\n"
+	p := brokenPage(t, directive+"```go\nold\n```\nbetween\n"+directive+"```go\nold\nlines\n```\nend")
+	_, should := checkListings(p)
+	p.set(should)
+
+	again := brokenPage(t, strings.Join(p.lines, "\n"))
+	if problems, _ := checkListings(again); len(problems) > 0 || len(again.blocks) != 2 {
+		t.Errorf("after the update: got problems %q and %d blocks, want no problem and 2 blocks",
+			problems, len(again.blocks))
+	}
+	if got := again.prose(); got != directive+"between\n"+directive+"end" {
+		t.Errorf("the text around the listings has changed: %q", got)
+	}
+}

@@ -1,0 +1,268 @@
+package check
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
+	"with Mermaid from the npm registry; look at them in .local/pictures")
+
+// GitHub draws pictures with Mermaid, too.
+const (
+	mermaidVersion = "11.12.1"
+	mermaidHash    = "UlIZrRariB11TY1RtTgUWp65tphtBv4CSq7vyS2ZZ2TgoMjs2nloq+wFqxiwcxlhHUvs7DPGgMjs2aeQxz5h9g==" // "integrity" in the npm registry
+)
+
+var (
+	pictureTitle = regexp.MustCompile(`^ +accTitle: \S`)
+	caption      = regexp.MustCompile(`^\*[A-Z]`)
+	// codeName matches a word that can only be a name in the code: syncHandler or RealFIFO.
+	codeName = regexp.MustCompile(`\b[A-Za-z]+[a-z][A-Z]\w*`)
+)
+
+// pictures returns the blocks of a page that are pictures.
+func (p *page) pictures() (pictures []*block) {
+	for _, b := range p.blocks {
+		if b.language == "mermaid" {
+			pictures = append(pictures, b)
+		}
+	}
+	return pictures
+}
+
+// checkPictures returns the pictures of a page that lack a title (for readers who cannot see them)
+// or a caption. It also returns those with names that occur in none of the sources.
+func checkPictures(p *page, sources string) (problems []string) {
+	for _, b := range p.pictures() {
+		if len(b.body) < 2 || !pictureTitle.MatchString(b.body[1]) {
+			problems = append(problems, p.at(b, "a picture without accTitle in its second line"))
+		}
+		below := b.line + len(b.body) + 2 // after the closing fence and an empty line
+		if below >= len(p.lines) || !caption.MatchString(p.lines[below]) {
+			problems = append(problems, p.at(b, "a picture without a *caption* below it"))
+		}
+		for _, line := range b.body[min(2, len(b.body)):] {
+			for _, name := range codeName.FindAllString(line, -1) {
+				if !othersNames[name] && !strings.Contains(sources, name) {
+					problems = append(problems, p.at(b, "%s is nowhere in the code", name))
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// othersNames are names of Kubernetes and client-go, not of this code.
+var othersNames = map[string]bool{"ReplicaSet": true, "processLoop": true}
+
+func TestPicturesCanBeUnderstood(t *testing.T) {
+	files := trackedFiles(t, "*.go", ":!docs/check")
+	sources, seen := strings.Join(slices.Collect(maps.Values(files)), "\n"), 0
+	for _, p := range allPages(t) {
+		report(t, checkPictures(p, sources))
+		seen += len(p.pictures())
+	}
+	if seen == 0 {
+		t.Error("there are no pictures")
+	}
+}
+
+func TestPicturesThatCannotBeUnderstoodAreNoticed(t *testing.T) {
+	const title, sketch, below = "    accTitle: A loop\n", "    a --> syncHandler\n", "\n\n*A loop.*"
+	picture := func(inside, below string) *page {
+		return brokenPage(t, "```mermaid\nflowchart LR\n"+inside+"```"+below)
+	}
+	const sources = "func syncHandler() {}"
+	for _, test := range []struct {
+		name, want string
+		page       *page
+	}{
+		{"no title", "accTitle", picture(sketch+sketch, below)},
+		{"no caption", "caption", picture(title+sketch, "\n\nIt loops.")},
+		{"an old name", "syncFoo is nowhere", picture(title+"    a --> syncFoo\n", below)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			expectProblem(t, checkPictures(test.page, sources), test.want)
+		})
+	}
+	if problems := checkPictures(picture(title+sketch, below), sources); len(problems) > 0 {
+		t.Errorf("a correct picture: got %q, want no problem", problems)
+	}
+}
+
+// mermaid returns the path of Mermaid, which it downloads once.
+func mermaid() (string, error) {
+	path, err := filepath.Abs(filepath.Join(root, ".local", "mermaid-"+mermaidVersion+".js"))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	client := http.Client{Timeout: 2 * time.Minute}
+	response, err := client.Get("https://registry.npmjs.org/mermaid/-/mermaid-" + mermaidVersion + ".tgz")
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	archive, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", err
+	}
+	sum := sha512.Sum512(archive)
+	if got := base64.StdEncoding.EncodeToString(sum[:]); got != mermaidHash {
+		return "", fmt.Errorf("%s: got sha512 %s, want %s", response.Status, got, mermaidHash)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return "", err
+	}
+	for files := tar.NewReader(unzipped); ; {
+		file, err := files.Next()
+		if err != nil {
+			return "", err
+		}
+		if file.Name != "package/dist/mermaid.min.js" {
+			continue
+		}
+		script, err := io.ReadAll(files)
+		if err != nil {
+			return "", err
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", err
+		}
+		return path, os.WriteFile(path, script, 0o644)
+	}
+}
+
+// chromium returns the path of a browser.
+func chromium() (string, error) {
+	for _, name := range []string{
+		"chromium", "chromium-browser", "google-chrome",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("there is no Chromium")
+}
+
+// gallery is an HTML page that draws pictures, and notes those that it could not draw.
+const gallery = `<!doctype html>
+<meta charset="utf-8">
+<style>body { font: 16px sans-serif; margin: 2em; background: BACKGROUND; color: gray }</style>
+<script src="MERMAID"></script>
+<script>
+mermaid.initialize({startOnLoad: false, theme: "THEME"})
+addEventListener("load", async () => {
+  const problems = []
+  for (const [i, {Page, Text}] of PICTURES.entries()) {
+    document.body.append(Page)
+    const place = document.createElement("div")
+    document.body.append(place)
+    try {
+      place.innerHTML = (await mermaid.render("picture" + i, Text)).svg
+    } catch (error) {
+      problems.push(Page + ": " + error.message)
+    }
+  }
+  document.body.dataset.problems = JSON.stringify(problems)
+})
+</script>
+<body></body>
+`
+
+var galleryProblems = regexp.MustCompile(`data-problems="([^"]*)"`)
+
+// draw draws pictures in a browser, in the colours of a theme, into .local/pictures, and returns
+// those that it could not draw.
+func draw(browser, mermaid, theme string, pictures []picture) (problems []string, err error) {
+	folder, err := filepath.Abs(filepath.Join(root, ".local", "pictures"))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(pictures)
+	if err != nil {
+		return nil, err
+	}
+	background := map[string]string{"default": "white", "dark": "#0d1117"}[theme]
+	text := strings.NewReplacer("MERMAID", "file://"+mermaid, "THEME", theme,
+		"BACKGROUND", background, "PICTURES", string(list)).Replace(gallery)
+	path := filepath.Join(folder, theme+".html")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	output, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu",
+		"--allow-file-access-from-files", "--virtual-time-budget=600000", "--dump-dom",
+		"file://"+path).Output()
+	if err != nil {
+		return nil, err
+	}
+	match := galleryProblems.FindSubmatch(output)
+	if match == nil {
+		return nil, fmt.Errorf("the browser has not finished the page: %.1000s", output)
+	}
+	err = json.Unmarshal([]byte(html.UnescapeString(string(match[1]))), &problems)
+	return problems, err
+}
+
+type picture struct{ Page, Text string }
+
+func TestPicturesAreDrawn(t *testing.T) {
+	if !*drawPictures {
+		t.Skip("pictures are drawn only with -pictures")
+	}
+	browser, err := chromium()
+	if err != nil {
+		t.Skipf("no picture is drawn: %v", err)
+	}
+	script, err := mermaid()
+	if err != nil {
+		t.Skipf("no picture is drawn: Mermaid is not available: %v", err)
+	}
+	var pictures []picture
+	for _, p := range allPages(t) {
+		for _, b := range p.pictures() {
+			pictures = append(pictures, picture{
+				Page: fmt.Sprintf("%s:%d", p.path, b.line), Text: strings.Join(b.body, "\n"),
+			})
+		}
+	}
+	for _, theme := range []string{"default", "dark"} {
+		problems, err := draw(browser, script, theme, pictures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, problems)
+	}
+	wrong := []picture{{Page: "wrong", Text: "flowchart LR\n  a -->"}}
+	problems, err := draw(browser, script, "neutral", wrong)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectProblem(t, problems, "wrong")
+}

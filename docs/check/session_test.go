@@ -1,0 +1,154 @@
+package check
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/cleanup"
+)
+
+var copyName = flag.String("copy", "docs", "with -console, the `name` of the folder in .local where "+
+	"the pages are executed: docs, or a name that begins so; two runs at the same time need two")
+
+// session executes pages in a copy of the repository, which they may change, and on a control plane
+// of its own, the copy's "dev". Each page finds what the last page left behind, as a reader would.
+type session struct {
+	folder    string
+	env       []string
+	terminals map[string]*terminal
+}
+
+// newSession makes the copy. It has the built tools of the original, except the controller, which a
+// page may build from changed files.
+func newSession(t *testing.T) *session {
+	t.Helper()
+	original, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(*copyName, "docs") || filepath.Base(*copyName) != *copyName {
+		t.Fatalf("-copy %s: the name must begin with docs, and have no slash", *copyName)
+	}
+	s := &session{folder: filepath.Join(original, ".local", *copyName)}
+	local := filepath.Join(s.folder, ".local")
+	s.env = sessionEnv(os.Environ(), local)
+	s.do(t, original, `copy=.local/`+*copyName+` && hack/cluster build &&
+		{ [ ! -x $copy/hack/cluster ] || $copy/hack/cluster down dev; } && rm -rf $copy && mkdir -p $copy &&
+		git ls-files -z --cached --others --exclude-standard |
+		xargs -0 tar -cf - | tar -xf - -C $copy`)
+	s.do(t, s.folder, `mkdir -p .local/bin && ln -s "$PWD"/../bin/* .local/bin/ &&
+		rm -f .local/bin/sample-controller && git init -q && git add -A &&
+		git -c user.name=docs -c user.email=docs@example.com commit -qm "The pages as they are"`)
+	for name, text := range map[string]string{
+		"nowhere.yaml": nowhere, "kuberc.yaml": fmt.Sprintf(kuberc, *patience),
+	} {
+		if err := os.WriteFile(filepath.Join(local, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// client-go takes minutes to compile, once. The patience is only for what comes after.
+	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
+		go -C test list -export -deps -test ./conformance &&
+		go -C examples list -export -deps -test ./controller-runtime ./website/...`)
+	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(down)
+	return s
+}
+
+// sessionEnv returns the variables of a session, whose configuration is in the folder local. No
+// variable leads to a cluster of the user.
+func sessionEnv(environ []string, local string) (env []string) {
+	for _, variable := range environ {
+		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") &&
+			!strings.HasPrefix(variable, "CLUSTER=") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
+		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
+}
+
+const (
+	// nowhere is the kubeconfig of a page until it chooses a cluster. Without it, kubectl would take
+	// the user's kubeconfig.
+	nowhere = `{apiVersion: v1, kind: Config, current-context: nowhere,
+  contexts: [{name: nowhere, context: {cluster: nowhere}}],
+  clusters: [{name: nowhere, cluster: {server: "https://nowhere.invalid"}}]}
+`
+	// kuberc gives "kubectl wait" the patience of the session in place of 30s.
+	kuberc = `apiVersion: kubectl.config.k8s.io/v1beta1
+kind: Preference
+defaults: [{command: wait, options: [{name: timeout, default: "%v"}]}]
+`
+)
+
+// run executes a command that is not on a page.
+func (s *session) run(folder, command string) error {
+	shell := exec.Command("bash", "-c", command)
+	shell.Dir, shell.Env = folder, s.env
+	output, err := shell.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, output)
+	}
+	return nil
+}
+
+// do runs a command that must succeed.
+func (s *session) do(t *testing.T, folder, command string) {
+	t.Helper()
+	if err := s.run(folder, command); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
+}
+
+// begin brings back the files, as the last page told the reader to do. It leaves the control plane
+// as it is: each page begins with a command that starts an empty one.
+func (s *session) begin(t *testing.T) {
+	t.Helper()
+	s.terminals = map[string]*terminal{}
+	s.do(t, s.folder, `git reset -q --hard && git clean -qfd`)
+}
+
+// end closes the terminals of a page.
+func (s *session) end() {
+	for _, terminal := range s.terminals {
+		terminal.close()
+	}
+}
+
+// cleanedUp returns an error if a page leaves a control plane behind.
+func (s *session) cleanedUp() error {
+	return s.run(s.folder, `[ ! -e .local/clusters/dev ]`)
+}
+
+func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
+	local := t.TempDir()
+	err := os.WriteFile(filepath.Join(local, "nowhere.yaml"), []byte(nowhere), 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"HOME=/home/me", "KUBECONFIG=/home/me/production.yaml",
+		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443", "CLUSTER=production"}
+	for _, variable := range sessionEnv(environ, local) {
+		name, value, _ := strings.Cut(variable, "=")
+		t.Setenv(name, value)
+		if strings.HasPrefix(name, "KUBERNETES") || strings.Contains(value, "production") {
+			t.Errorf("the session has %s, want no variable that leads to the user's cluster", variable)
+		}
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil || config.Host != "https://nowhere.invalid" {
+		t.Errorf("kubectl would use %+v (error %v), want https://nowhere.invalid", config, err)
+	}
+}

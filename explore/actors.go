@@ -1,0 +1,165 @@
+package explore
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// object is an object of the API server, and where it is.
+type object struct {
+	*unstructured.Unstructured
+	resource schema.GroupVersionResource
+}
+
+// objects returns all objects, but neither Events nor Leases.
+func (w *World) objects() (all []object) {
+	for _, resource := range w.server.Resources() {
+		if resource.Resource == "events" || resource.Resource == "leases" {
+			continue
+		}
+		for _, u := range w.server.List(resource) {
+			all = append(all, object{u, resource})
+		}
+	}
+	return all
+}
+
+// collectGarbage does what the garbage collector does, until there is nothing left to do.
+func (w *World) collectGarbage() {
+	for before := int64(-1); before != w.server.Revision(); {
+		before = w.server.Revision()
+		all := w.objects()
+		alive := map[types.UID]bool{}
+		for _, o := range all {
+			alive[o.GetUID()] = true
+		}
+		for _, o := range all {
+			w.collect(o, all, alive)
+		}
+	}
+}
+
+// collect deletes an object whose owners are all gone, and lets go one whose deletion waits for
+// what it owns.
+func (w *World) collect(o object, all []object, alive map[types.UID]bool) {
+	owners := o.GetOwnerReferences()
+	gone := func(owner metav1.OwnerReference) bool { return !alive[owner.UID] }
+	if len(owners) > 0 && !slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool {
+		return !gone(owner)
+	}) {
+		w.delete(o)
+		return
+	}
+	if slices.ContainsFunc(owners, gone) {
+		w.setOwners(o, slices.DeleteFunc(owners, gone))
+	}
+	if o.GetDeletionTimestamp() == nil {
+		return
+	}
+	foreground := slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
+	orphan := slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents)
+	if !foreground && !orphan {
+		return
+	}
+	isOwner := func(owner metav1.OwnerReference) bool { return owner.UID == o.GetUID() }
+	for _, dependent := range all {
+		if !slices.ContainsFunc(dependent.GetOwnerReferences(), isOwner) {
+			continue
+		}
+		if orphan {
+			w.setOwners(dependent, slices.DeleteFunc(dependent.GetOwnerReferences(), isOwner))
+		} else if dependent.GetDeletionTimestamp() == nil {
+			w.delete(dependent)
+			return // it is let go in the next round
+		}
+	}
+	w.update(o.resource, o.Unstructured, nil, func(fields map[string]any) {
+		u := unstructured.Unstructured{Object: fields}
+		u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(finalizer string) bool {
+			return finalizer == metav1.FinalizerDeleteDependents ||
+				finalizer == metav1.FinalizerOrphanDependents
+		}))
+	})
+}
+
+func (w *World) setOwners(o object, owners []metav1.OwnerReference) {
+	w.update(o.resource, o.Unstructured, nil, func(fields map[string]any) {
+		(&unstructured.Unstructured{Object: fields}).SetOwnerReferences(owners)
+	})
+}
+
+// delete deletes an object unless that is under way.
+func (w *World) delete(o object) {
+	if o.GetDeletionTimestamp() != nil {
+		return
+	}
+	uid := o.GetUID()
+	err := w.users.Resource(o.resource).Namespace(o.GetNamespace()).Delete(context.Background(),
+		o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	w.ignore("deleting "+o.GetName(), err)
+}
+
+// finishNamespaces deletes what is in the namespaces that are being deleted, and then these.
+func (w *World) finishNamespaces() {
+	all := w.objects()
+	for _, namespace := range all {
+		if namespace.resource.Resource != "namespaces" || namespace.GetDeletionTimestamp() == nil {
+			continue
+		}
+		empty := true
+		for _, o := range all {
+			if o.GetNamespace() == namespace.GetName() {
+				w.delete(o)
+				empty = empty && len(o.GetFinalizers()) == 0
+			}
+		}
+		if empty {
+			w.update(namespace.resource, namespace.Unstructured, []string{"finalize"},
+				func(fields map[string]any) {
+					unstructured.RemoveNestedField(fields, "spec", "finalizers")
+				})
+		}
+	}
+}
+
+// rollOut makes the Pods of all workloads available, as their controllers would. If nothing
+// changes, there is no write: its event would hide that the controller has missed one.
+func (w *World) rollOut() {
+	for _, o := range w.objects() {
+		if o.resource.Group != "apps" || o.GetDeletionTimestamp() != nil {
+			continue
+		}
+		replicas, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		if err != nil || !found {
+			replicas = 1
+		}
+		switch o.resource.Resource {
+		case "deployments", "statefulsets", "replicasets":
+		default:
+			continue
+		}
+		w.update(o.resource, o.Unstructured, []string{"status"}, func(fields map[string]any) {
+			status, _, _ := unstructured.NestedMap(fields, "status")
+			if status == nil {
+				status = map[string]any{}
+			}
+			status["observedGeneration"] = o.GetGeneration()
+			for _, count := range []string{"replicas", "updatedReplicas", "readyReplicas",
+				"availableReplicas"} {
+				status[count] = replicas
+				if replicas == 0 {
+					delete(status, count)
+				}
+			}
+			if o.resource.Resource == "replicasets" {
+				delete(status, "updatedReplicas")
+			}
+			fields["status"] = status
+		})
+	}
+}

@@ -1,0 +1,78 @@
+package apiserver
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// view returns an object that is stored in the version of a kind.
+func (s *Server) view(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
+	return s.converted(object, k.gvk.GroupVersion().String(), s.encoded != nil)
+}
+
+// stored returns an object in the version in which it is stored.
+func (s *Server) stored(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
+	return s.converted(object, k.storage.GroupVersion().String(), false)
+}
+
+// converted returns an object in another version.
+func (s *Server) converted(
+	object *unstructured.Unstructured, apiVersion string, _ bool,
+) *unstructured.Unstructured {
+	if object.GetAPIVersion() == apiVersion {
+		return object
+	}
+	content := make(map[string]any, len(object.Object))
+	for name, value := range object.Object {
+		content[name] = value
+	}
+	for i, pair := range eventFields {
+		switch from, to := pair[0], pair[1]; apiVersion {
+		case "v1":
+			rename(content, eventFields[i][1], from)
+		case "events.k8s.io/v1":
+			rename(content, from, to)
+		}
+	}
+	content["apiVersion"] = apiVersion
+	return &unstructured.Unstructured{Object: content}
+}
+
+// eventFields are the fields of an Event whose names differ in v1 and in events.k8s.io/v1.
+var eventFields = [][2]string{{"involvedObject", "regarding"}, {"message", "note"},
+	{"source", "deprecatedSource"}, {"firstTimestamp", "deprecatedFirstTimestamp"},
+	{"lastTimestamp", "deprecatedLastTimestamp"}, {"count", "deprecatedCount"},
+	{"reportingComponent", "reportingController"}}
+
+func rename(content map[string]any, from, to string) {
+	if value, ok := content[from]; ok {
+		delete(content, from)
+		content[to] = value
+	}
+}
+
+// withRevision returns an object that says it is of this revision.
+func (s *Server) withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
+	content, metadata := map[string]any{}, map[string]any{}
+	for name, value := range object.Object {
+		content[name] = value
+	}
+	for name, value := range object.Object["metadata"].(map[string]any) {
+		metadata[name] = value
+	}
+	metadata["resourceVersion"] = strconv.FormatInt(revision, 10)
+	content["metadata"] = metadata
+	return &unstructured.Unstructured{Object: content}
+}
+
+// suffix returns what makes a name of a generateName: always the next of the same sequence.
+func (s *Server) suffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	s.suffixes++
+	result := make([]byte, 5)
+	for i, n := 0, s.suffixes*2654435761; i < len(result); i, n = i+1, n/int64(len(letters)) {
+		result[i] = letters[n%int64(len(letters))]
+	}
+	return string(result)
+}

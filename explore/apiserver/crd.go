@@ -1,0 +1,248 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"sigs.k8s.io/yaml"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+)
+
+// customKind is what a version of a CustomResourceDefinition says of its objects.
+type customKind struct {
+	schema        *structural.Structural
+	validator     validation.SchemaValidator
+	status        validation.SchemaValidator // nil if there is no schema for it
+	cel           *cel.Validator             // nil if there are no rules
+	keepsUnknowns bool
+}
+
+// madeCRD is what servers share of a CustomResourceDefinition.
+type madeCRD struct {
+	kinds  []*kind
+	object map[string]any
+	err    error
+}
+
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+
+// madeCRDs are those of all servers: func() *madeCRD by *apiextensionsv1.CustomResourceDefinition.
+var madeCRDs sync.Map
+
+// ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
+func ReadCRDs(paths ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.Unmarshal(document, crd); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			if crd.Kind == "CustomResourceDefinition" {
+				crds = append(crds, crd)
+			}
+		}
+	}
+	return crds, nil
+}
+
+// customKinds returns the kinds of a CustomResourceDefinition, one for each served version.
+func customKinds(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
+	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValue(func() *madeCRD { return makeCRD(crd) }))
+	made := lazily.(func() *madeCRD)()
+	return made, made.err
+}
+
+func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
+	crd = crd.DeepCopy()
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	made := &madeCRD{}
+	var stored schema.GroupVersionResource
+	for _, version := range crd.Spec.Versions {
+		gv := schema.GroupVersion{Group: crd.Spec.Group, Version: version.Name}
+		if version.Storage {
+			stored = gv.WithResource(crd.Spec.Names.Plural)
+		}
+		if !version.Served {
+			continue
+		}
+		k := &kind{gvk: gv.WithKind(crd.Spec.Names.Kind),
+			gvr: gv.WithResource(crd.Spec.Names.Plural), names: crd.Spec.Names,
+			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, generation: true}
+		if err := k.addVersion(crd, version); err != nil {
+			return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)}
+		}
+		made.kinds = append(made.kinds, k)
+	}
+	for _, k := range made.kinds {
+		k.storage = stored
+	}
+	webhook := crd.Spec.Conversion != nil &&
+		crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter
+	if len(made.kinds) > 1 && webhook {
+		return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: of several versions, only those "+
+			"with the conversion None are simulated", crd.Name)}
+	}
+	made.object, made.err = runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	made.object["status"] = crdStatus(crd, stored.Version)
+	return made
+}
+
+// crdStatus returns the status of a CustomResourceDefinition whose objects are served.
+func crdStatus(crd *apiextensionsv1.CustomResourceDefinition, stored string) map[string]any {
+	condition := func(name string) any {
+		return map[string]any{"type": name, "status": "True", "reason": name, "message": "",
+			"lastTransitionTime": nil}
+	}
+	names, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd.Spec.Names)
+	return map[string]any{"acceptedNames": names, "storedVersions": []any{stored},
+		"conditions": []any{condition("NamesAccepted"), condition("Established")}}
+}
+
+// addVersion adds what a version says.
+func (k *kind) addVersion(
+	crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion,
+) error {
+	for _, selectable := range version.SelectableFields {
+		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
+	}
+	if subresources := version.Subresources; subresources != nil {
+		k.status = subresources.Status != nil
+		if scale := subresources.Scale; scale != nil {
+			k.scale = &scalePaths{replicas: split(scale.SpecReplicasPath),
+				statusReplicas: split(scale.StatusReplicasPath)}
+			if scale.LabelSelectorPath != nil {
+				k.scale.selector = split(*scale.LabelSelectorPath)
+			}
+		}
+	}
+	if version.Schema == nil {
+		return fmt.Errorf("version %s has no schema", version.Name)
+	}
+	internal := &apiextensions.CustomResourceValidation{}
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(
+		version.Schema.DeepCopy(), internal, nil)
+	if err != nil {
+		return err
+	}
+	c := &customKind{keepsUnknowns: crd.Spec.PreserveUnknownFields}
+	k.custom = c
+	if c.schema, err = structural.NewStructural(internal.OpenAPIV3Schema); err != nil {
+		return err
+	}
+	c.schema = c.schema.DeepCopy() // it shares defaults with the definition
+	if err := defaulting.PruneDefaults(c.schema); err != nil {
+		return err
+	}
+	if c.validator, _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
+		return err
+	}
+	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && k.status {
+		if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
+			return err
+		}
+	}
+	c.cel = cel.NewValidator(c.schema, true, celconfig.PerCallLimit)
+	k.managers = managersOf(k, func() (typeConverter, error) { return customConverter(k) })
+	return nil
+}
+
+func split(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// decode brings an object that a client has sent into the form in which it is kept.
+func (k *kind) decode(object *unstructured.Unstructured) error {
+	if err := k.canonical(object.Object); err != nil || k.custom == nil {
+		return err
+	}
+	c := k.custom
+	if !c.keepsUnknowns {
+		pruning.Prune(object.Object, c.schema, true)
+		defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
+	}
+	if err := objectmeta.Coerce(nil, object.Object, c.schema, false, false); err != nil {
+		return err
+	}
+	defaulting.Default(object.Object, c.schema)
+	return nil
+}
+
+// validate returns what the schema and its rules find wrong, with what was wrong before forgiven as
+// a real API server does it.
+func (c *customKind) validate(
+	k *kind, object, old *unstructured.Unstructured, subresource string, errs field.ErrorList,
+) field.ErrorList {
+	var options []cel.Option
+	var before any
+	listErrs := listtype.ValidateListSetsAndMaps(nil, c.schema, object.Object)
+	if old == nil {
+		errs = append(errs, validation.ValidateCustomResource(nil, object.Object, c.validator)...)
+	} else {
+		correlated := common.NewCorrelatedObject(object.Object, old.Object,
+			&model.Structural{Structural: c.schema})
+		options, before = append(options, cel.WithRatcheting(correlated)), old.Object
+		if subresource != "status" {
+			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, object.Object, old.Object,
+				c.validator, validation.WithRatcheting(correlated))...)
+		} else if status, ok := object.Object["status"]; ok && c.status != nil {
+			errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status,
+				old.Object["status"], c.status, validation.WithRatcheting(correlated.Key("status")))...)
+		}
+		if len(listtype.ValidateListSetsAndMaps(nil, c.schema, old.Object)) > 0 {
+			listErrs = nil
+		}
+	}
+	if subresource != "status" {
+		errs = append(errs, k.validateScale(object, k.scale.specPath())...)
+		errs = append(errs, objectmeta.Validate(context.Background(), nil, object.Object, c.schema,
+			false)...)
+	}
+	errs = append(errs, k.validateScale(object, k.scale.statusPath())...)
+	errs = append(errs, listErrs...)
+	if c.cel == nil {
+		return errs
+	}
+	if slices.ContainsFunc(errs, blocks) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the"+
+			" object was invalid; correct the existing errors to complete validation"))
+	}
+	celErrs, _ := c.cel.Validate(context.Background(), nil, c.schema, object.Object, before,
+		celconfig.RuntimeCELCostBudget, options...)
+	return append(errs, celErrs...)
+}
+
+// blocks reports whether rules cannot be checked because of an error.
+func blocks(err *field.Error) bool {
+	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired,
+		field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
+}
+
+// sameObject reports whether two objects differ in nothing but times of managed fields.
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(a.Object, b.Object) || sameManaged(a, b)
+}

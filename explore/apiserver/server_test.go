@@ -1,0 +1,208 @@
+package apiserver
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	foos        = schema.GroupVersionResource{Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"}
+	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
+)
+
+// start returns a server with Foos.
+func start(t testing.TB) *Server {
+	t.Helper()
+	crds, err := ReadCRDs("../../artifacts/examples/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func deployment(name string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}}}
+}
+
+func foo(name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"kind": "Foo",
+		"apiVersion": "samplecontroller.k8s.io/v1alpha1", "metadata": map[string]any{"name": name},
+		"spec": spec}}
+}
+
+func TestTypedClient(t *testing.T) {
+	for _, media := range []string{"", runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
+		config := start(t).Config(nil)
+		config.ContentType = media
+		if media == runtime.ContentTypeProtobuf {
+			config.AcceptContentTypes = media
+		}
+		client := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("default")
+		created, err := client.Create(t.Context(), deployment("a"), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *created.Spec.Replicas != 1 || created.Generation != 1 || created.UID == "" {
+			t.Errorf("%q: created: got %v", media, created)
+		}
+		created.Spec.Replicas = new(int32(3))
+		updated, err := client.Update(t.Context(), created, metav1.UpdateOptions{})
+		if err != nil || *updated.Spec.Replicas != 3 || updated.Generation != 2 {
+			t.Errorf("%q: updated: got %v, %v", media, updated, err)
+		}
+		if _, err := client.Update(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			t.Errorf("%q: an old version: got %v, want a conflict", media, err)
+		}
+		again, err := client.Update(t.Context(), updated, metav1.UpdateOptions{})
+		if err != nil || again.ResourceVersion != updated.ResourceVersion {
+			t.Errorf("%q: no change: got %v, %v", media, again, err)
+		}
+		list, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: "app=a"})
+		if err != nil || len(list.Items) != 1 || list.ResourceVersion != updated.ResourceVersion {
+			t.Errorf("%q: list: got %v, %v", media, list, err)
+		}
+		events, err := client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: created.ResourceVersion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := <-events.ResultChan()
+		if d, ok := event.Object.(*appsv1.Deployment); !ok || *d.Spec.Replicas != 3 {
+			t.Errorf("%q: event: got %v", media, event)
+		}
+		events.Stop()
+		if err := client.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Errorf("%q: delete: got %v", media, err)
+		}
+		if _, err := client.Get(t.Context(), "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%q: got %v, want NotFound", media, err)
+		}
+	}
+}
+
+func TestUnknownFieldSurvivesAPatch(t *testing.T) {
+	s := start(t)
+	client := dynamic.NewForConfigOrDie(s.Config(nil)).Resource(deployments).Namespace("default")
+	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment("a"))
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	_ = unstructured.SetNestedField(content, "yes", "spec", "fieldOfTomorrow")
+	if _, err := client.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for patchType, patch := range map[types.PatchType]string{
+		types.MergePatchType:          `{"spec": {"replicas": 2}}`,
+		types.StrategicMergePatchType: `{"spec": {"replicas": 3}}`,
+		types.JSONPatchType:           `[{"op": "add", "path": "/spec/replicas", "value": 4}]`,
+		types.ApplyYAMLPatchType: `{"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": {"name": "a"}, "spec": {"paused": true}}`,
+	} {
+		patched, err := client.Patch(t.Context(), "a", patchType, []byte(patch),
+			metav1.PatchOptions{FieldManager: "test"})
+		if err != nil {
+			t.Fatal(patchType, err)
+		}
+		value, _, _ := unstructured.NestedString(patched.Object, "spec", "fieldOfTomorrow")
+		if value != "yes" {
+			t.Errorf("%s: the field is gone", patchType)
+		}
+	}
+}
+
+func TestCustomResourcesAreHeldToTheirSchema(t *testing.T) {
+	client := dynamic.NewForConfigOrDie(start(t).Config(nil)).Resource(foos).Namespace("default")
+	created, err := client.Create(t.Context(), foo("a", map[string]any{"deploymentName": "a",
+		"unknown": "x"}), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, _ := unstructured.NestedMap(created.Object, "spec")
+	if len(spec) != 2 || spec["replicas"] != int64(1) {
+		t.Errorf("spec: got %v, want a default, and no unknown field", spec)
+	}
+	for _, spec := range []map[string]any{{}, {"deploymentName": "A_B"},
+		{"deploymentName": "a", "replicas": int64(-1)}, {"deploymentName": int64(1)}} {
+		_, err := client.Create(t.Context(), foo("b", spec), metav1.CreateOptions{})
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("%v: got %v, want Invalid", spec, err)
+		}
+	}
+	_ = unstructured.SetNestedField(created.Object, int64(2), "status", "replicas")
+	_ = unstructured.SetNestedField(created.Object, int64(7), "spec", "replicas")
+	updated, err := client.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas, _, _ := unstructured.NestedInt64(updated.Object, "spec", "replicas")
+	if replicas != 1 || updated.GetGeneration() != 1 {
+		t.Errorf("the status also changed the spec: %v", updated)
+	}
+	scale, err := client.Patch(t.Context(), "a", types.MergePatchType,
+		[]byte(`{"spec": {"replicas": 5}}`), metav1.PatchOptions{}, "scale")
+	if err != nil || scale.GetKind() != "Scale" {
+		t.Errorf("scale: got %v, %v", scale, err)
+	}
+	updated, _ = client.Get(t.Context(), "a", metav1.GetOptions{})
+	replicas, _, _ = unstructured.NestedInt64(updated.Object, "spec", "replicas")
+	if replicas != 5 || updated.GetGeneration() != 2 {
+		t.Errorf("scaled: got %v", updated)
+	}
+}
+
+func TestInformerFollows(t *testing.T) {
+	for _, streams := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := start(t)
+			if !streams {
+				s.DisableStreams()
+			}
+			client := kubernetes.NewForConfigOrDie(s.Config(nil))
+			factory := informers.NewSharedInformerFactory(client, 10*time.Hour)
+			lister := factory.Apps().V1().Deployments().Lister()
+			ctx, cancel := context.WithCancel(t.Context())
+			factory.Start(ctx.Done())
+			cache.WaitForCacheSync(ctx.Done(), factory.Apps().V1().Deployments().Informer().HasSynced)
+			if _, err := client.AppsV1().Deployments("default").Create(ctx, deployment("a"),
+				metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if _, err := lister.Deployments("default").Get("a"); err != nil {
+				t.Error(err)
+			}
+			if err := client.AppsV1().Deployments("default").Delete(ctx, "a",
+				metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if _, err := lister.Deployments("default").Get("a"); !apierrors.IsNotFound(err) {
+				t.Errorf("got %v, want NotFound", err)
+			}
+			cancel()
+			factory.Shutdown()
+		})
+	}
+}

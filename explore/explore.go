@@ -1,0 +1,149 @@
+// Package explore tries every fault at every place, on any controller that takes a *rest.Config.
+//
+// A test describes the controller: how one process of it runs, and what users do. Test then runs
+// this in virtual time, with an API server in memory, again and again. Each time something else
+// goes wrong: the process dies before or after one of its requests, a request gets an error, an
+// event comes late or never, a list is old, a worker is slow. In the end, everything must be as if
+// nothing had happened. The field calls that eventually stable reconciliation (Anvil, OSDI 2024).
+//
+//	func TestExplore(t *testing.T) {
+//		explore.Test(t, explore.Controller{
+//			Run:  func(ctx context.Context, config *rest.Config) error { return run(ctx, config) },
+//			CRDs: []string{"config/crd.yaml"},
+//			Scenarios: []explore.Scenario{{Name: "scale", Steps: []explore.Step{
+//				explore.Create(website),
+//				explore.Patch("websites/a", `{"spec": {"replicas": 3}}`),
+//			}}},
+//		})
+//	}
+//
+// Each case runs in a bubble of [testing/synctest]. So the controller may use no real network and
+// no files while it runs, and no goroutine may wait for one outside. Test ends with an error that
+// says so.
+package explore
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+var (
+	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
+		"for their time; say how far it is")
+	shard = flag.String("explore.shard", "", "which part of the cases to explore, and of how many "+
+		"(default: 1/1 with -explore.every, otherwise 1/4)")
+	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
+	random = flag.Int("explore.random", 0, "how many random histories to try")
+	seed   = flag.Int64("explore.seed", 1, "which random histories")
+)
+
+// Controller describes a controller and what happens around it.
+type Controller struct {
+	// Run runs one process of the controller: main, without its flags. It returns when ctx is done,
+	// or before, if it cannot go on. Then another process starts ten seconds later. All requests
+	// must be made with config. Servers, such as that of metrics, must be off.
+	Run func(ctx context.Context, config *rest.Config) error
+
+	// CRDs are YAML files with CustomResourceDefinitions.
+	CRDs []string
+
+	// Outside, if it is set, makes what is outside of the cluster, such as a registry that answers
+	// from memory. It is called for each case. Run finds it with [Outside], and a step in its World.
+	Outside func() any
+
+	// Scenarios is what users do.
+	Scenarios []Scenario
+
+	// Moves are the steps of histories. The default is all steps of all scenarios.
+	Moves []Step
+
+	// Always, if it is set, is called after each write of the controller that has succeeded, but not
+	// for Events and Leases. It returns why the newest state does not ask for it, or "".
+	Always func(Write, State) string
+
+	// Eventually, if it is set, is called when everything is quiet. It returns what is wrong.
+	Eventually func(State) []string
+
+	// Delay is the longest time that the controller waits before it tries something again that the
+	// API server refuses; 20 s if it is 0. Users wait for that long between two steps.
+	Delay time.Duration
+
+	// Heal, if it is set, ends what steps have done to what is outside.
+	Heal func(*World)
+
+	// Settle is how long it may take until everything is right, when nothing goes wrong any more;
+	// 6 min if it is 0.
+	Settle time.Duration
+
+	// Streams says that all informers of the controller begin with a stream, as those of client-go do
+	// since 1.35. It waits until it shows the newest state, so no process begins with an older one.
+	Streams bool
+
+	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
+	Timeout time.Duration
+}
+
+// Outside returns what Controller.Outside has made.
+func Outside(ctx context.Context) any { return ctx.Value(outside{}) }
+
+type outside struct{}
+
+// Scenario is what users and the cluster do, in order. In the end, the garbage collector works, and
+// what is there rolls out. If no step is CollectGarbage or RollOut, both follow each step.
+type Scenario struct {
+	Name  string
+	Steps []Step
+
+	// AnyEnd allows an end that differs from that of the undisturbed run. If two users want the same,
+	// it may depend on the moment who gets it.
+	AnyEnd bool
+
+	// Begins says that histories begin with these steps, too. All of them begin with nothing.
+	Begins bool
+}
+
+// Step is one thing that a user, the cluster or the network does.
+type Step struct {
+	Name string
+	Do   func(*World)
+}
+
+func (s Step) String() string { return s.Name }
+
+// Report is what was explored.
+type Report struct {
+	Outcomes []Outcome
+}
+
+// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
+// that the failure names.
+func Test(t *testing.T, c Controller) *Report {
+	t.Helper()
+	if c.Delay == 0 {
+		c.Delay = 20 * time.Second
+	}
+	if c.Settle == 0 {
+		c.Settle = 6 * time.Minute
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 10 * time.Second
+	}
+	x := newExplorer(t, &c)
+	var report Report
+	x.explore("Crash", x.crashes)
+	x.explore("Error", func(t *testing.T, n *cases, s *Scenario, calm *result) {
+		report.Outcomes = append(report.Outcomes, x.errors(t, n, s, calm)...)
+	})
+	x.explore("Event", x.surprises)
+	x.explore("Schedule", x.schedules)
+	if !c.Streams {
+		x.explore("Lag", x.lags)
+	}
+	x.histories()
+	x.randomHistories()
+	return &report
+}

@@ -1,0 +1,212 @@
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+// explorer explores one controller.
+type explorer struct {
+	t          *testing.T
+	controller *Controller
+	crds       []*apiextensionsv1.CustomResourceDefinition
+	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
+	tried      map[string]bool    // kinds of requests that have had every error
+}
+
+func newExplorer(t *testing.T, c *Controller) *explorer {
+	t.Helper()
+	crds, err := apiserver.ReadCRDs(c.CRDs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
+	// a bubble, that was years ago.
+	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
+	t.Cleanup(func() {
+		logging.Restore()
+		utilruntime.ErrorHandlers = handlers
+	})
+	klog.SetLogger(klog.Logger{})
+	utilruntime.ErrorHandlers = nil
+	return &explorer{t: t, controller: c, crds: crds, calm: map[string]*result{},
+		tried: map[string]bool{}}
+}
+
+// result is what came of a case.
+type result struct {
+	requests, events []Request // until the disturbance ended
+	written          map[schema.GroupVersionResource]counts
+	ends             []string // why processes have ended by themselves
+	unasked          []string
+	problems         []string
+	repaired         bool // a new process has no problems any more
+	end              picture
+	inVain           []string             // what users could not do
+	history          []map[string][]int64 // for each step, by resource, the revisions of all writes so far
+}
+
+// idle returns how long the controller must not write when everything is quiet.
+func idle() time.Duration {
+	if *every {
+		return time.Hour
+	}
+	return 2 * time.Minute
+}
+
+// steps returns the steps of a scenario, and those of the cluster in the end.
+func (s *Scenario) steps() (steps []Step) {
+	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
+		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
+	})
+	for _, step := range s.Steps {
+		steps = append(steps, step)
+		if !named {
+			steps = append(steps, CollectGarbage, RollOut)
+		}
+	}
+	if named {
+		steps = append(steps, CollectGarbage, RollOut)
+	}
+	return steps
+}
+
+// run runs a scenario in a world that prepare has set up, and calls play to let it happen. Its
+// disturbance lasts for some time after the last step.
+func (x *explorer) run(t *testing.T, s *Scenario, prepare, play func(*World)) *result {
+	t.Helper()
+	var r result
+	var mistakes []string
+	bubble(t, func() {
+		w, err := x.newWorld()
+		if err != nil {
+			mistakes = []string{err.Error()}
+			return
+		}
+		prepare(w)
+		w.start()
+		play(w)
+		w.mu.Lock()
+		r.requests, r.events = slices.Clone(w.requests), slices.Clone(w.events)
+		w.mu.Unlock()
+		w.settle()
+		r.problems, r.end = x.problems(w, s)
+		w.mu.Lock()
+		r.written, r.ends, r.unasked = maps.Clone(w.written), w.ends, w.unasked
+		r.inVain = w.inVain
+		w.mu.Unlock()
+		if len(r.problems) > 0 {
+			w.restart()
+			w.settle()
+			problems, _ := x.problems(w, s)
+			r.repaired = len(problems) == 0
+		}
+		w.stop()
+		mistakes = w.mistakes
+	})
+	if len(mistakes) > 0 {
+		t.Fatalf("the description of the controller cannot be: %s", strings.Join(mistakes, "; "))
+	}
+	return &r
+}
+
+// problems returns what is wrong when everything is quiet, and after more time without a reason to
+// write.
+func (x *explorer) problems(w *World, s *Scenario) (problems []string, end picture) {
+	if x.controller.Eventually != nil {
+		problems = x.controller.Eventually(w.State())
+	}
+	end = w.picture()
+	calm := x.calm[s.Name]
+	if calm != nil && !s.AnyEnd && slices.Equal(w.inVain, calm.inVain) {
+		problems = append(problems, limit(end.differences(calm.end))...)
+	}
+	if w.restless != "" {
+		problems = append(problems, "it makes requests without waiting: "+w.restless)
+	}
+	before := w.writes()
+	time.Sleep(idle())
+	if after := w.writes(); after != before {
+		problems = append(problems,
+			fmt.Sprintf("%d writes in %v without a reason", after-before, idle()))
+	}
+	return problems, end
+}
+
+// limit returns the first few of many problems.
+func limit(problems []string) []string {
+	const most = 8
+	if more := len(problems) - most; more > 1 {
+		return append(problems[:most:most], fmt.Sprintf("and %d more", more))
+	}
+	return problems
+}
+
+// writes counts the writes so far, but for Events and Leases.
+func (w *World) writes() (n int) {
+	for _, revisions := range w.revisions() {
+		n += len(revisions)
+	}
+	return n
+}
+
+// revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
+func (w *World) revisions() map[string][]int64 {
+	revisions := map[string][]int64{}
+	for _, resource := range w.server.Resources() {
+		if resource.Resource == "events" || resource.Resource == "leases" {
+			continue
+		}
+		for _, write := range w.server.History(resource) {
+			revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
+		}
+	}
+	return revisions
+}
+
+// calmly runs a scenario that nothing disturbs, once.
+func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
+	t.Helper()
+	if calm := x.calm[s.Name]; calm != nil {
+		return calm
+	}
+	var history []map[string][]int64
+	r := x.run(t, s, func(*World) {}, func(w *World) {
+		for _, step := range s.steps() {
+			w.play([]Step{step})
+			history = append(history, w.revisions())
+		}
+	})
+	r.history = history
+	fail(t, "undisturbed", slices.Concat(r.problems, r.unasked, r.ends))
+	x.calm[s.Name] = r
+	return r
+}
+
+// bubble runs test in a bubble, and ends the program if it hangs there: no time passes in a bubble
+// while a goroutine waits for what is outside.
+func bubble(t *testing.T, test func()) {
+	t.Helper()
+	done := make(chan struct{})
+	defer close(done)
+	go guard(t.Name(), done)
+	defer func() {
+		// A process that ends by itself may leave goroutines behind, because then main returns.
+		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
+			panic(r)
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { test() })
+}

@@ -1,0 +1,187 @@
+package explore
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+// Write is a write of the controller that has succeeded.
+type Write struct {
+	Verb        string // create, update, patch or delete
+	Resource    string // "deployments"
+	Subresource string // "status"
+	// Old is the object before, and New after it. After a creation, Old is nil. After a deletion, New
+	// is nil, unless a finalizer holds the object.
+	Old, New *unstructured.Unstructured
+}
+
+// State is what the API server has.
+type State struct {
+	Outside any // what Controller.Outside has made
+
+	server *apiserver.Server
+}
+
+// Get returns an object of a resource, such as "foos" or "deployments.apps", or nil. The name is
+// "a", or "elsewhere/a" in another namespace than the default.
+func Get[T any](s State, resource, name string) *T {
+	namespace, name, found := strings.Cut(name, "/")
+	if !found {
+		namespace, name = Namespace, namespace
+	}
+	gvr, namespaced, ok := s.server.Lookup(resource)
+	if !ok {
+		return nil
+	}
+	if !namespaced {
+		namespace = ""
+	}
+	u := s.server.Get(gvr, namespace, name)
+	if u == nil {
+		return nil
+	}
+	return As[T](u)
+}
+
+// List returns all objects of a resource, by namespace and name.
+func List[T any](s State, resource string) (list []*T) {
+	gvr, _, ok := s.server.Lookup(resource)
+	if !ok {
+		return nil
+	}
+	for _, u := range s.server.List(gvr) {
+		list = append(list, As[T](u))
+	}
+	return list
+}
+
+// As returns an object as its Go type has it, or nil.
+func As[T any](u *unstructured.Unstructured) *T {
+	if u == nil {
+		return nil
+	}
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+		return nil
+	}
+	return typed
+}
+
+// picture is what a state looks like: the values of all fields of all objects, without what differs
+// from run to run, such as UIDs and times.
+type picture map[string]map[string]string // by object, by field
+
+// picture returns what the state looks like now.
+func (w *World) picture() picture {
+	p, all := picture{}, w.objects()
+	names := map[types.UID]string{}
+	for _, o := range all {
+		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + o.GetName()
+	}
+	for _, o := range all {
+		name := cmp.Or(o.GetGenerateName(), o.GetName())
+		key := strings.TrimSpace(fmt.Sprintf("%s %s", o.GetKind(), name))
+		if namespace := o.GetNamespace(); namespace != Namespace && namespace != "" {
+			key = fmt.Sprintf("%s %s/%s", o.GetKind(), namespace, name)
+		}
+		for n := 2; p[key] != nil; n++ { // generated names
+			key = fmt.Sprintf("%s %s (%d)", o.GetKind(), name, n)
+		}
+		fields := map[string]string{}
+		flatten("", o.Object, func(path string, value any) {
+			if normal, ok := normalise(path, value, o.GetGeneration(), names); ok {
+				fields[path] = normal
+			}
+		})
+		p[key] = fields
+	}
+	return p
+}
+
+var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// normalise returns a value without what differs from run to run. If nothing is left, ok is false.
+func normalise(
+	path string, value any, generation int64, names map[types.UID]string,
+) (text string, ok bool) {
+	switch path {
+	case "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "apiVersion", "kind":
+		return "", false
+	case "status.observedGeneration":
+		return fmt.Sprintf("metadata.generation: %v", value == generation), true
+	}
+	if strings.HasPrefix(path, "metadata.managedFields") {
+		return "", false
+	}
+	if text, is := value.(string); is {
+		if _, err := time.Parse(time.RFC3339, text); err == nil {
+			return "a time", true
+		}
+		value = uid.ReplaceAllStringFunc(text, func(uid string) string {
+			return cmp.Or(names[types.UID(uid)], "the UID of something that is gone")
+		})
+	}
+	body, err := json.Marshal(value)
+	return string(body), err == nil
+}
+
+// flatten calls visit for each value, with its path, such as "spec.replicas".
+func flatten(path string, value any, visit func(string, any)) {
+	join := func(key string) string { return strings.TrimPrefix(path+"."+key, ".") }
+	switch value := value.(type) {
+	case map[string]any:
+		for key, value := range value {
+			flatten(join(key), value, visit)
+		}
+	case []any:
+		for i, value := range value {
+			flatten(fmt.Sprintf("%s[%d]", path, i), value, visit)
+		}
+	case nil:
+	default:
+		visit(path, value)
+	}
+}
+
+// String returns a text that is the same for states that look the same.
+func (p picture) String() string { return fmt.Sprint(map[string]map[string]string(p)) }
+
+// differences says how a state differs from the one that is wanted.
+func (p picture) differences(want picture) (differences []string) {
+	for _, name := range sortedKeys(p, want) {
+		got, expected := p[name], want[name]
+		switch {
+		case got == nil:
+			differences = append(differences, name+" is missing")
+			continue
+		case expected == nil:
+			differences = append(differences, name+" is left over")
+			continue
+		}
+		for _, field := range sortedKeys(got, expected) {
+			if got[field] != expected[field] {
+				differences = append(differences, fmt.Sprintf("%s: %s: got %s, want %s", name, field,
+					cmp.Or(got[field], "nothing"), cmp.Or(expected[field], "nothing")))
+			}
+		}
+	}
+	return differences
+}
+
+func sortedKeys[T any](a, b map[string]T) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,100 @@
+package model
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Recording is all that was seen of a program, and how a page shows it.
+type Recording struct {
+	Title   string            `json:"title"`
+	About   string            `json:"about"`
+	Program string            `json:"program"`
+	Start   time.Time         `json:"start"`
+	Steps   []json.RawMessage `json:"steps"`
+	Seen    []json.RawMessage `json:"seen"`
+	Code    map[string]*Code  `json:"code"` // by place
+}
+
+// Code is a declaration of a program.
+type Code struct {
+	File string `json:"file"` // from the root of the repository
+	Line int    `json:"line"` // where the text begins
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// A file of a recording is a classic script, so that a page from the disk can run it. Between
+// these, it has compressed JSON, in base64.
+const recordingBegin, recordingEnd = `lens.recording("`, "\");\n"
+
+// Script returns the text of the file.
+func (r *Recording) Script() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(recordingBegin)
+	encoder := base64.NewEncoder(base64.StdEncoding, &b)
+	packed, err := gzip.NewWriterLevel(encoder, gzip.BestCompression)
+	if err == nil {
+		err = json.NewEncoder(packed).Encode(r)
+	}
+	if err == nil {
+		err = packed.Close()
+	}
+	if err == nil {
+		err = encoder.Close()
+	}
+	b.WriteString(recordingEnd)
+	return b.Bytes(), err
+}
+
+// ReadRecording returns the recording that is in a file.
+func ReadRecording(file string) (*Recording, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ParseRecording(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// ParseRecording returns the recording in the text of a file.
+func ParseRecording(text []byte) (*Recording, error) {
+	text = bytes.TrimPrefix(text, []byte(recordingBegin))
+	text = bytes.TrimSuffix(text, []byte(recordingEnd))
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
+	if err != nil {
+		return nil, err
+	}
+	r := &Recording{}
+	return r, json.NewDecoder(packed).Decode(r)
+}
+
+// Again returns what was seen, and the steps that a Model makes of it now.
+func (r *Recording) Again() (all []Seen, steps []json.RawMessage, err error) {
+	m := New(r.Start, "")
+	for _, text := range r.Seen {
+		var seen Seen
+		if err := json.Unmarshal(text, &seen); err != nil {
+			return nil, nil, err
+		}
+		all = append(all, seen)
+		step := m.See(seen)
+		if len(step.Set) == 0 && len(step.Drop) == 0 {
+			continue
+		}
+		text, err := json.Marshal(step)
+		if err != nil {
+			return nil, nil, err
+		}
+		steps = append(steps, text)
+	}
+	return all, steps, nil
+}
