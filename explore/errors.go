@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -140,7 +141,7 @@ func (y *tries) disturb(_ *process, r Request, do func() error) error {
 	if y.answer.Happens {
 		_ = do()
 	}
-	if _, status := y.answer.Err.(apierrors.APIStatus); status {
+	if apierrors.ReasonForError(y.answer.Err) != metav1.StatusReasonUnknown {
 		return y.answer.Err
 	}
 	return &url.Error{Op: "Any", URL: "https://injected", Err: y.answer.Err}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -197,8 +198,10 @@ func (w *Watch) stop() {
 
 // fail ends the watch with an error.
 func (w *Watch) fail(err error) {
-	status := err.(apierrors.APIStatus).Status()
-	w.End(&status)
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		w.End(new(status.Status()))
+	}
 }
 
 // End ends the stream, after an ERROR event if there is an error.
