@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"maps"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -8,31 +9,26 @@ import (
 
 // view returns an object that is stored in the version of a kind.
 func (s *Server) view(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
-	return s.converted(object, k.gvk.GroupVersion().String(), s.encoded != nil)
+	return converted(object, k.gvk.GroupVersion().String())
 }
 
 // stored returns an object in the version in which it is stored.
 func (s *Server) stored(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
-	return s.converted(object, k.storage.GroupVersion().String(), false)
+	return converted(object, k.storage.GroupVersion().String())
 }
 
 // converted returns an object in another version.
-func (s *Server) converted(
-	object *unstructured.Unstructured, apiVersion string, _ bool,
-) *unstructured.Unstructured {
+func converted(object *unstructured.Unstructured, apiVersion string) *unstructured.Unstructured {
 	if object.GetAPIVersion() == apiVersion {
 		return object
 	}
-	content := make(map[string]any, len(object.Object))
-	for name, value := range object.Object {
-		content[name] = value
-	}
-	for i, pair := range eventFields {
-		switch from, to := pair[0], pair[1]; apiVersion {
+	content := maps.Clone(object.Object)
+	for _, names := range eventFields {
+		switch apiVersion {
 		case "v1":
-			rename(content, eventFields[i][1], from)
+			rename(content, names[1], names[0])
 		case "events.k8s.io/v1":
-			rename(content, from, to)
+			rename(content, names[0], names[1])
 		}
 	}
 	content["apiVersion"] = apiVersion
@@ -54,13 +50,8 @@ func rename(content map[string]any, from, to string) {
 
 // withRevision returns an object that says it is of this revision.
 func (s *Server) withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
-	content, metadata := map[string]any{}, map[string]any{}
-	for name, value := range object.Object {
-		content[name] = value
-	}
-	for name, value := range object.Object["metadata"].(map[string]any) {
-		metadata[name] = value
-	}
+	content := maps.Clone(object.Object)
+	metadata := maps.Clone(content["metadata"].(map[string]any))
 	metadata["resourceVersion"] = strconv.FormatInt(revision, 10)
 	content["metadata"] = metadata
 	return &unstructured.Unstructured{Object: content}

@@ -111,6 +111,7 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
 	}
 	made.object, made.err = runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	made.object["status"] = crdStatus(crd, stored.Version)
+	made.object["kind"], made.object["apiVersion"] = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
 	return made
 }
 

@@ -62,11 +62,17 @@ var defaults = sync.OnceValue(func() map[reflect.Type]func(map[string]any) {
 			panic(err)
 		}
 		t := reflect.TypeOf(constant.of)
+		other := otherDefaults[t]
 		result[t] = func(in map[string]any) {
-			if set := otherDefaults[t]; set != nil {
-				set(in)
+			if other != nil {
+				other(in)
 			}
 			setDefaults(in, values)
+		}
+	}
+	for t, set := range otherDefaults {
+		if result[t] == nil {
+			result[t] = set
 		}
 	}
 	return result
@@ -88,9 +94,19 @@ var otherDefaults = map[reflect.Type]func(map[string]any){
 			setDefaults(strategy, map[string]any{"rollingUpdate": update})
 		}
 	},
+	reflect.TypeFor[corev1.Namespace](): setNameLabel,
 	reflect.TypeFor[corev1.ServicePort](): func(port map[string]any) {
 		setDefaults(port, map[string]any{"targetPort": port["port"]})
 	},
+}
+
+// setNameLabel adds the label that each Namespace has.
+func setNameLabel(namespace map[string]any) {
+	metadata := namespace["metadata"].(map[string]any)
+	if name, named := metadata["name"].(string); named {
+		setDefaults(metadata, map[string]any{"labels": map[string]any{}})
+		metadata["labels"].(map[string]any)[corev1.LabelMetadataName] = name
+	}
 }
 
 // setDefaults sets those fields that have no value.

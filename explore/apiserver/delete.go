@@ -78,6 +78,9 @@ func checkPreconditions(r *Request, old *unstructured.Unstructured) error {
 		want = &metav1.Preconditions{}
 	}
 	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.kind.gvk.Kind}
+	if r.kind.is("namespaces") {
+		resource = r.Resource.GroupResource()
+	}
 	if uid := want.UID; uid != nil && *uid != old.GetUID() {
 		return apierrors.NewConflict(resource, r.Name, fmt.Errorf("the UID in the precondition (%s) does"+
 			" not match the UID in record (%s). The object might have been deleted and then recreated",
@@ -178,17 +181,3 @@ var initialStatus = map[schema.GroupVersionResource]map[string]any{
 }
 
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
-
-// prepareNamespace adds what each Namespace has: a finalizer when it is new, and a label.
-func prepareNamespace(namespace *unstructured.Unstructured, isNew bool) {
-	labels := namespace.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[corev1.LabelMetadataName] = namespace.GetName()
-	namespace.SetLabels(labels)
-	if isNew {
-		finalizers := []any{string(corev1.FinalizerKubernetes)}
-		namespace.Object["spec"] = map[string]any{"finalizers": finalizers}
-	}
-}

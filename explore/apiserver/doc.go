@@ -1,2 +1,42 @@
-// Package apiserver is a Kubernetes API server in memory, behind an http.RoundTripper.
+// Package apiserver is a Kubernetes API server in memory, behind an http.RoundTripper: for a
+// program that takes a *rest.Config, in a bubble of testing/synctest or outside. Time is
+// time.Now(). The server has no goroutines. What it answers is compared with a real API server in
+// test/apiserver, by random sequences of requests.
+//
+// # Simulated
+//
+//   - Discovery, also aggregated, /version and /healthz. Kinds: those of client-go's scheme, each
+//     in its best version, and those of CustomResourceDefinitions.
+//   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
+//     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
+//     patches. dryRun. Status and scale; finalize of Namespaces. JSON and Protocol Buffers.
+//   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
+//     that are being deleted; no write where nothing changes. Events have one storage for both
+//     groups.
+//   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
+//     objects that begin or cease to match a selector; bookmarks, timeouts, and status 410 after
+//     Compact. One counter is the resourceVersion of all resources.
+//   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
+//     by schema and CEL, ratcheting, and list types. Several versions, if nothing needs
+//     conversion.
+//   - Fields of built-in kinds that this version of k8s.io/api does not know are kept.
+//   - Reviews of access: everything is allowed.
+//
+// # Not simulated
+//
+//   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods go
+//     at once when they are deleted, and nobody removes an orphan or foregroundDeletion
+//     finalizer.
+//   - Authentication, authorization, quotas, webhooks and other admission, but for Namespaces.
+//   - Validation of built-in kinds, except that of their metadata and the types of their fields.
+//     Their defaults are those of defaults.go. A Service gets no IP address.
+//   - Managed fields before the first apply to an object. Then they tell of the writes before,
+//     too.
+//   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
+//   - Subresources such as logs, binding, eviction and token. Tables, CBOR, OpenAPI, warnings,
+//     compression. Unknown fields are not refused (fieldValidation).
+//   - Expiry of Events and of old versions: only Compact drops those. A list that wants a
+//     resourceVersion of the future gets status 504 at once.
+//   - Items of lists also say their kind; a real API server leaves that out of built-in ones.
+//     Errors have the codes, reasons and causes of a real API server, but not always the message.
 package apiserver

@@ -1,7 +1,9 @@
 package apiserver
 
 import (
+	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -172,10 +174,31 @@ func customConverter(k *kind) (typeConverter, error) {
 // track updates the managed fields of an object, if it has some.
 func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
 	if old.Object["metadata"].(map[string]any)["managedFields"] == nil {
+		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 		return
 	}
-	manager := r.kind.managers(r.Subresource)
-	*object = *manager.UpdateNoErrors(old, object, r.FieldManager).(*unstructured.Unstructured)
+	*object = *r.kind.manage(old, object, managerOf(r))
+}
+
+// manage returns an object with the managed fields after a write. As in a real API server, a Scale
+// has none if nobody owns the replicas yet.
+func (k *kind) manage(live, object *unstructured.Unstructured, m manager) *unstructured.Unstructured {
+	if m.subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
+		object.SetManagedFields(live.GetManagedFields())
+		return object
+	}
+	return k.managers(m.subresource).UpdateNoErrors(live, object, m.name).(*unstructured.Unstructured)
+}
+
+// ownsReplicas reports whether an entry has the field that a Scale shows.
+func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
+	set := &fieldpath.Set{}
+	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
+	parts := make([]any, len(k.scale.replicas))
+	for i, name := range k.scale.replicas {
+		parts[i] = name
+	}
+	return err == nil && set.Has(fieldpath.MakePathOrDie(parts...))
 }
 
 // tracked returns an object with its managed fields.
@@ -197,9 +220,7 @@ func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.
 			live = object
 			continue
 		}
-		updated := k.managers(write.manager.subresource).
-			UpdateNoErrors(live, object, write.manager.name).(*unstructured.Unstructured)
-		live = withTime(updated, live.GetManagedFields(), write.manager)
+		live = withTime(k.manage(live, object, write.manager), live.GetManagedFields(), write.manager)
 	}
 	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
 	object.SetManagedFields(live.GetManagedFields())

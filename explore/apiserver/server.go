@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -74,9 +75,10 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	for _, k := range builtin() {
 		s.kinds[k.gvr] = k
 	}
-	namespace := map[string]any{"metadata": map[string]any{"name": metav1.NamespaceDefault}}
-	if err := s.add(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
-		namespace); err != nil {
+	namespace := &unstructured.Unstructured{Object: map[string]any{"kind": "Namespace",
+		"apiVersion": "v1", "metadata": map[string]any{"name": metav1.NamespaceDefault}}}
+	_, err := s.createNamed(&Request{Verb: "create", kind: s.kinds[namespaces]}, namespace)
+	if err != nil {
 		return nil, err
 	}
 	for _, crd := range crds {
@@ -87,20 +89,14 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 		for _, k := range made.kinds {
 			s.kinds[k.gvr] = k
 		}
-		if err := s.add(crdResource, deepCopy(made.object)); err != nil {
-			return nil, err
-		}
+		object := maps.Clone(made.object)
+		metadata := maps.Clone(object["metadata"].(map[string]any))
+		metadata["generation"], object["metadata"] = int64(1), metadata
+		s.setIdentity(metadata)
+		s.commit(&Request{kind: s.kinds[crdResource]}, nil, &unstructured.Unstructured{Object: object},
+			false)
 	}
 	return s, nil
-}
-
-// add creates an object.
-func (s *Server) add(resource schema.GroupVersionResource, object map[string]any) error {
-	k := s.kinds[resource]
-	_ = checkKind(object, k.gvk) // it has none
-	_, err := s.serve(context.Background(), nil, &Request{Verb: "create", Resource: resource,
-		Body: &unstructured.Unstructured{Object: object}, kind: k})
-	return err
 }
 
 // Config returns a configuration for client-go. Requests go through i, which may be nil.

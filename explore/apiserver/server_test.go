@@ -102,6 +102,14 @@ func TestTypedClient(t *testing.T) {
 	}
 }
 
+func TestDefinitionsAreThere(t *testing.T) {
+	crd := start(t).Get(crdResource, "", "foos.samplecontroller.k8s.io")
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	if len(conditions) != 2 || crd.GetUID() == "" || crd.GetResourceVersion() == "" {
+		t.Errorf("got %v", crd)
+	}
+}
+
 func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 	s := start(t)
 	client := dynamic.NewForConfigOrDie(s.Config(nil)).Resource(deployments).Namespace("default")

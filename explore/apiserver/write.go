@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -104,11 +101,9 @@ func setNamespace(r *Request, object *unstructured.Unstructured) error {
 
 // createNamed creates an object that has a name.
 func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Response, error) {
-	s.uids++
 	k, version := r.kind, object.GetResourceVersion()
 	metadata := object.Object["metadata"].(map[string]any)
-	metadata["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)
-	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	s.setIdentity(metadata)
 	if k.generation {
 		metadata["generation"] = int64(1)
 	}
@@ -122,7 +117,8 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 		}
 	}
 	if k.is("namespaces") {
-		prepareNamespace(object, true)
+		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
+		setNameLabel(object.Object) // if the name is generated
 	}
 	if errs := k.validate(object, nil, ""); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
@@ -141,6 +137,13 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 		object = s.view(k, s.commit(r, nil, object, false))
 	}
 	return &Response{Code: http.StatusCreated, Object: object}, nil
+}
+
+// setIdentity sets what makes an object a new one.
+func (s *Server) setIdentity(metadata map[string]any) {
+	s.uids++
+	metadata["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)
+	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
 }
 
 func (s *Server) update(r *Request) (*Response, error) {
@@ -225,116 +228,4 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		return r.found(old), nil
 	}
 	return r.found(s.view(k, s.commit(r, old, object, false))), nil
-}
-
-// prepare keeps what a client cannot change with this request, and counts the generation.
-func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
-	if k.status && r.Subresource == "status" {
-		k.prepareStatus(object, old)
-		return
-	}
-	if k.status {
-		keep(object.Object, old.Object, "status")
-	}
-	if k.is("namespaces") {
-		if r.Subresource == "" {
-			keepIn(object, old, "spec", "finalizers")
-		}
-		prepareNamespace(object, false)
-	}
-	generation := old.GetGeneration()
-	if k.generation && k.specChanged(object.Object, old.Object) {
-		generation++
-	}
-	object.SetGeneration(generation)
-}
-
-// prepareStatus keeps everything but the status. Built-in kinds also let the metadata change.
-func (k *kind) prepareStatus(object, old *unstructured.Unstructured) {
-	content := make(map[string]any, len(old.Object))
-	for name, value := range old.Object {
-		content[name] = value
-	}
-	keep(content, object.Object, "status")
-	if k.custom == nil {
-		content["metadata"] = object.Object["metadata"]
-	} else {
-		managed := object.GetManagedFields()
-		content["metadata"] = runtime.DeepCopyJSON(old.Object["metadata"].(map[string]any))
-		object.Object = content
-		object.SetManagedFields(managed)
-	}
-	object.Object = content
-	object.SetGeneration(old.GetGeneration())
-	if k.is("deployments") {
-		object.SetLabels(old.GetLabels())
-	}
-}
-
-// specChanged reports whether the generation counts the difference.
-func (k *kind) specChanged(object, old map[string]any) bool {
-	if _, hasSpec := old["spec"]; hasSpec && k.custom == nil {
-		annotations, _, _ := nested(object, "metadata.annotations")
-		before, _, _ := nested(old, "metadata.annotations")
-		return !reflect.DeepEqual(object["spec"], old["spec"]) ||
-			k.is("deployments") && !reflect.DeepEqual(annotations, before)
-	}
-	for _, content := range []map[string]any{object, old} {
-		for name := range content {
-			if name != "metadata" && !reflect.DeepEqual(object[name], old[name]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// keepMetadata keeps what the server owns.
-func keepMetadata(object, old *unstructured.Unstructured) {
-	in := object.Object["metadata"].(map[string]any)
-	from := old.Object["metadata"].(map[string]any)
-	setDefaults(in, map[string]any{"uid": from["uid"]})
-	keep(in, from, "creationTimestamp")
-	if from["deletionTimestamp"] != nil {
-		keep(in, from, "deletionTimestamp")
-		setDefaults(in, map[string]any{
-			"deletionGracePeriodSeconds": from["deletionGracePeriodSeconds"]})
-	}
-	if from["managedFields"] == nil {
-		delete(in, "managedFields")
-	}
-}
-
-// keep sets a field to what it was.
-func keep(object, old map[string]any, name string) {
-	if value, ok := old[name]; ok {
-		object[name] = value
-	} else {
-		delete(object, name)
-	}
-}
-
-func keepIn(object, old *unstructured.Unstructured, parent, name string) {
-	from, _ := old.Object[parent].(map[string]any)
-	in, ok := object.Object[parent].(map[string]any)
-	if !ok {
-		in = map[string]any{}
-		object.Object[parent] = in
-	}
-	keep(in, from, name)
-}
-
-// validate returns what is wrong with an object, that is created if old is nil.
-func (k *kind) validate(object, old *unstructured.Unstructured, subresource string) field.ErrorList {
-	path := field.NewPath("metadata")
-	var errs field.ErrorList
-	if old == nil {
-		errs = validation.ValidateObjectMetaAccessor(object, k.namespaced, k.validName(), path)
-	} else {
-		errs = validation.ValidateObjectMetaAccessorUpdate(object, old, path)
-	}
-	if k.custom != nil {
-		errs = k.custom.validate(k, object, old, subresource, errs)
-	}
-	return errs
 }

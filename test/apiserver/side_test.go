@@ -209,6 +209,9 @@ func (s *side) normalMetadata(metadata object) {
 	for _, entry := range managed {
 		entry.(object)["time"] = "T"
 	}
+	slices.SortFunc(managed, func(a, b any) int { // their order is that of the times
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})
 }
 
 func (s *side) uid(uid string) string {
@@ -273,7 +276,12 @@ func (s *side) watch(t *testing.T, st step, path string) *stream {
 		close(w.lines)
 		return w
 	}
+	listed := make(chan struct{}) // the client has seen what there was
+	isStream := strings.Contains(st.Query, "allowWatchBookmarks")
 	go func() {
+		if !isStream {
+			close(listed)
+		}
 		defer close(w.lines)
 		defer response.Body.Close()
 		scanner := bufio.NewScanner(response.Body)
@@ -286,7 +294,15 @@ func (s *side) watch(t *testing.T, st step, path string) *stream {
 			if !foreign && json.Unmarshal(scanner.Bytes(), &event) == nil {
 				w.lines <- event
 			}
+			if isStream && event["type"] != "ADDED" {
+				isStream = false
+				close(listed)
+			}
+		}
+		if isStream {
+			close(listed)
 		}
 	}()
+	<-listed
 	return w
 }
