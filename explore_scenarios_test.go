@@ -66,7 +66,7 @@ var (
 // scenarios are what users and the cluster do, with Foos a and b and Deployments x and y. There are
 // few names, so that they collide.
 var scenarios = []explore.Scenario{
-	{Name: "create", Steps: steps(create, rollOut), Begins: true},
+	{Name: "create", Steps: steps(create, rollOut), Begins: 2},
 	{Name: "scale", Steps: steps(create, rollOut, scale("3"))},
 	{Name: "absent replicas", Steps: steps(foo("a", "x"), scale("3"), scale("null"))},
 	{Name: "repair", Steps: steps(create, rollOut, change(`
@@ -74,7 +74,7 @@ spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "evil:1"}]
 	{Name: "other fields", Steps: steps(create,
 		change("metadata: {annotations: {example.com/team: blue}}"), scale("3"))},
 	{Name: "deleted", Steps: steps(create, rollOut, deleteDeployment)},
-	{Name: "rename", Steps: steps(create, rollOut, rename("a", "y"), rollOut)},
+	{Name: "rename", Steps: steps(create, rollOut, rename("a", "y"), rollOut), Begins: 3},
 	{Name: "rename and back",
 		Steps: steps(create, rollOut, rename("a", "y"), rename("a", "x"), rollOut)},
 	{Name: "rename twice",
@@ -91,10 +91,10 @@ spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "evil:1"}]
 		explore.Together("delete foos/a, which is held",
 			explore.Patch("foos/a", "metadata: {finalizers: [example.com/held]}"), deleteFoo),
 		scale("3"), deleteDeployment, explore.Patch("foos/a", "metadata: {finalizers: null}"))},
-	{Name: "taken", Steps: steps(foreign("{}"), create, deleteDeployment, rollOut), Begins: true},
+	{Name: "taken", Steps: steps(foreign("{}"), create, deleteDeployment, rollOut), Begins: 2},
 	{Name: "taken and labelled", Steps: steps(
 		foreign("{app.kubernetes.io/managed-by: sample-controller}"), create, deleteDeployment)},
-	{Name: "two Foos", AnyEnd: true, Begins: true,
+	{Name: "two Foos", AnyEnd: true, Begins: 3,
 		Steps: steps(create, foo("b", "x", 1), rollOut, deleteFoo, collect, rollOut)},
 	{Name: "two Foos that swap", AnyEnd: true, Steps: steps(create, foo("b", "y", 1), rollOut,
 		rename("a", "y"), rename("b", "x"), deleteFoo, collect)},
@@ -120,6 +120,13 @@ spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "evil:1"}]
 		Steps: steps(create, rollOut, explore.Delete("namespaces/"+explore.Namespace), deleteDeployment)},
 	{Name: "paused", Steps: steps(create, change("spec: {paused: true}"), scale("3"))},
 	{Name: "restart", Steps: steps(create, rollOut, explore.Restart)},
+}
+
+// moves are what histories have besides these steps.
+var moves = []explore.Step{
+	foo("a", "y", 1), explore.Delete("foos/b"), explore.Delete("deployments.apps/y"),
+	explore.LoseWatch("foos"), explore.BreakWatch("foos"),
+	explore.FailWrites(5), explore.LoseAnswers(5), explore.Conflict(5),
 }
 
 func steps(steps ...explore.Step) []explore.Step { return steps }

@@ -43,6 +43,7 @@ func TestExplore(t *testing.T) {
 		},
 		CRDs:       []string{"artifacts/examples/crd.yaml"},
 		Scenarios:  scenarios,
+		Moves:      moves,
 		Always:     unaskedFor,
 		Eventually: problems,
 		Delay:      blockedRetryDelay + 5e9,
@@ -130,7 +131,7 @@ func problems(now explore.State) (problems []string) {
 	}
 	for _, deployment := range explore.List[appsv1.Deployment](now, "deployments.apps") {
 		owner := ownerOf(deployment, now)
-		if owner == nil || owner.DeletionTimestamp != nil ||
+		if owner == nil || owner.DeletionTimestamp != nil || deployment.DeletionTimestamp != nil ||
 			owner.Spec.DeploymentName == deployment.Name {
 			continue
 		}

@@ -16,12 +16,19 @@ type object struct {
 	resource schema.GroupVersionResource
 }
 
+// resources returns the resources that have had objects, but neither Events nor Leases.
+func (w *World) resources() []schema.GroupVersionResource {
+	return slices.DeleteFunc(w.server.Resources(), func(resource schema.GroupVersionResource) bool {
+		return isSideshow(resource.Resource)
+	})
+}
+
+// isSideshow reports whether nothing depends on a resource that is written all the time.
+func isSideshow(resource string) bool { return resource == "events" || resource == "leases" }
+
 // objects returns all objects, but neither Events nor Leases.
 func (w *World) objects() (all []object) {
-	for _, resource := range w.server.Resources() {
-		if resource.Resource == "events" || resource.Resource == "leases" {
-			continue
-		}
+	for _, resource := range w.resources() {
 		for _, u := range w.server.List(resource) {
 			all = append(all, object{u, resource})
 		}
@@ -49,14 +56,14 @@ func (w *World) collectGarbage() {
 func (w *World) collect(o object, all []object, alive map[types.UID]bool) {
 	owners := o.GetOwnerReferences()
 	gone := func(owner metav1.OwnerReference) bool { return !alive[owner.UID] }
-	if len(owners) > 0 && !slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool {
-		return !gone(owner)
-	}) {
+	left := slices.DeleteFunc(slices.Clone(owners), gone)
+	switch {
+	case len(left) == len(owners): // all are there, or there are none
+	case len(left) == 0:
 		w.delete(o)
 		return
-	}
-	if slices.ContainsFunc(owners, gone) {
-		w.setOwners(o, slices.DeleteFunc(owners, gone))
+	default:
+		w.setOwners(o, left)
 	}
 	if o.GetDeletionTimestamp() == nil {
 		return

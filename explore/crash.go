@@ -53,7 +53,7 @@ func (x *explorer) crash(
 			crashes := append(slices.Clip(first), crash{r.String(), place})
 			c.run(t, name, len(first) == 0, func(t *testing.T) {
 				got := x.dieAt(t, c, s, crashes, late)
-				problems := slices.Concat(got.problems, got.unasked, more(got, calm))
+				problems := append(got.wrong(got.unasked), more(got, calm)...)
 				fail(t, fmt.Sprintf("the process dies %s", describeCrashes(crashes)), problems)
 				if *every && len(crashes) == 1 && !late && s.short() {
 					next := slices.DeleteFunc(got.requests, func(next Request) bool {

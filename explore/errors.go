@@ -52,7 +52,6 @@ var Answers = func() []Answer {
 
 // Outcome is what the controller did about an error.
 type Outcome struct {
-	Case    string // its name
 	Answer  Answer
 	Request Request
 	ForGood bool // until ten minutes after the last step, and not once
@@ -77,7 +76,7 @@ func (x *explorer) errors(
 		c.add("requests", 1)
 		for _, a := range Answers {
 			for _, forGood := range []bool{false, true} {
-				if outcome := x.fail(t, c, s, r, a, forGood); outcome != nil {
+				if outcome := x.failAt(t, c, s, r, a, forGood); outcome != nil {
 					outcomes = append(outcomes, *outcome)
 				}
 			}
@@ -86,8 +85,8 @@ func (x *explorer) errors(
 	return outcomes
 }
 
-// fail answers a request with an error, and returns what the controller does about it, or nil.
-func (x *explorer) fail(
+// failAt answers a request with an error, and returns what the controller does about it, or nil.
+func (x *explorer) failAt(
 	t *testing.T, c *cases, s *Scenario, r Request, a Answer, forGood bool,
 ) (outcome *Outcome) {
 	often, more := "once", time.Duration(0)
@@ -105,7 +104,7 @@ func (x *explorer) fail(
 			c.miss(t)
 		}
 		outcome = &Outcome{
-			Case: t.Name(), Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0,
+			Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0,
 			Problems: len(got.problems) > 0, Repaired: got.repaired,
 		}
 		for i := 1; i < len(tries.at); i++ {
@@ -113,13 +112,13 @@ func (x *explorer) fail(
 		}
 		// client-go asks for a stream again at once after 410: watchList in its tools/cache.
 		if apierrors.IsResourceExpired(a.Err) && r.verb == "watch" {
-			got.problems = nil
+			got.restless = nil
 		}
 		// Nobody can know that an answer of 404 is wrong.
 		if apierrors.IsNotFound(a.Err) && got.repaired {
 			got.problems = nil
 		}
-		fail(t, fmt.Sprintf("%s gets %s (%s)", r, a.Name, often), append(got.problems, got.unasked...))
+		fail(t, fmt.Sprintf("%s gets %s (%s)", r, a.Name, often), got.wrong(got.unasked))
 	})
 	return outcome
 }

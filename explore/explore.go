@@ -58,7 +58,7 @@ type Controller struct {
 	// Scenarios is what users do.
 	Scenarios []Scenario
 
-	// Moves are the steps of histories. The default is all steps of all scenarios.
+	// Moves are what histories have besides all steps of all scenarios.
 	Moves []Step
 
 	// Always, if it is set, is called after each write of the controller that has succeeded, but not
@@ -102,8 +102,9 @@ type Scenario struct {
 	// it may depend on the moment who gets it.
 	AnyEnd bool
 
-	// Begins says that histories begin with these steps, too. All of them begin with nothing.
-	Begins bool
+	// Begins is after how many of these steps histories begin, too; 0 for none. All histories also
+	// begin with nothing.
+	Begins int
 }
 
 // Step is one thing that a user, the cluster or the network does.

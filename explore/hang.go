@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a case may take in real time. Most take some milliseconds.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // inBubble matches the first line of a goroutine that keeps time from passing.
 var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+\]:`)

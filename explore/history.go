@@ -11,28 +11,24 @@ import (
 
 // moves returns the steps that a history may have.
 func (x *explorer) moves() []Step {
-	if x.controller.Moves != nil {
-		return x.controller.Moves
+	all := slices.Clone(x.controller.Moves)
+	for i := range x.controller.Scenarios {
+		all = append(all, x.controller.Scenarios[i].steps()...)
 	}
 	seen := map[string]bool{}
-	var moves []Step
-	for _, s := range x.controller.Scenarios {
-		for _, step := range s.steps() {
-			if !seen[step.Name] {
-				seen[step.Name] = true
-				moves = append(moves, step)
-			}
-		}
-	}
-	return moves
+	return slices.DeleteFunc(all, func(s Step) bool {
+		twice := seen[s.Name]
+		seen[s.Name] = true
+		return twice
+	})
 }
 
 // beginnings returns the scenarios with which histories begin.
 func (x *explorer) beginnings() []*Scenario {
 	all := []*Scenario{{Name: "nothing"}}
 	for i := range x.controller.Scenarios {
-		if s := &x.controller.Scenarios[i]; s.Begins {
-			all = append(all, s)
+		if s := x.controller.Scenarios[i]; s.Begins > 0 {
+			all = append(all, &Scenario{Name: s.Name, Steps: s.Steps[:s.Begins]})
 		}
 	}
 	return all
@@ -71,7 +67,7 @@ func (x *explorer) tryAll(
 			history := append(slices.Clip(history), move)
 			name := strings.NewReplacer(" ", "-", "/", ".").Replace(nameOf(history))
 			c.run(t, name, last, func(t *testing.T) {
-				end, problems := x.try(t, begin, history, func(int) time.Duration { return pause })
+				end, problems := x.try(t, begin, history, pause)
 				fail(t, "after "+nameOf(history), problems)
 				if !seen[end] {
 					seen[end] = true
@@ -93,19 +89,22 @@ func nameOf(history []Step) string {
 
 // try runs a history, and returns the state after it, and what is wrong when everything is quiet.
 func (x *explorer) try(
-	t *testing.T, begin, history []Step, pause func(i int) time.Duration,
+	t *testing.T, begin, history []Step, pause time.Duration,
 ) (end string, problems []string) {
 	t.Helper()
 	s := &Scenario{Name: "a history", Steps: history, AnyEnd: true}
 	r := x.run(t, s, func(*World) {}, func(w *World) {
 		w.play(begin)
-		for i, step := range history {
+		for _, step := range history {
 			step.Do(w)
-			time.Sleep(pause(i))
+			time.Sleep(pause)
 		}
-		end = fmt.Sprint(w.picture(), w.faults, w.refused, w.lost, w.held)
+		picture := w.picture()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		end = fmt.Sprint(picture, w.faults, w.refused, w.lost, w.held)
 	})
-	return end, r.problems
+	return end, r.wrong(nil)
 }
 
 // randomHistories tries -explore.random histories of up to 25 random steps, with random pauses. The
@@ -136,7 +135,7 @@ func (s Step) then(pause time.Duration) Step {
 
 func (x *explorer) tryRandom(t *testing.T, name string, history []Step) {
 	problemsOf := func(history []Step) (problems []string) {
-		_, problems = x.try(t, nil, history, func(int) time.Duration { return 0 })
+		_, problems = x.try(t, nil, history, 0)
 		return problems
 	}
 	t.Run(name, func(t *testing.T) {
@@ -144,7 +143,7 @@ func (x *explorer) tryRandom(t *testing.T, name string, history []Step) {
 		if len(problems) == 0 {
 			return
 		}
-		for i := len(history) - 1; i >= 0; i-- {
+		for i := range slices.Backward(history) {
 			shorter := slices.Delete(slices.Clone(history), i, i+1)
 			if fewer := problemsOf(shorter); len(fewer) > 0 {
 				history, problems = shorter, fewer

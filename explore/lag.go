@@ -35,7 +35,7 @@ func (x *explorer) lags(t *testing.T, c *cases, s *Scenario, calm *result) {
 		for behind := 1; ; behind++ {
 			all := map[string]int64{}
 			for _, resource := range slices.Sorted(maps.Keys(revisions)) {
-				if n := len(revisions[resource]); behind <= n {
+				if n := len(revisions[resource]); behind <= n && calm.watches(resource) {
 					all[resource] = revisionBefore(revisions[resource], behind)
 				}
 			}
@@ -45,6 +45,13 @@ func (x *explorer) lags(t *testing.T, c *cases, s *Scenario, calm *result) {
 			x.lagBy(t, c, s, step, behind, all)
 		}
 	}
+}
+
+// watches reports whether the controller has watched a resource.
+func (r *result) watches(resource string) bool {
+	return slices.ContainsFunc(r.requests, func(request Request) bool {
+		return request.Kind == "watch-"+resource
+	})
 }
 
 // revisionBefore returns the revision at which so many of the last writes had not happened.
@@ -92,6 +99,6 @@ func (x *explorer) lag(t *testing.T, c *cases, s *Scenario, name string, l lag) 
 			}
 		})
 		fail(t, fmt.Sprintf("the lists are of the revisions %v", l.past),
-			append(got.problems, c.split(got.unasked)...))
+			got.wrong(c.split(got.unasked)))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,16 +64,13 @@ func describe(r *apiserver.Request) Request {
 	if r.Namespace != Namespace && r.Namespace != "" {
 		d.Name = r.Namespace + "-" + d.Name
 	}
-	switch r.Resource.Resource {
-	case "events":
+	if r.Resource.Resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
 		if r.Body != nil {
 			d.Name = eventName(r.Body.Object)
 		}
-	case "leases":
-	default:
-		d.write = r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
 	}
+	d.write = !isSideshow(r.Resource.Resource) && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
 	return d
 }
 
@@ -147,9 +145,11 @@ func (p *process) isRestless(r Request) bool {
 		p.moment, p.atOnce = r.At, 0
 	}
 	if p.atOnce++; p.atOnce < most {
-		return p.world.restless != ""
+		return len(p.world.restless) > 0
 	}
-	p.world.restless = r.about()
+	if about := r.about(); !slices.Contains(p.world.restless, about) {
+		p.world.restless = append(p.world.restless, about)
+	}
 	return true
 }
 
@@ -391,7 +391,7 @@ func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 }
 
 // isForeign reports whether an object is somebody else's: one of Kubernetes' own kinds that the
-// controller has not created, or that has no controller any more.
+// controller has not created.
 func (w *World) isForeign(write apiserver.Write) bool {
 	old := write.Old
 	if old == nil || w.server.IsCustom(old.GroupVersionKind()) {

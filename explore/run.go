@@ -52,18 +52,28 @@ type result struct {
 	ends             []string // why processes have ended by themselves
 	unasked          []string
 	problems         []string
-	repaired         bool // a new process has no problems any more
+	restless         []string // requests that were made again and again without waiting
+	repaired         bool     // a new process has no problems any more
 	end              picture
 	inVain           []string             // what users could not do
 	history          []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
+// wrong returns all that is wrong, with these writes that the newest state did not ask for.
+func (r *result) wrong(unasked []string) []string {
+	wrong := slices.Concat(r.problems, unasked)
+	for _, request := range r.restless {
+		wrong = append(wrong, "it makes requests without waiting: "+request)
+	}
+	return wrong
+}
+
 // idle returns how long the controller must not write when everything is quiet.
 func idle() time.Duration {
-	if *every {
+	if *every || *random > 0 {
 		return time.Hour
 	}
-	return 2 * time.Minute
+	return 10 * time.Minute
 }
 
 // steps returns the steps of a scenario, and those of the cluster in the end.
@@ -105,7 +115,7 @@ func (x *explorer) run(t *testing.T, s *Scenario, prepare, play func(*World)) *r
 		r.problems, r.end = x.problems(w, s)
 		w.mu.Lock()
 		r.written, r.ends, r.unasked = maps.Clone(w.written), w.ends, w.unasked
-		r.inVain = w.inVain
+		r.inVain, r.restless = w.inVain, w.restless
 		w.mu.Unlock()
 		if len(r.problems) > 0 {
 			w.restart()
@@ -129,12 +139,12 @@ func (x *explorer) problems(w *World, s *Scenario) (problems []string, end pictu
 		problems = x.controller.Eventually(w.State())
 	}
 	end = w.picture()
+	w.mu.Lock()
+	inVain := slices.Clone(w.inVain)
+	w.mu.Unlock()
 	calm := x.calm[s.Name]
-	if calm != nil && !s.AnyEnd && slices.Equal(w.inVain, calm.inVain) {
+	if calm != nil && !s.AnyEnd && slices.Equal(inVain, calm.inVain) {
 		problems = append(problems, limit(end.differences(calm.end))...)
-	}
-	if w.restless != "" {
-		problems = append(problems, "it makes requests without waiting: "+w.restless)
 	}
 	before := w.writes()
 	time.Sleep(idle())
@@ -165,10 +175,7 @@ func (w *World) writes() (n int) {
 // revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
 func (w *World) revisions() map[string][]int64 {
 	revisions := map[string][]int64{}
-	for _, resource := range w.server.Resources() {
-		if resource.Resource == "events" || resource.Resource == "leases" {
-			continue
-		}
+	for _, resource := range w.resources() {
 		for _, write := range w.server.History(resource) {
 			revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
 		}
@@ -190,7 +197,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	})
 	r.history = history
-	fail(t, "undisturbed", slices.Concat(r.problems, r.unasked, r.ends))
+	fail(t, "undisturbed", append(r.wrong(r.unasked), r.ends...))
 	x.calm[s.Name] = r
 	return r
 }

@@ -30,7 +30,7 @@ const (
 	tooLong = "too-long"
 )
 
-// waits are the times that a turn waits.
+// wait returns how long a turn waits.
 func (x *explorer) wait(name string) time.Duration {
 	return map[string]time.Duration{
 		moment: time.Millisecond, while: 2 * time.Second, aStep: 3 * time.Second,
@@ -60,7 +60,7 @@ func (x *explorer) takeTurns(t *testing.T, c *cases, s *Scenario, first []turn, 
 		name := strings.Join([]string{next.of, next.place, next.wait}, "/")
 		c.run(t, name, len(first) == 0, func(t *testing.T) {
 			got := x.scheduled(t, c, s, turns)
-			fail(t, fmt.Sprintf("these wait: %v", turns), append(got.problems, c.split(got.unasked)...))
+			fail(t, fmt.Sprintf("these wait: %v", turns), got.wrong(c.split(got.unasked)))
 			if *every && len(turns) == 1 && next.wait != moment && s.short() {
 				x.takeTurns(t, c, s, turns, got)
 			}

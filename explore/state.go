@@ -48,11 +48,7 @@ func Get[T any](s State, resource, name string) *T {
 	if !namespaced {
 		namespace = ""
 	}
-	u := s.server.Get(gvr, namespace, name)
-	if u == nil {
-		return nil
-	}
-	return As[T](u)
+	return As[T](s.server.Get(gvr, namespace, name))
 }
 
 // List returns all objects of a resource, by namespace and name.
@@ -92,10 +88,10 @@ func (w *World) picture() picture {
 	}
 	for _, o := range all {
 		name := cmp.Or(o.GetGenerateName(), o.GetName())
-		key := strings.TrimSpace(fmt.Sprintf("%s %s", o.GetKind(), name))
 		if namespace := o.GetNamespace(); namespace != Namespace && namespace != "" {
-			key = fmt.Sprintf("%s %s/%s", o.GetKind(), namespace, name)
+			name = namespace + "/" + name
 		}
+		key := o.GetKind() + " " + name
 		for n := 2; p[key] != nil; n++ { // generated names
 			key = fmt.Sprintf("%s %s (%d)", o.GetKind(), name, n)
 		}
@@ -117,7 +113,8 @@ func normalise(
 	path string, value any, generation int64, names map[types.UID]string,
 ) (text string, ok bool) {
 	switch path {
-	case "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "apiVersion", "kind":
+	case "apiVersion", "kind", "metadata.name", "metadata.uid", "metadata.resourceVersion",
+		"metadata.generation":
 		return "", false
 	case "status.observedGeneration":
 		return fmt.Sprintf("metadata.generation: %v", value == generation), true

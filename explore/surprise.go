@@ -46,7 +46,7 @@ func (x *explorer) surprise(
 			c.run(t, fmt.Sprintf("%s/%s", e, treatment.name), len(first) == 0, func(t *testing.T) {
 				got := x.surprised(t, c, s, surprises)
 				fail(t, fmt.Sprintf("the event %s is %s", e, treatment.name),
-					append(got.problems, c.split(got.unasked)...))
+					got.wrong(c.split(got.unasked)))
 				if *every && len(surprises) == 1 && s.short() {
 					x.surprise(t, c, s, surprises, got.events[min(i+1, len(got.events)):])
 				}

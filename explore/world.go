@@ -52,7 +52,7 @@ type World struct {
 	lost, held map[string]bool                        // resources whose events are dropped, or are kept back
 	dropped    map[string]bool                        // resources of which single events were dropped
 	past       map[string]int64                       // by resource, the revision that the next list shows
-	processes  int                                    //
+	processes  int                                    // so far
 	process    *process                               // the newest
 	killed     bool                                   // it was killed, and nobody starts another one
 	own        map[string]bool                        // UIDs of what the controller has created
@@ -60,7 +60,7 @@ type World struct {
 
 	requests, events []Request
 	ends             []string // why processes have ended by themselves
-	restless         string   // the request that was made again and again without waiting
+	restless         []string // requests that were made again and again without waiting
 	unasked          []string // what the controller wrote although the newest state did not ask for it
 	inVain           []string // what users could not do
 	mistakes         []string // of the description

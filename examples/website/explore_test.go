@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/examples/website/meaning"
@@ -74,7 +75,7 @@ func change(spec string) explore.Step { return explore.Patch("websites/a", "spec
 func steps(steps ...explore.Step) []explore.Step { return steps }
 
 var scenarios = []explore.Scenario{
-	{Name: "create", Steps: steps(create), Begins: true},
+	{Name: "create", Steps: steps(create), Begins: 1},
 	{Name: "change", Steps: steps(create, change("{content: bye}"), change("{port: 81, replicas: 3}"))},
 	{Name: "children", Steps: steps(create, explore.Delete("configmaps/a"),
 		explore.Delete("services/a"), explore.Delete("deployments.apps/a"),
@@ -83,7 +84,7 @@ var scenarios = []explore.Scenario{
 	{Name: "taken", Steps: steps(foreign, create, explore.Delete("configmaps/a"))},
 	{Name: "delete", Steps: steps(create, deleteWebsite)},
 	{Name: "delete and create", Steps: steps(create, deleteWebsite, create)},
-	{Name: "held", Steps: steps(create,
+	{Name: "labelled and deleted", Steps: steps(create,
 		explore.Patch("websites/a", "metadata: {labels: {a: b}}"), deleteWebsite)},
 	{Name: "registry down", Steps: steps(registryDown, create, registryUp)},
 	{Name: "registry down in the end", Steps: steps(create, registryDown, deleteWebsite, registryUp)},
@@ -99,12 +100,18 @@ func problems(now explore.State) (problems []string) {
 		url := fmt.Sprintf("http://%s.%s.svc:%d", website.Name, website.Namespace, website.Spec.Port)
 		got := known[string(website.UID)].URL
 		delete(known, string(website.UID))
+		configMap := explore.Get[corev1.ConfigMap](now, "configmaps", website.Name)
+		if configMap != nil && !metav1.IsControlledBy(configMap, website) {
+			if meta.IsStatusConditionTrue(website.Status.Conditions, "Ready") {
+				problems = append(problems, website.Name+" is Ready with the ConfigMap of somebody else")
+			}
+			continue
+		}
 		for _, condition := range []string{"Ready", "Registered"} {
 			if !meta.IsStatusConditionTrue(website.Status.Conditions, condition) {
 				problems = append(problems, fmt.Sprintf("%s is not %s", website.Name, condition))
 			}
 		}
-		configMap := explore.Get[corev1.ConfigMap](now, "configmaps", website.Name)
 		if got != url || configMap == nil || configMap.Data[meaning.ContentKey] != website.Spec.Content {
 			problems = append(problems, fmt.Sprintf("%s: registered as %q, want %q; its content is in %v",
 				website.Name, got, url, configMap))

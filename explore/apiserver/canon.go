@@ -129,8 +129,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		return known.(map[string]reflect.Type)
 	}
 	fields := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Anonymous && name == "":

@@ -59,7 +59,7 @@ func ReadCRDs(paths ...string) ([]*apiextensionsv1.CustomResourceDefinition, err
 		if err != nil {
 			return nil, err
 		}
-		for _, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
+		for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
 			crd := &apiextensionsv1.CustomResourceDefinition{}
 			if err := yaml.Unmarshal(document, crd); err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)

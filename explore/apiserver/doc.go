@@ -1,7 +1,7 @@
 // Package apiserver is a Kubernetes API server in memory, behind an http.RoundTripper: for a
 // program that takes a *rest.Config, in a bubble of testing/synctest or outside. Time is
-// time.Now(). The server has no goroutines. What it answers is compared with a real API server in
-// test/apiserver, by random sequences of requests.
+// time.Now(). The server has no goroutines. Random sequences of requests compare what it answers
+// with what a real API server does.
 //
 // # Simulated
 //

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -132,11 +132,19 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	return k
 }
 
+// isPathSegment is the rule for names that may have any characters that a path may have.
+func isPathSegment(name string, prefix bool) []string {
+	if prefix {
+		return content.IsPathSegmentPrefix(name)
+	}
+	return content.IsPathSegmentName(name)
+}
+
 // validName returns the rule for names of this kind.
 func (k *kind) validName() validation.ValidateNameFunc {
 	switch {
 	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName
+		return isPathSegment
 	case k.is("namespaces services"):
 		return validation.NameIsDNSLabel
 	}

@@ -162,11 +162,9 @@ func (s *Server) update(r *Request) (*Response, error) {
 	case old == nil && uid == "":
 		return s.createObject(r, object)
 	case old == nil:
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: ", uid))
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, otherUID(uid, ""))
 	case uid != "" && uid != old.GetUID():
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("Precondition"+
-			" failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, otherUID(uid, old.GetUID()))
 	}
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
@@ -228,4 +226,10 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		return r.found(old), nil
 	}
 	return r.found(s.view(k, s.commit(r, old, object, false))), nil
+}
+
+// otherUID says, in the words of the API server, that an object is not the one that was meant.
+func otherUID(meant, is types.UID) error {
+	return fmt.Errorf("%s: UID in precondition: %v, UID in object meta: %v", "Precondition failed",
+		meant, is)
 }

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -99,11 +100,11 @@ func subresource(r *rand.Rand, st *step, res resource) {
 	switch {
 	case res.status && (strings.Contains(st.Body, "status") || maybe(r, 15)):
 		st.Subresource = "status"
-	case res.scale && maybe(r, 15) && st.Method == "PATCH":
+	case res.scale && maybe(r, 15) && st.Method == http.MethodPatch:
 		st.Subresource = "scale"
 		st.Body = pick(r, []string{`{"spec": {"replicas": 4}}`, `{"spec": {"replicas": -4}}`,
 			`{"metadata": {"resourceVersion": "$RV"}, "spec": {"replicas": 5}}`})
-	case st.Resource == "namespaces" && st.Method == "PUT" && maybe(r, 50):
+	case st.Resource == "namespaces" && st.Method == http.MethodPut && maybe(r, 50):
 		st.Subresource = "finalize"
 	}
 }

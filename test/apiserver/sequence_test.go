@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 )
 
@@ -69,7 +70,7 @@ func (st step) path() string {
 		path += "/namespaces/$NS"
 	}
 	path += "/" + st.Resource
-	if st.Name != "" && st.Method != "POST" {
+	if st.Name != "" && st.Method != http.MethodPost {
 		path += "/" + st.objectName()
 	}
 	if st.Subresource != "" {

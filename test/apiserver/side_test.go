@@ -91,7 +91,7 @@ func (s *side) send(ctx context.Context, method, path, media, body string) (*htt
 func (s *side) run(t *testing.T, st step) (int, object) {
 	key := st.Resource + "/" + st.Name
 	body := st.Body
-	if st.Method == "PUT" {
+	if st.Method == http.MethodPut {
 		base := merge(resources[st.Resource].valid, `{"metadata": {"name": "`+st.objectName()+`"}}`)
 		if seen := s.seen[key]; len(seen) > 0 {
 			text, _ := json.Marshal(seen[max(0, len(seen)-1-st.Behind)])
@@ -270,6 +270,7 @@ func (s *side) watch(t *testing.T, st step, path string) *stream {
 		t.Fatal(err)
 	}
 	if w.code = response.StatusCode; w.code != http.StatusOK {
+		defer response.Body.Close()
 		text, _ := io.ReadAll(response.Body)
 		_ = json.Unmarshal(text, &w.answer)
 		w.answer = s.normal(w.answer)
