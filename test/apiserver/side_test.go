@@ -265,7 +265,7 @@ type stream struct {
 func (s *side) watch(t *testing.T, st step, path string) *stream {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &stream{lines: make(chan object, 1000), cancel: cancel}
-	response, err := s.send(ctx, "GET", path, "", "")
+	response, err := s.send(ctx, "GET", path, "", "") //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		t.Fatal(err)
 	}
