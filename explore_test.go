@@ -139,6 +139,7 @@ func problems(now explore.State) (problems []string) {
 		// label, which nothing restores on it, it stays until the Foo is deleted.
 		successor := deploymentOf(owner, now)
 		if successor != nil && metav1.IsControlledBy(successor, owner) &&
+			successor.DeletionTimestamp == nil &&
 			deployment.Labels[managedByLabel] != "" {
 			report("Deployment %s is left over from Foo %s", deployment.Name, owner.Name)
 		}
@@ -156,6 +157,8 @@ func check(foo *v1alpha1.Foo, d *appsv1.Deployment, report func(string, ...any))
 	case d == nil:
 		report("Foo %s has no Deployment", foo.Name)
 		return
+	case metav1.IsControlledBy(d, foo) && d.DeletionTimestamp != nil:
+		want, replicas = "False DeploymentTerminating", d.Status.Replicas
 	case metav1.IsControlledBy(d, foo):
 		want, replicas = "True Available", d.Status.Replicas
 		asked := *d.Spec.Replicas == *foo.Spec.Replicas &&
@@ -165,9 +168,6 @@ func check(foo *v1alpha1.Foo, d *appsv1.Deployment, report func(string, ...any))
 		} else if !asked {
 			report("Foo %s: its Deployment is not what it asks for", foo.Name)
 		}
-	}
-	if d != nil && d.DeletionTimestamp != nil && metav1.IsControlledBy(d, foo) && !held {
-		want = "False DeploymentTerminating"
 	}
 	if got := ready(foo); got != want {
 		report("Foo %s: Ready: got %q, want %q", foo.Name, got, want)

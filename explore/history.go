@@ -65,10 +65,10 @@ func (x *explorer) tryAll(
 	for _, history := range histories {
 		for _, move := range x.moves() {
 			history := append(slices.Clip(history), move)
-			name := strings.NewReplacer(" ", "-", "/", ".").Replace(nameOf(history))
+			name := strings.NewReplacer(" ", "-", "/", ".").Replace(nameOf(history, ", "))
 			c.run(t, name, last, func(t *testing.T) {
 				end, problems := x.try(t, begin, history, pause)
-				fail(t, "after "+nameOf(history), problems)
+				fail(t, "after "+nameOf(history, ", "), problems)
 				if !seen[end] {
 					seen[end] = true
 					longer = append(longer, history)
@@ -79,12 +79,12 @@ func (x *explorer) tryAll(
 	return longer
 }
 
-func nameOf(history []Step) string {
+func nameOf(history []Step, separator string) string {
 	var names []string
 	for _, s := range history {
 		names = append(names, s.Name)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, separator)
 }
 
 // try runs a history, and returns the state after it, and what is wrong when everything is quiet.
@@ -149,6 +149,6 @@ func (x *explorer) tryRandom(t *testing.T, name string, history []Step) {
 				history, problems = shorter, fewer
 			}
 		}
-		fail(t, "after\n  "+strings.ReplaceAll(nameOf(history), ", ", "\n  "), problems)
+		fail(t, "after\n  "+nameOf(history, "\n  "), problems)
 	})
 }

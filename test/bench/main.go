@@ -117,7 +117,8 @@ func (o options) run(ctx context.Context) error {
 // an error, it returns the results so far. Repetition 0 only warms up.
 func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
-	c, err := cluster.Start(root, "bench")
+	// client-go knows certificates by their paths: two clusters of one process have two names.
+	c, err := cluster.Start(root, "bench-"+strings.ToLower(o.object())+"s")
 	if err != nil {
 		return nil, err
 	}
