@@ -310,7 +310,7 @@ func TestCodeOfOtherProgramsIsFound(t *testing.T) {
 			continue // they have no handlers
 		}
 		if _, err := os.Stat(filepath.Join("..", folder, "root.diff")); err == nil {
-			out, err := exec.Command("../docs/tutorial/assemble", filepath.Base(folder)).Output()
+			out, err := exec.Command(filepath.Join("..", filepath.Dir(folder), "assemble"), filepath.Base(folder)).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
