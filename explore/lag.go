@@ -20,8 +20,8 @@ type lag struct {
 // Without -explore.every, it takes only the latter, and only the scenarios in which the controller
 // deletes something: elsewhere, an old state makes it do less harm.
 //
-// The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
-// the newest state.
+// The API server has no streams, as if its feature WatchList were off: a stream waits until it
+// shows the newest state.
 func (x *explorer) lags(t *testing.T, c *cases, s *Scenario, calm *result) {
 	deletes := false
 	for _, n := range calm.written {

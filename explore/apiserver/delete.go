@@ -94,8 +94,8 @@ func checkPreconditions(r *Request, old *unstructured.Unstructured) error {
 	return nil
 }
 
-// deletionFinalizers returns the finalizers of an object with those for the garbage collector, which
-// is not part of the server.
+// deletionFinalizers returns the finalizers of an object with those for the garbage collector,
+// which is not part of the server.
 func deletionFinalizers(finalizers []string, options metav1.DeleteOptions, isNamespace bool) []string {
 	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)

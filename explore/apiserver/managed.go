@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// The managed fields of an object cost more than all else of a write. So an object has them from its
-// first apply on: then they are made of all writes that there were.
+// The managed fields of an object cost more than all else of a write. So an object has them from
+// its first apply on: then they are made of all writes that there were.
 
 type (
 	fieldManager  = managedfields.FieldManager

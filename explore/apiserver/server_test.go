@@ -47,7 +47,7 @@ func deployment(name string) *appsv1.Deployment {
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}}}
 }
 
-func foo(name string, spec map[string]any) *unstructured.Unstructured {
+func newFoo(name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"kind": "Foo",
 		"apiVersion": "samplecontroller.k8s.io/v1alpha1", "metadata": map[string]any{"name": name},
 		"spec": spec}}
@@ -141,7 +141,7 @@ func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 
 func TestCustomResourcesAreHeldToTheirSchema(t *testing.T) {
 	client := dynamic.NewForConfigOrDie(start(t).Config(nil)).Resource(foos).Namespace("default")
-	created, err := client.Create(t.Context(), foo("a", map[string]any{"deploymentName": "a",
+	created, err := client.Create(t.Context(), newFoo("a", map[string]any{"deploymentName": "a",
 		"unknown": "x"}), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestCustomResourcesAreHeldToTheirSchema(t *testing.T) {
 	}
 	for _, spec := range []map[string]any{{}, {"deploymentName": "A_B"},
 		{"deploymentName": "a", "replicas": int64(-1)}, {"deploymentName": int64(1)}} {
-		_, err := client.Create(t.Context(), foo("b", spec), metav1.CreateOptions{})
+		_, err := client.Create(t.Context(), newFoo("b", spec), metav1.CreateOptions{})
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("%v: got %v, want Invalid", spec, err)
 		}

@@ -243,6 +243,9 @@ func (w *world) events() string {
 	w.must(w.List(w.t.Context(), &list, client.InNamespace(w.namespace)))
 	var lines []string
 	for _, event := range list.Items {
+		if event.Regarding.Kind != "Website" {
+			continue // the API server's, about a Service whose address it has to repair
+		}
 		lines = append(lines, fmt.Sprintln(event.Regarding.Kind, event.Regarding.Name, event.Type,
 			event.Reason, event.Action, event.Note))
 	}
