@@ -1,18 +1,22 @@
 package main
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 func TestNewFooGetsItsDeployment(t *testing.T) {
@@ -20,40 +24,12 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 
-		deployment := h.getDeployment("web")
-		if got := *deployment.Spec.Replicas; got != 2 {
-			t.Errorf("replicas: got %d, want 2", got)
-		}
-		owner := metav1.GetControllerOf(deployment)
+		h.expectReplicas("web", 2)
+		owner := metav1.GetControllerOf(h.getDeployment("web"))
 		if owner == nil || owner.Kind != "Foo" || owner.UID != "uid-of-example-foo" {
 			t.Errorf("controller owner: got %v, want the Foo", owner)
 		}
-		if got := h.events()["DeploymentCreated"]; got != 1 {
-			t.Errorf("DeploymentCreated events: got %d, want 1", got)
-		}
-	})
-}
-
-func TestFoosFromBeforeTheStartGetTheirDeployments(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.start()
-
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created")
-		}
-	})
-}
-
-func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.options.namespace = "elsewhere"
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-
-		if h.deploymentExists("web") {
-			t.Error("a Foo outside --namespace got a Deployment")
-		}
+		h.expectEvents("DeploymentCreated", 1)
 	})
 }
 
@@ -61,49 +37,36 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
-		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf(`Ready before the rollout: got %q, want "False Progressing"`, got)
-		}
+		h.expectStatus("example-foo", "False Progressing", 0)
 
 		h.rollOut("web")
 
-		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf(`Ready after the rollout: got %q, want "True Available"`, got)
-		}
-		status := h.getFoo("example-foo").Status
-		if status.Replicas != 2 || status.AvailableReplicas != 2 || status.ObservedGeneration != 1 {
-			t.Errorf("status: got %+v, want 2 replicas, 2 available, generation 1", status)
-		}
-		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; status.Selector != want {
-			t.Errorf("selector: got %q, want %q", status.Selector, want)
+		h.expectStatus("example-foo", "True Available", 2)
+		got := h.getFoo("example-foo").Status.Selector
+		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; got != want {
+			t.Errorf("selector: got %q, want %q", got, want)
 		}
 	})
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 5 {
-			t.Errorf("replicas: got %d, want 5", got)
-		}
-		if got := h.getFoo("example-foo").Status.ObservedGeneration; got != 2 {
-			t.Errorf("observedGeneration: got %d, want 2", got)
-		}
+		h.expectReplicas("web", 5)
+		h.expectStatus("example-foo", "False Progressing", 0)
 	})
 }
 
 func TestAbsentReplicasAreOne(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil)) // the fake client sets no defaults
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 1 {
-			t.Errorf("replicas: got %d, want 1", got)
-		}
+		h.expectReplicas("web", 1)
 	})
 }
 
@@ -116,17 +79,12 @@ func TestChangedDeploymentIsRepaired(t *testing.T) {
 			d.Spec.Template.Spec.Containers[0].Image = "evil:1"
 		})
 
-		deployment := h.getDeployment("web")
-		if got := *deployment.Spec.Replicas; got != 1 {
-			t.Errorf("replicas: got %d, want 1", got)
-		}
+		h.expectReplicas("web", 1)
 		want := "nginxinc/nginx-unprivileged:1.27-alpine"
-		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
+		if got := h.getDeployment("web").Spec.Template.Spec.Containers[0].Image; got != want {
 			t.Errorf("image: got %q, want %q", got, want)
 		}
-		if got := h.events()["DeploymentUpdated"]; got != 1 {
-			t.Errorf("DeploymentUpdated events: got %d, want 1", got)
-		}
+		h.expectEvents("DeploymentUpdated", 1)
 	})
 }
 
@@ -142,19 +100,16 @@ func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
 		})
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
-		deployment := h.getDeployment("web")
-		if got := deployment.Labels["team"]; got != "a" {
+		h.expectReplicas("web", 2)
+		if got := h.getDeployment("web").Labels["team"]; got != "a" {
 			t.Errorf(`label "team" of others: got %q, want "a"`, got)
 		}
-		if len(deployment.Spec.Template.Annotations) != 1 {
+		template := h.getDeployment("web").Spec.Template
+		if len(template.Annotations) != 1 {
 			t.Error("the annotation of `kubectl rollout restart` is gone")
 		}
-		containers := deployment.Spec.Template.Spec.Containers
-		if len(containers) != 2 || containers[0].Image != "proxy:1" {
+		if containers := template.Spec.Containers; len(containers) != 2 || containers[0].Image != "proxy:1" {
 			t.Errorf("containers: got %v, want the sidecar untouched and first", containers)
-		}
-		if got := *deployment.Spec.Replicas; got != 2 {
-			t.Errorf("replicas: got %d, want 2", got)
 		}
 	})
 }
@@ -186,17 +141,33 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 		if h.deploymentExists("old") {
 			t.Error("the old Deployment is still there")
 		}
-		if got := h.events()["DeploymentDeleted"]; got != 1 {
-			t.Errorf("DeploymentDeleted events: got %d, want 1", got)
+		h.expectEvents("DeploymentDeleted", 1)
+		h.expectStatus("example-foo", "True Available", 1)
+	})
+}
+
+func TestNameThatHangsCanBeLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "first", new(int32(1))))
+		h.rollOut("first")
+		for _, name := range []string{"hangs", "last"} {
+			h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = name })
 		}
-		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf(`Ready: got %q, want "True Available"`, got)
+		if !h.deploymentExists("last") {
+			t.Fatal("the last Deployment waits for one that hangs")
+		}
+
+		h.rollOut("last")
+
+		if h.deploymentExists("first") || h.deploymentExists("hangs") {
+			t.Error("a Deployment of a former name is still there")
 		}
 	})
 }
 
 func TestSteadyStateWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
@@ -204,14 +175,12 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 
 		time.Sleep(time.Hour) // virtual
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes in an idle hour: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 	})
 }
 
 func TestRestartWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
@@ -220,9 +189,7 @@ func TestRestartWritesNothing(t *testing.T) {
 
 		h.start()
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes after a restart: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 	})
 }
 
@@ -233,31 +200,13 @@ func (h *harness) hold(name string) {
 	h.deleteFoo(name)
 }
 
-// expectStatus checks the status, and that it describes the newest generation of the Foo.
-func (h *harness) expectStatus(name, ready string, available int32) {
-	h.t.Helper()
-	if got := h.ready(name); got != ready {
-		h.t.Errorf("Ready: got %q, want %q", got, ready)
-	}
-	foo := h.getFoo(name)
-	if foo.Status.Replicas != available || foo.Status.AvailableReplicas != available {
-		h.t.Errorf("status: got %d replicas and %d available, want %d of each",
-			foo.Status.Replicas, foo.Status.AvailableReplicas, available)
-	}
-	if got := foo.Status.ObservedGeneration; got != foo.Generation {
-		h.t.Errorf("observedGeneration: got %d, want %d", got, foo.Generation)
-	}
-}
-
 func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.hold("example-foo")
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
-		if got := *h.getDeployment("web").Spec.Replicas; got != 9 {
-			t.Errorf("replicas: got %d, want 9: it is not repaired for a Foo being deleted", got)
-		}
+		h.expectReplicas("web", 9)
 		h.deleteDeployment("web") // as the garbage collector does
 
 		if h.deploymentExists("web") {
@@ -267,7 +216,7 @@ func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
 }
 
 func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 		h.rollOut("web")
@@ -288,24 +237,12 @@ func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
 
 		h.clearRequests()
 		time.Sleep(time.Hour) // virtual
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes in an idle hour: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 	})
 }
 
-func TestFooIsQueuedWhenOnlyTheKeyOfItsDeletionIsKnown(t *testing.T) {
-	controller, foos, _ := newHandlers(t)
-	foos.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
-
-	got, want := drain(controller), cache.NewObjectName("default", "example-foo")
-	if len(got) != 1 || got[0] != want {
-		t.Errorf("keys in the queue: got %v, want [%v]", got, want)
-	}
-}
-
 func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 		h.rollOut("web")
@@ -316,35 +253,48 @@ func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {
 	})
 }
 
-func TestRefusedStatusOfAFooThatIsBeingDeletedIsNoError(t *testing.T) {
-	foos := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "foos"}
-	for name, test := range map[string]struct {
-		answer error
-		writes int
-	}{
-		"the Foo is gone": {apierrors.NewNotFound(foos, "example-foo"), 1},
-		"somebody else wrote it": {
-			apierrors.NewConflict(foos, "example-foo", errors.New("injected")), 2,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, h *harness) {
-				h.start()
-				h.createFoo(newFoo("example-foo", "web", new(int32(2))))
-				h.hold("example-foo")
-				time.Sleep(time.Minute) // virtual: every delayed key has been synced
-				h.answer("update", "foos", 1, test.answer)
-				h.clearRequests()
-				h.deleteDeployment("web")
-				time.Sleep(time.Hour) // virtual
+// keeper is an informer that keeps its event handler, so that a test can call it.
+type keeper struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
 
-				if got := h.writes("*", "*") - 1; got != test.writes { // without the deletion above
-					t.Errorf("writes of the status: got %d, want %d", got, test.writes)
-				}
-				if got := h.errors.Load(); got != 0 {
-					t.Errorf("errors reported: got %d, want 0", got)
-				}
-			})
-		})
+func (k *keeper) AddEventHandlerWithOptions(
+	handler cache.ResourceEventHandler, options cache.HandlerOptions,
+) (cache.ResourceEventHandlerRegistration, error) {
+	k.handler = handler
+	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}
+
+func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
+	clients, foos, deployments := fakes.New(), &keeper{}, &keeper{}
+	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
+		k.SharedIndexInformer = cache.NewSharedIndexInformer(
+			&cache.ListWatch{}, object, 0, cache.Indexers{})
+		return k
+	}
+	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
+	fooFactory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
+	) cache.SharedIndexInformer {
+		return keep(foos, &v1alpha1.Foo{})
+	})
+	kubeFactory := kubeinformers.NewSharedInformerFactory(clients.Kube, 0)
+	kubeFactory.InformerFor(&appsv1.Deployment{}, func(kubernetes.Interface, time.Duration,
+	) cache.SharedIndexInformer {
+		return keep(deployments, &appsv1.Deployment{})
+	})
+	c, err := NewController(clients.Kube, clients.Foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
+		kubeFactory.Apps().V1().Deployments(), events.NewFakeRecorder(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	deployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
+	foos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
+
+	c.queue.ShutDown() // so that Get does not wait if there is none
+	got, _ := c.queue.Get()
+	if want := cache.NewObjectName("default", "example-foo"); got != want || c.queue.Len() > 0 {
+		t.Errorf("queue: got %v and %d more keys, want %v", got, c.queue.Len(), want)
 	}
 }

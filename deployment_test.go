@@ -6,9 +6,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -129,18 +128,34 @@ func TestReadyCondition(t *testing.T) {
 func TestSelectorIsValidForTheLongestFooName(t *testing.T) {
 	foo := newFoo(strings.Repeat("a", 253), "web", nil)
 	foo.UID = "9515be63-9f39-4707-8389-0be65389c9cd"
-	selector := newDeployment(foo).Spec.Selector.MatchLabels
-	if len(selector) == 0 {
-		t.Fatal("the selector is empty")
+	if problems := problemsOf(newDeployment(foo)); len(problems) > 0 {
+		t.Errorf("the API server would refuse the Deployment: %q", problems)
 	}
-	for key, value := range selector {
-		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			t.Errorf("label %s=%s is invalid: %v", key, value, problems)
-		}
-		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			t.Errorf("label key %s is invalid: %v", key, problems)
-		}
+}
+
+// problemsOf checks some rules for Deployments, which no fake knows.
+func problemsOf(deployment *appsv1.Deployment) (problems []string) {
+	template := deployment.Spec.Template
+	for key, value := range template.Labels {
+		problems = append(problems, validation.IsQualifiedName(key)...)
+		problems = append(problems, validation.IsValidLabelValue(value)...)
 	}
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(template.Labels)) {
+		problems = append(problems, "the selector does not select the Pods")
+	}
+	names := map[string]bool{}
+	for _, container := range template.Spec.Containers {
+		problems = append(problems, validation.IsDNS1123Label(container.Name)...)
+		for _, port := range container.Ports {
+			problems = append(problems, validation.IsValidPortName(port.Name)...)
+		}
+		if names[container.Name] {
+			problems = append(problems, "two containers have the same name")
+		}
+		names[container.Name] = true
+	}
+	return problems
 }
 
 func TestSelectorsOfTwoFoosDiffer(t *testing.T) {
@@ -169,40 +184,17 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	}
 }
 
-// FuzzSetOwnedFields passes setOwnedFields any Foo, and a Deployment that others have changed. It
-// must not panic, a second call must change nothing, and the fields of others must stay.
-func FuzzSetOwnedFields(f *testing.F) {
-	f.Add("web", int32(1), true, "9515be63-9f39-4707-8389-0be65389c9cd", "sidecar", "team", "a")
-	f.Add("", int32(-1), false, "", "web", "app.kubernetes.io/managed-by", "Helm")
-	f.Add(strings.Repeat("a", 253), int32(0), true, "x", "", "", "")
-	f.Fuzz(func(t *testing.T, name string, replicas int32, counted bool,
-		uid, other, key, value string) {
-		foo := newFoo("example-foo", name, nil)
-		foo.UID = types.UID(uid)
-		if counted {
-			foo.Spec.Replicas = &replicas
+func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
+	for owner, want := range map[metav1.OwnerReference]bool{
+		{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo"}: true,
+		{APIVersion: "samplecontroller.k8s.io/v9", Kind: "Foo"}:       true,
+		{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Bar"}: false,
+		{APIVersion: "other.example.com/v1", Kind: "Foo"}:             false,
+		{APIVersion: "a/b/c", Kind: "Foo"}:                            false,
+		{}:                                                            false,
+	} {
+		if got := isFoo(&owner); got != want {
+			t.Errorf("%s %s: got %t, want %t", owner.APIVersion, owner.Kind, got, want)
 		}
-		deployment := newDeployment(foo)
-		deployment.Annotations = map[string]string{key: value}
-		template := &deployment.Spec.Template
-		template.Spec.Containers = append([]corev1.Container{{Name: other, Image: "other:1"}},
-			template.Spec.Containers...)
-
-		setOwnedFields(deployment, foo)
-		once := deployment.DeepCopy()
-		setOwnedFields(deployment, foo)
-
-		if !equality.Semantic.DeepEqual(once, deployment) {
-			t.Errorf("a second call changed the Deployment:\ngot  %v\nwant %v", deployment, once)
-		}
-		if deployment.Annotations[key] != value {
-			t.Errorf("annotation of others: got %q, want %q", deployment.Annotations[key], value)
-		}
-		if first := template.Spec.Containers[0]; other != "web" && first.Image != "other:1" {
-			t.Errorf(`image of the container of others: got %q, want "other:1"`, first.Image)
-		}
-		if readyCondition(deployment).Reason == "" {
-			t.Error("the Ready condition has no reason")
-		}
-	})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/fakes"
 )
 
 // runAgainst runs the process until it fails. Its API server answers the paths in answers as given
@@ -199,8 +201,47 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 		if !h.deploymentExists("a") || !h.deploymentExists("b") || h.deploymentExists("c") {
 			t.Error("want Deployments a and b, whose creates had begun, and not c")
 		}
-		if got := h.events()["DeploymentCreated"]; got != 2 {
-			t.Errorf("DeploymentCreated events written before the end: got %d, want 2", got)
+		h.expectEvents("DeploymentCreated", 2) // written before the end
+	})
+}
+
+func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.options.namespace = "elsewhere"
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+
+		if h.deploymentExists("web") {
+			t.Error("a Foo outside --namespace got a Deployment")
 		}
+	})
+}
+
+func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.createDeployment(foreignDeployment(nil))
+		factory, _ := newInformerFactories(&clients{kube: h.kube, foo: h.foo}, &h.options, nil)
+		deployments := factory.Apps().V1().Deployments().Informer()
+		factory.StartWithContext(t.Context())
+		h.start()
+		h.createFoo(newFoo("example-foo", "of-a-foo", nil))
+
+		if got := deployments.GetStore().ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
+			t.Errorf("keys in the cache: got %v, want [default/of-a-foo]", got)
+		}
+	})
+}
+
+// TestTwoProcessesDoTheSameWorkTwice shows why there is leader election. Without it, work is wasted
+// but nothing breaks: the API server refuses the second Create.
+func TestTwoProcessesDoTheSameWorkTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		// Each process tries to create the Deployment before it can see the other's.
+		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
+		h.start()
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+
+		h.expectWrites("create", "deployments", 2) // one from each process
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -159,6 +158,13 @@ func captureLog(t *testing.T) func(texts ...string) []string {
 	}
 }
 
+func expectLines(t *testing.T, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("logged: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestLogTellsTheWayOfAFoo has no errors in it: a key is queued, synced, and queued again because
 // of what the sync wrote. A handler may log that before or after the sync ends.
 func TestLogTellsTheWayOfAFoo(t *testing.T) {
@@ -169,33 +175,33 @@ func TestLogTellsTheWayOfAFoo(t *testing.T) {
 		h.rollOut("web")
 		h.deleteFoo("example-foo")
 
-		queued := []string{
-			`INFO Queueing Foo foo="default/example-foo" because="Foo added" object="default/example-foo" resourceVersion="2"`,
-			`INFO Queueing Foo foo="default/example-foo" because="Deployment added" object="default/web" resourceVersion="2"`,
-			`INFO Queueing Foo foo="default/example-foo" because="Foo updated" object="default/example-foo" resourceVersion="3"`,
-			`INFO Queueing Foo foo="default/example-foo" because="Deployment updated" object="default/web" resourceVersion="3"`,
-			`INFO Queueing Foo foo="default/example-foo" because="Foo updated" object="default/example-foo" resourceVersion="4"`,
-			`INFO Queueing Foo foo="default/example-foo" because="Foo deleted" object="default/example-foo" resourceVersion="4"`,
+		const foo = ` foo="default/example-foo"`
+		synced := []string{"INFO Started syncing Foo" + foo,
+			"INFO Created Deployment" + foo + ` deployment="default/web"`,
+			"INFO Finished syncing Foo" + foo + ` duration="0s"`}
+		var queued []string
+		for _, event := range []string{
+			`"Foo added" object="default/example-foo" resourceVersion="2"`,
+			`"Deployment added" object="default/web" resourceVersion="2"`,
+			`"Foo updated" object="default/example-foo" resourceVersion="3"`,
+			`"Deployment updated" object="default/web" resourceVersion="3"`,
+			`"Foo updated" object="default/example-foo" resourceVersion="4"`,
+			`"Foo deleted" object="default/example-foo" resourceVersion="4"`,
+		} {
+			queued = append(queued, "INFO Queueing Foo"+foo+" because="+event)
+			if len(queued) > 1 {
+				synced = append(synced, synced[0], synced[2])
+			}
 		}
-		if got := log("Queueing Foo"); !slices.Equal(got, queued) {
-			t.Errorf("queued: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(queued, "\n"))
-		}
-		const started = `INFO Started syncing Foo foo="default/example-foo"`
-		const finished = `INFO Finished syncing Foo foo="default/example-foo" duration="0s"`
-		synced := []string{
-			started, `INFO Created Deployment foo="default/example-foo" deployment="default/web"`, finished,
-		}
-		for range queued[1:] {
-			synced = append(synced, started, finished)
-		}
-		if got := log("syncing Foo", "Created"); !slices.Equal(got, synced) {
-			t.Errorf("synced: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(synced, "\n"))
-		}
+		expectLines(t, log("Queueing Foo"), queued)
+		expectLines(t, log("syncing Foo", "Created"), synced)
 	})
 }
 
 func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
-	const again = `INFO Queueing Foo again foo="default/example-foo" `
+	fail := func(verb string, err error) func(*testing.T, *harness) {
+		return func(_ *testing.T, h *harness) { h.answer(verb, "deployments", 1, err) }
+	}
 	for name, test := range map[string]struct {
 		before func(*testing.T, *harness) // the controller starts
 		want   []string
@@ -204,28 +210,20 @@ func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
 			before: func(t *testing.T, h *harness) {
 				fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 			},
-			want: []string{
-				again + `after="1s" because="the cache does not show the last write yet"`,
-				again + `because="no sync has seen the last write"`,
-			},
+			want: []string{`after="1s" because="the cache does not show the last write yet"`,
+				`because="no sync has seen the last write"`},
 		},
 		"the Deployment is somebody else's": {
 			before: func(_ *testing.T, h *harness) { h.createDeployment(foreignDeployment(nil)) },
-			want:   []string{again + `after="15s" because="the Deployment belongs to somebody else"`},
+			want:   []string{`after="15s" because="the Deployment belongs to somebody else"`},
 		},
 		"the API server refuses the Deployment": {
-			before: func(_ *testing.T, h *harness) {
-				h.answer("create", "deployments", 1,
-					apierrors.NewForbidden(deploymentsResource, "web", errors.New("injected")))
-			},
-			want: []string{again + `after="15s" because="the API server refuses the Deployment"`},
+			before: fail("create", apierrors.NewForbidden(deploymentsResource, "web", errInjected)),
+			want:   []string{`after="15s" because="the API server refuses the Deployment"`},
 		},
 		"the Deployment goes while it is updated": {
-			before: func(_ *testing.T, h *harness) {
-				h.answer("update", "deployments", 1,
-					apierrors.NewNotFound(deploymentsResource, "web"))
-			},
-			want: []string{again + `after="1s" because="the Deployment was deleted in between"`},
+			before: fail("update", apierrors.NewNotFound(deploymentsResource, "web")),
+			want:   []string{`after="1s" because="the Deployment was deleted in between"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,15 +233,13 @@ func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", nil))
 				h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
-				time.Sleep(time.Minute) // virtual
-				synctest.Wait()
+				h.wait(time.Minute)
 
-				got := log("again")
-				slices.Sort(got)
-				if got = slices.Compact(got); !slices.Equal(got, test.want) {
-					t.Errorf("queued again: got\n%s\nwant\n%s",
-						strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+				var want []string
+				for _, line := range test.want {
+					want = append(want, `INFO Queueing Foo again foo="default/example-foo" `+line)
 				}
+				expectLines(t, slices.Compact(slices.Sorted(slices.Values(log("again")))), want)
 			})
 		})
 	}
