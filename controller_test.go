@@ -105,10 +105,11 @@ func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
 			t.Errorf(`label "team" of others: got %q, want "a"`, got)
 		}
 		template := h.getDeployment("web").Spec.Template
+		containers := template.Spec.Containers
 		if len(template.Annotations) != 1 {
 			t.Error("the annotation of `kubectl rollout restart` is gone")
 		}
-		if containers := template.Spec.Containers; len(containers) != 2 || containers[0].Image != "proxy:1" {
+		if len(containers) != 2 || containers[0].Image != "proxy:1" {
 			t.Errorf("containers: got %v, want the sidecar untouched and first", containers)
 		}
 	})
@@ -269,8 +270,7 @@ func (k *keeper) AddEventHandlerWithOptions(
 func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
 	clients, foos, deployments := fakes.New(), &keeper{}, &keeper{}
 	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
-		k.SharedIndexInformer = cache.NewSharedIndexInformer(
-			&cache.ListWatch{}, object, 0, cache.Indexers{})
+		k.SharedIndexInformer = cache.NewSharedIndexInformer(nil, object, 0, cache.Indexers{})
 		return k
 	}
 	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
