@@ -270,7 +270,8 @@ func (k *keeper) AddEventHandlerWithOptions(
 func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
 	clients, foos, deployments := fakes.New(), &keeper{}, &keeper{}
 	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
-		k.SharedIndexInformer = cache.NewSharedIndexInformer(nil, object, 0, cache.Indexers{})
+		k.SharedIndexInformer = cache.NewSharedIndexInformer(
+			&cache.ListWatch{}, object, 0, cache.Indexers{})
 		return k
 	}
 	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
@@ -291,7 +292,6 @@ func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
 
 	deployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
 	foos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
-
 	c.queue.ShutDown() // so that Get does not wait if there is none
 	got, _ := c.queue.Get()
 	if want := cache.NewObjectName("default", "example-foo"); got != want || c.queue.Len() > 0 {
