@@ -2,21 +2,29 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-var deploymentsResource = schema.GroupResource{Group: "apps", Resource: "deployments"}
+// These tests say what becomes of one error, one moment, or one Deployment of somebody else.
+// TestExplore tries each fault at every place.
+
+var (
+	deploymentsResource = appsv1.Resource("deployments")
+	errInjected         = errors.New("injected")
+)
 
 func foreignDeployment(labels map[string]string) *appsv1.Deployment {
 	return &appsv1.Deployment{
@@ -25,48 +33,33 @@ func foreignDeployment(labels map[string]string) *appsv1.Deployment {
 }
 
 func TestForeignDeploymentIsNotTouched(t *testing.T) {
-	for name, labels := range map[string]map[string]string{
-		"that the informer does not see": nil,
-		"that the informer sees":         {"app.kubernetes.io/managed-by": "sample-controller"},
+	for name, test := range map[string]struct {
+		labels map[string]string
+		within time.Duration // the Foo proceeds when the Deployment is gone
+	}{
+		"that the informer does not see": {within: 15 * time.Second},
+		"that the informer sees":         {labels: map[string]string{managedByLabel: controllerName}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *harness) {
-				h.createDeployment(foreignDeployment(labels))
+				h.createDeployment(foreignDeployment(test.labels))
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", new(int32(3))))
 				time.Sleep(time.Hour)
 				h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
-
 				if deployment := h.getDeployment("web"); deployment.Spec.Replicas != nil {
 					t.Errorf("the Deployment was changed: %v", deployment.Spec)
 				}
-				if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
-					t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
-				}
-				if got := h.events()["DeploymentNameTaken"]; got != 1 {
-					t.Errorf("DeploymentNameTaken events in an hour: got %d, want 1", got)
-				}
+				h.expectReady("example-foo", "False DeploymentNameTaken")
+				h.expectEvents("DeploymentNameTaken", 1)
+
+				h.deleteDeployment("web")
+				h.wait(test.within)
+
+				h.expectReady("example-foo", "False Progressing")
 			})
 		})
 	}
-}
-
-func TestFooProceedsWhenTheForeignDeploymentGoes(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.createDeployment(foreignDeployment(nil))
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(3))))
-		h.deleteDeployment("web")
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
-
-		if !h.deploymentExists("web") {
-			t.Fatal("the retry after 15s did not create the Deployment")
-		}
-		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf(`Ready: got %q, want "False Progressing"`, got)
-		}
-	})
 }
 
 func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
@@ -74,9 +67,7 @@ func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("first", "web", nil))
 		h.createFoo(newFoo("second", "web", nil))
-		if got := h.ready("second"); got != "False DeploymentNameTaken" {
-			t.Errorf(`Ready of the second: got %q, want "False DeploymentNameTaken"`, got)
-		}
+		h.expectReady("second", "False DeploymentNameTaken")
 		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "first" {
 			t.Errorf(`owner: got %q, want "first"`, got)
 		}
@@ -90,76 +81,22 @@ func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
 	})
 }
 
-func TestRemovedLabelIsPutBack(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels = nil })
-
-		want := "sample-controller"
-		if got := h.getDeployment("web").Labels["app.kubernetes.io/managed-by"]; got != want {
-			t.Errorf("managed-by label: got %q, want %q", got, want)
-		}
-	})
-}
-
-func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		foo := newFoo("example-foo", "web", nil)
-		unseen := newDeployment(foo)
-		unseen.Labels = nil // so the informer shows neither the Deployment nor its deletion
-		h.createDeployment(unseen)
-		h.answer("update", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
-		h.start()
-		h.createFoo(foo)
-		time.Sleep(2 * time.Second)
-
-		if got := h.writes("update", "deployments"); got != 2 {
-			t.Errorf("updates: got %d, want 2, the second one after the NotFound", got)
-		}
-		if got := h.errors.Load(); got != 0 {
-			t.Errorf("errors reported: got %d, want 0", got)
-		}
-	})
-}
-
-func TestTerminatingDeploymentIsNotRepaired(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+func TestReleasedDeploymentIsForeign(t *testing.T) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeDeployment("web", func(d *appsv1.Deployment) {
-			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
-			d.Spec.Replicas = new(int32(7))
+			d.OwnerReferences, d.Spec.Replicas = nil, new(int32(4))
 		})
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 7 {
-			t.Errorf("replicas: got %d, want 7: nothing repairs a Deployment that is being deleted", got)
-		}
-		if got := h.ready("example-foo"); got != "False DeploymentTerminating" {
-			t.Errorf(`Ready: got %q, want "False DeploymentTerminating"`, got)
-		}
-	})
-}
-
-func TestReleasedDeploymentIsForeign(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(4)) })
-
-		if got := *h.getDeployment("web").Spec.Replicas; got != 4 {
-			t.Errorf("replicas: got %d, want the 4 that somebody else wrote", got)
-		}
-		if got := h.ready("example-foo"); got != "False DeploymentNameTaken" {
-			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
-		}
+		h.expectReplicas("web", 4)
+		h.expectReady("example-foo", "False DeploymentNameTaken")
 	})
 }
 
 // Somebody who may edit Deployments in one namespace can name a Foo of another one as their owner.
 func TestDeploymentOfAnotherNamespaceIsNotTheFoos(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		foo := newFoo("example-foo", "web", new(int32(1)))
 		h.createFoo(foo)
@@ -168,120 +105,196 @@ func TestDeploymentOfAnotherNamespaceIsNotTheFoos(t *testing.T) {
 		h.createDeployment(bank)
 		forged := newDeployment(foo)
 		forged.Name, forged.Namespace, forged.UID = "bank", "elsewhere", "forged"
-		h.act(func() error {
-			_, err := h.kube.AppsV1().Deployments("elsewhere").Create(
-				t.Context(), forged, metav1.CreateOptions{})
-			return err
-		})
+		h.createDeployment(forged)
 
 		h.rollOut("web")
 
-		if got := h.writes("delete", "deployments"); got != 0 {
-			t.Errorf("deletions: got %d, want 0", got)
+		h.expectWrites("delete", "deployments", 0)
+		h.expectReady("example-foo", "True Available")
+	})
+}
+
+func TestTerminatingDeploymentIsNotRepaired(t *testing.T) {
+	bubble(t, func(_ *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
+			d.Spec.Replicas = new(int32(7))
+		})
+
+		h.expectReplicas("web", 7)
+		h.expectReady("example-foo", "False DeploymentTerminating")
+	})
+}
+
+func TestRemovedLabelIsPutBack(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels = nil })
+
+		labels := h.getDeployment("web").Labels
+		if labels["app.kubernetes.io/managed-by"] != "sample-controller" {
+			t.Errorf("labels: got %v, want the one by which the informer selects", labels)
 		}
-		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf(`Ready: got %q, want "True Available"`, got)
+	})
+}
+
+func TestDeploymentThatBecomesAnothersIsNotDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "old", new(int32(1))))
+		h.rollOut("old")
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		released := h.getDeployment("old")
+		released.OwnerReferences = nil
+		h.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (
+			bool, runtime.Object, error,
+		) { // just before the deletion
+			err := h.kubeTracker.Update(deploymentsResource.WithVersion("v1"), released, namespace)
+			return err != nil && !apierrors.IsConflict(err), nil, errors.Join(err)
+		})
+
+		h.rollOut("new")
+		time.Sleep(time.Minute)
+
+		if !h.deploymentExists("old") {
+			t.Error("a Deployment was deleted that the Foo had no more")
 		}
 	})
 }
 
 func TestTransientErrorsAreRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.answer("create", "deployments", 5, apierrors.NewInternalError(errors.New("injected")))
+		h.answer("create", "deployments", 5, apierrors.NewInternalError(errInjected))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
-		time.Sleep(155 * time.Millisecond) // 5 + 10 + 20 + 40 + 80
-		synctest.Wait()
-
+		h.wait(155 * time.Millisecond) // 5 + 10 + 20 + 40 + 80
 		if !h.deploymentExists("web") {
 			t.Error("the sixth try did not create the Deployment")
 		}
-		if got := h.errors.Load(); got != 5 {
-			t.Errorf("errors reported: got %d, want 5, one for each failed try", got)
-		}
-	})
-}
+		h.expectErrors(5) // one for each failed try
 
-func TestBackoffStartsAgainAfterASuccess(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		injected := apierrors.NewInternalError(errors.New("injected"))
-		h.answer("create", "deployments", 10, injected)
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		time.Sleep(time.Minute)
-		h.answer("create", "deployments", 1, injected)
+		h.answer("create", "deployments", 1, apierrors.NewInternalError(errInjected))
 		h.deleteDeployment("web")
 		if h.deploymentExists("web") {
 			t.Fatal("the Deployment exists; want the first create to fail")
 		}
-		time.Sleep(5 * time.Millisecond)
-		synctest.Wait()
+		h.wait(5 * time.Millisecond)
 
 		if !h.deploymentExists("web") {
-			t.Error("the retry 5ms after the failure did not create the Deployment")
+			t.Error("after a success, the delays did not begin anew")
 		}
 	})
 }
 
+func TestWhatIsNormalIsNoError(t *testing.T) {
+	going := apierrors.NewForbidden(deploymentsResource, "web", errInjected)
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, test := range map[string]struct {
+		verb, resource string
+		times          int
+		answer         error
+		writes         int // until the controller is content
+	}{
+		"somebody else wrote the Deployment": {"update", "deployments", 2,
+			apierrors.NewConflict(deploymentsResource, "web", errInjected), 3},
+		// There is no event for that if somebody has taken off the label.
+		"the Deployment goes while it is changed": {"update", "deployments", 1,
+			apierrors.NewNotFound(deploymentsResource, "web"), 2},
+		"somebody else wrote the status": {"update", "foos/status", 1,
+			apierrors.NewConflict(v1alpha1.Resource("foos"), "example-foo", errInjected), 2},
+		"the Foo goes while its status is written": {"update", "foos/status", 1,
+			apierrors.NewNotFound(v1alpha1.Resource("foos"), "example-foo"), 1},
+		"the namespace goes": {"create", "deployments", 100, going, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(_ *testing.T, h *harness) {
+				h.start()
+				h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+				time.Sleep(time.Minute)
+				h.answer(test.verb, test.resource, test.times, test.answer)
+				h.clearRequests()
+				if test.verb == "create" {
+					h.deleteDeployment("web")
+				} else {
+					h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+				}
+				time.Sleep(time.Hour)
+
+				h.expectWrites(test.verb, test.resource, test.writes)
+				h.expectErrors(0)
+			})
+		})
+	}
+}
+
 func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		refused := apierrors.NewForbidden(deploymentsResource, "web", errors.New("denied by a policy"))
-		h.answer("create", "deployments", 3, refused)
+		h.answer("create", "deployments", 3, apierrors.NewForbidden(
+			deploymentsResource, "web", errors.New("denied by a policy")))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
-		if got := h.ready("example-foo"); got != "False DeploymentRejected" {
-			t.Fatalf(`Ready: got %q, want "False DeploymentRejected"`, got)
-		}
-		message := h.getFoo("example-foo").Status.Conditions[0].Message
-		if !strings.Contains(message, "denied by a policy") {
-			t.Errorf("message: got %q, want it to contain the API server's reason", message)
+		h.expectReady("example-foo", "False DeploymentRejected")
+		conditions := fmt.Sprint(h.getFoo("example-foo").Status.Conditions)
+		if !strings.Contains(conditions, "denied by a policy") {
+			t.Errorf("got conditions %s, want the API server's reason in a message", conditions)
 		}
 		time.Sleep(time.Minute)
 
-		if got := h.events()["DeploymentRejected"]; got != 1 {
-			t.Errorf("DeploymentRejected events: got %d, want 1", got)
-		}
+		h.expectEvents("DeploymentRejected", 1)
 		if !h.deploymentExists("web") {
 			t.Error("the Deployment was not created after the API server stopped refusing it")
 		}
 	})
 }
 
-func TestConflictIsRetriedQuietly(t *testing.T) {
+func TestRefusedFoosHoldUpNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
+		h.answer("create", "deployments", 3, apierrors.NewBadRequest("injected"))
 		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.answer("update", "deployments", 2,
-			apierrors.NewConflict(deploymentsResource, "web", errors.New("injected")))
-		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
-		time.Sleep(time.Second)
-		synctest.Wait()
-
-		if got := *h.getDeployment("web").Spec.Replicas; got != 2 {
-			t.Errorf("replicas: got %d, want 2", got)
+		for i := range 3 { // more than there are workers
+			h.createFoo(newFoo(fmt.Sprintf("bad-%d", i), fmt.Sprintf("bad-%d", i), nil))
 		}
-		if got := h.errors.Load(); got != 0 {
-			t.Errorf("errors reported: got %d, want 0", got)
+
+		h.createFoo(newFoo("example-foo", "web", nil))
+
+		if !h.deploymentExists("web") {
+			t.Error("the Deployment was not created at once")
 		}
 	})
 }
 
-func TestTerminatingNamespaceIsNoError(t *testing.T) {
+func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		terminating := apierrors.NewForbidden(deploymentsResource, "web", errors.New("going"))
-		terminating.ErrStatus.Details.Causes = []metav1.StatusCause{
-			{Type: corev1.NamespaceTerminatingCause},
-		}
-		h.answer("create", "deployments", 100, terminating)
+		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
-		time.Sleep(time.Hour)
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
+		h.wait(4 * time.Second)
+		h.expectWrites("create", "deployments", 1) // the informer does not show the Deployment yet
 
-		if got := h.writes("create", "deployments"); got != 1 {
-			t.Errorf("creates: got %d, want 1", got)
-		}
-		if got := h.errors.Load(); got != 0 {
-			t.Errorf("errors reported: got %d, want 0", got)
+		h.wait(10 * time.Second)
+
+		h.expectReady("example-foo", "False Progressing")
+		h.expectErrors(0)
+	})
+}
+
+func TestUpdateKeepsWhatTheCacheDoesNotShow(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		time.Sleep(time.Minute)
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels["team"] = "a" })
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+		time.Sleep(time.Minute)
+
+		h.expectReplicas("web", 2)
+		if got := h.getDeployment("web").Labels["team"]; got != "a" {
+			t.Errorf(`label "team" of others: got %q, want "a"`, got)
 		}
 	})
 }

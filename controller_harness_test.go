@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,12 +28,10 @@ const namespace = "default"
 // clients. A fake does not validate, default or collect garbage, and no Deployment controller
 // runs: claims about those are tested on a real control plane, in test/.
 type harness struct {
-	t    *testing.T
-	kube *kubefake.Clientset
-	foo  *foofake.Clientset
-
-	kubeTracker, fooTracker *fakes.Tracker
-	fakes                   fakes.Clients // all of these
+	t           *testing.T
+	kube        *kubefake.Clientset
+	foo         *foofake.Clientset
+	kubeTracker *fakes.Tracker
 
 	client  kubernetes.Interface // the controller's; kube unless a test replaces it
 	options options
@@ -47,11 +47,8 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := fakes.New()
-		h := &harness{
-			t: t, kube: f.Kube, kubeTracker: f.KubeTracker, foo: f.Foo, fooTracker: f.FooTracker,
-			fakes: f, client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail,
-		}
-		test(t, h)
+		test(t, &harness{t: t, kube: f.Kube, foo: f.Foo, kubeTracker: f.KubeTracker,
+			client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail})
 	})
 }
 
@@ -78,13 +75,9 @@ func (h *harness) start() {
 		controller.Run(ctx, 2)
 		recorder.Flush(flushTimeout)
 	}()
-	stop := func() { cancel(); <-stopped }
-	h.stop = stop
-	h.t.Cleanup(func() {
-		stop()
-		kubeFactory.Shutdown()
-		fooFactory.Shutdown()
-	})
+	h.t.Cleanup(func() { kubeFactory.Shutdown(); fooFactory.Shutdown() })
+	h.stop = func() { cancel(); <-stopped }
+	h.t.Cleanup(h.stop)
 	synctest.Wait()
 }
 
@@ -108,47 +101,76 @@ func newFoo(name, deploymentName string, replicas *int32) *v1alpha1.Foo {
 	}
 }
 
-func (h *harness) createFoo(foo *v1alpha1.Foo) {
+// objects are the Foos or the Deployments of a namespace, as a typed client shows them.
+type objects[T any] interface {
+	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
+	Update(context.Context, *T, metav1.UpdateOptions) (*T, error)
+	Delete(context.Context, string, metav1.DeleteOptions) error
+	Get(context.Context, string, metav1.GetOptions) (*T, error)
+}
+
+func (h *harness) foos() objects[v1alpha1.Foo] {
+	return h.foo.SamplecontrollerV1alpha1().Foos(namespace)
+}
+
+func (h *harness) deployments(namespace string) objects[appsv1.Deployment] {
+	return h.kube.AppsV1().Deployments(namespace)
+}
+
+func createIn[T any](h *harness, in objects[T], object *T) {
 	h.t.Helper()
 	h.act(func() error {
-		_, err := h.foo.SamplecontrollerV1alpha1().Foos(namespace).Create(
-			context.Background(), foo, metav1.CreateOptions{})
+		_, err := in.Create(context.Background(), object, metav1.CreateOptions{})
 		return err
 	})
 }
 
-// changeFoo changes a Foo and, as the API server does, increments its generation.
-func (h *harness) changeFoo(name string, change func(*v1alpha1.Foo)) {
+func getFrom[T any](h *harness, in objects[T], name string) *T {
 	h.t.Helper()
-	foo := h.getFoo(name)
-	change(foo)
-	foo.Generation++
+	object, err := in.Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return object
+}
+
+func changeIn[T any](h *harness, in objects[T], name string, change func(*T)) {
+	h.t.Helper()
+	object := getFrom(h, in, name)
+	change(object)
 	h.act(func() error {
-		_, err := h.foo.SamplecontrollerV1alpha1().Foos(namespace).Update(
-			context.Background(), foo, metav1.UpdateOptions{})
+		_, err := in.Update(context.Background(), object, metav1.UpdateOptions{})
 		return err
+	})
+}
+
+func (h *harness) createFoo(foo *v1alpha1.Foo) {
+	h.t.Helper()
+	createIn(h, h.foos(), foo)
+}
+
+// changeFoo changes a Foo and, as the API server does, increments its generation.
+func (h *harness) changeFoo(name string, to func(*v1alpha1.Foo)) {
+	h.t.Helper()
+	changeIn(h, h.foos(), name, func(foo *v1alpha1.Foo) {
+		to(foo)
+		foo.Generation++
 	})
 }
 
 func (h *harness) deleteFoo(name string) {
 	h.t.Helper()
 	h.act(func() error {
-		return h.foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(
-			context.Background(), name, metav1.DeleteOptions{})
+		return h.foos().Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
 }
 
 func (h *harness) getFoo(name string) *v1alpha1.Foo {
 	h.t.Helper()
-	foo, err := h.foo.SamplecontrollerV1alpha1().Foos(namespace).Get(
-		context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return foo
+	return getFrom(h, h.foos(), name)
 }
 
-// ready returns the status and the reason of the Ready condition of a Foo.
+// ready returns the status and the reason of the Ready condition, "True Available" for example.
 func ready(foo *v1alpha1.Foo) string {
 	ready := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -157,37 +179,41 @@ func ready(foo *v1alpha1.Foo) string {
 	return string(ready.Status) + " " + ready.Reason
 }
 
-// ready returns the status and the reason of the Ready condition, "True Available" for example.
-func (h *harness) ready(name string) string {
+// expectReady checks the status and the reason of the Ready condition of a Foo.
+func (h *harness) expectReady(name, want string) {
 	h.t.Helper()
-	return ready(h.getFoo(name))
+	if got := ready(h.getFoo(name)); got != want {
+		h.t.Errorf("Ready: got %q, want %q", got, want)
+	}
+}
+
+// expectStatus checks the status, and that it describes the newest generation of the Foo.
+func (h *harness) expectStatus(name, ready string, available int32) {
+	h.t.Helper()
+	h.expectReady(name, ready)
+	foo := h.getFoo(name)
+	got := foo.Status
+	if got.Replicas != available || got.AvailableReplicas != available ||
+		got.ObservedGeneration != foo.Generation {
+		h.t.Errorf("status: got %+v, want %d replicas, all available, and generation %d",
+			got, available, foo.Generation)
+	}
 }
 
 func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 	h.t.Helper()
-	h.act(func() error {
-		_, err := h.kube.AppsV1().Deployments(namespace).Create(
-			context.Background(), deployment, metav1.CreateOptions{})
-		return err
-	})
+	createIn(h, h.deployments(deployment.Namespace), deployment)
 }
 
-func (h *harness) changeDeployment(name string, change func(*appsv1.Deployment)) {
+func (h *harness) changeDeployment(name string, to func(*appsv1.Deployment)) {
 	h.t.Helper()
-	deployment := h.getDeployment(name)
-	change(deployment)
-	h.act(func() error {
-		_, err := h.kube.AppsV1().Deployments(namespace).Update(
-			context.Background(), deployment, metav1.UpdateOptions{})
-		return err
-	})
+	changeIn(h, h.deployments(namespace), name, to)
 }
 
 func (h *harness) deleteDeployment(name string) {
 	h.t.Helper()
 	h.act(func() error {
-		return h.kube.AppsV1().Deployments(namespace).Delete(
-			context.Background(), name, metav1.DeleteOptions{})
+		return h.deployments(namespace).Delete(context.Background(), name, metav1.DeleteOptions{})
 	})
 }
 
@@ -205,51 +231,66 @@ func (h *harness) rollOut(name string) {
 
 func (h *harness) getDeployment(name string) *appsv1.Deployment {
 	h.t.Helper()
-	deployment, err := h.kube.AppsV1().Deployments(namespace).Get(
-		context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return deployment
+	return getFrom(h, h.deployments(namespace), name)
 }
 
 func (h *harness) deploymentExists(name string) bool {
 	h.t.Helper()
-	_, err := h.kube.AppsV1().Deployments(namespace).Get(
-		context.Background(), name, metav1.GetOptions{})
+	_, err := h.deployments(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		h.t.Fatal(err)
 	}
 	return err == nil
 }
 
-// events returns how many Events there are so far for each reason.
-func (h *harness) events() map[string]int {
+// expectReplicas checks how many replicas the spec of a Deployment asks for.
+func (h *harness) expectReplicas(name string, want int32) {
+	h.t.Helper()
+	if got := *h.getDeployment(name).Spec.Replicas; got != want {
+		h.t.Errorf("replicas of Deployment %q: got %d, want %d", name, got, want)
+	}
+}
+
+// expectErrors checks how many errors were reported so far.
+func (h *harness) expectErrors(want int32) {
+	h.t.Helper()
+	if got := h.errors.Load(); got != want {
+		h.t.Errorf("errors reported: got %d, want %d", got, want)
+	}
+}
+
+// wait lets virtual time pass, and then waits until the controller has nothing left to do.
+func (h *harness) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// expectEvents checks how many Events there are so far for a reason.
+func (h *harness) expectEvents(reason string, want int) {
 	h.t.Helper()
 	list, err := h.kube.EventsV1().Events(namespace).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	reasons := map[string]int{}
-	for _, event := range list.Items {
-		reasons[event.Reason]++
+	got := len(slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason != reason }))
+	if got != want {
+		h.t.Errorf("%s events: got %d, want %d", reason, got, want)
 	}
-	return reasons
 }
 
-// writes returns how many writes with that verb and resource were made; "*" stands for all.
-func (h *harness) writes(verb, resource string) int {
-	n := 0
+// expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
+func (h *harness) expectWrites(verb, resource string, want int) {
+	h.t.Helper()
+	got := 0
 	for _, action := range append(h.kube.Actions(), h.foo.Actions()...) {
-		switch action.GetVerb() {
-		case "get", "list", "watch":
-			continue
-		}
-		if action.Matches(verb, resource) || verb == "*" {
-			n++
+		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
+		if action.Matches(verb, resource) || verb == "*" && !reads {
+			got++
 		}
 	}
-	return n
+	if got != want {
+		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
+	}
 }
 
 // clearRequests forgets the requests made so far.

@@ -7,8 +7,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 
+	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 func TestNewFooGetsItsDeployment(t *testing.T) {
@@ -16,40 +24,12 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 
-		deployment := h.getDeployment("web")
-		if got := *deployment.Spec.Replicas; got != 2 {
-			t.Errorf("replicas: got %d, want 2", got)
-		}
-		owner := metav1.GetControllerOf(deployment)
+		h.expectReplicas("web", 2)
+		owner := metav1.GetControllerOf(h.getDeployment("web"))
 		if owner == nil || owner.Kind != "Foo" || owner.UID != "uid-of-example-foo" {
 			t.Errorf("controller owner: got %v, want the Foo", owner)
 		}
-		if got := h.events()["DeploymentCreated"]; got != 1 {
-			t.Errorf("DeploymentCreated events: got %d, want 1", got)
-		}
-	})
-}
-
-func TestFoosFromBeforeTheStartGetTheirDeployments(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.start()
-
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created")
-		}
-	})
-}
-
-func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.options.namespace = "elsewhere"
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-
-		if h.deploymentExists("web") {
-			t.Error("a Foo outside --namespace got a Deployment")
-		}
+		h.expectEvents("DeploymentCreated", 1)
 	})
 }
 
@@ -57,49 +37,36 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
-		if got := h.ready("example-foo"); got != "False Progressing" {
-			t.Errorf(`Ready before the rollout: got %q, want "False Progressing"`, got)
-		}
+		h.expectStatus("example-foo", "False Progressing", 0)
 
 		h.rollOut("web")
 
-		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf(`Ready after the rollout: got %q, want "True Available"`, got)
-		}
-		status := h.getFoo("example-foo").Status
-		if status.Replicas != 2 || status.AvailableReplicas != 2 || status.ObservedGeneration != 1 {
-			t.Errorf("status: got %+v, want 2 replicas, 2 available, generation 1", status)
-		}
-		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; status.Selector != want {
-			t.Errorf("selector: got %q, want %q", status.Selector, want)
+		h.expectStatus("example-foo", "True Available", 2)
+		got := h.getFoo("example-foo").Status.Selector
+		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; got != want {
+			t.Errorf("selector: got %q, want %q", got, want)
 		}
 	})
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 5 {
-			t.Errorf("replicas: got %d, want 5", got)
-		}
-		if got := h.getFoo("example-foo").Status.ObservedGeneration; got != 2 {
-			t.Errorf("observedGeneration: got %d, want 2", got)
-		}
+		h.expectReplicas("web", 5)
+		h.expectStatus("example-foo", "False Progressing", 0)
 	})
 }
 
 func TestAbsentReplicasAreOne(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil)) // the fake client sets no defaults
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 
-		if got := *h.getDeployment("web").Spec.Replicas; got != 1 {
-			t.Errorf("replicas: got %d, want 1", got)
-		}
+		h.expectReplicas("web", 1)
 	})
 }
 
@@ -112,17 +79,12 @@ func TestChangedDeploymentIsRepaired(t *testing.T) {
 			d.Spec.Template.Spec.Containers[0].Image = "evil:1"
 		})
 
-		deployment := h.getDeployment("web")
-		if got := *deployment.Spec.Replicas; got != 1 {
-			t.Errorf("replicas: got %d, want 1", got)
-		}
+		h.expectReplicas("web", 1)
 		want := "nginxinc/nginx-unprivileged:1.27-alpine"
-		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
+		if got := h.getDeployment("web").Spec.Template.Spec.Containers[0].Image; got != want {
 			t.Errorf("image: got %q, want %q", got, want)
 		}
-		if got := h.events()["DeploymentUpdated"]; got != 1 {
-			t.Errorf("DeploymentUpdated events: got %d, want 1", got)
-		}
+		h.expectEvents("DeploymentUpdated", 1)
 	})
 }
 
@@ -138,19 +100,17 @@ func TestWhatOthersWroteSurvivesAScale(t *testing.T) {
 		})
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
-		deployment := h.getDeployment("web")
-		if got := deployment.Labels["team"]; got != "a" {
+		h.expectReplicas("web", 2)
+		if got := h.getDeployment("web").Labels["team"]; got != "a" {
 			t.Errorf(`label "team" of others: got %q, want "a"`, got)
 		}
-		if len(deployment.Spec.Template.Annotations) != 1 {
+		template := h.getDeployment("web").Spec.Template
+		containers := template.Spec.Containers
+		if len(template.Annotations) != 1 {
 			t.Error("the annotation of `kubectl rollout restart` is gone")
 		}
-		containers := deployment.Spec.Template.Spec.Containers
 		if len(containers) != 2 || containers[0].Image != "proxy:1" {
 			t.Errorf("containers: got %v, want the sidecar untouched and first", containers)
-		}
-		if got := *deployment.Spec.Replicas; got != 2 {
-			t.Errorf("replicas: got %d, want 2", got)
 		}
 	})
 }
@@ -182,17 +142,33 @@ func TestRenamedFooMovesItsDeployment(t *testing.T) {
 		if h.deploymentExists("old") {
 			t.Error("the old Deployment is still there")
 		}
-		if got := h.events()["DeploymentDeleted"]; got != 1 {
-			t.Errorf("DeploymentDeleted events: got %d, want 1", got)
+		h.expectEvents("DeploymentDeleted", 1)
+		h.expectStatus("example-foo", "True Available", 1)
+	})
+}
+
+func TestNameThatHangsCanBeLeft(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "first", new(int32(1))))
+		h.rollOut("first")
+		for _, name := range []string{"hangs", "last"} {
+			h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = name })
 		}
-		if got := h.ready("example-foo"); got != "True Available" {
-			t.Errorf(`Ready: got %q, want "True Available"`, got)
+		if !h.deploymentExists("last") {
+			t.Fatal("the last Deployment waits for one that hangs")
+		}
+
+		h.rollOut("last")
+
+		if h.deploymentExists("first") || h.deploymentExists("hangs") {
+			t.Error("a Deployment of a former name is still there")
 		}
 	})
 }
 
 func TestSteadyStateWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
@@ -200,14 +176,12 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 
 		time.Sleep(time.Hour) // virtual
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes in an idle hour: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 	})
 }
 
 func TestRestartWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
+	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
@@ -216,8 +190,111 @@ func TestRestartWritesNothing(t *testing.T) {
 
 		h.start()
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes after a restart: got %d, want 0", got)
+		h.expectWrites("*", "*", 0)
+	})
+}
+
+// hold deletes a Foo that has a finalizer, so that it stays, with a deletionTimestamp.
+func (h *harness) hold(name string) {
+	h.t.Helper()
+	h.changeFoo(name, func(foo *v1alpha1.Foo) { foo.Finalizers = []string{"example.com/held"} })
+	h.deleteFoo(name)
+}
+
+func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.hold("example-foo")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
+		h.expectReplicas("web", 9)
+		h.deleteDeployment("web") // as the garbage collector does
+
+		if h.deploymentExists("web") {
+			t.Error("the controller created the Deployment again")
 		}
 	})
+}
+
+func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
+	bubble(t, func(_ *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+		h.rollOut("web")
+		h.hold("example-foo")
+		h.expectStatus("example-foo", "True Available", 2)
+
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
+		h.expectStatus("example-foo", "False FooTerminating", 2)
+
+		h.changeDeployment("web", func(d *appsv1.Deployment) {
+			d.Finalizers = []string{"foregroundDeletion"}
+		})
+		h.deleteDeployment("web")
+		h.expectStatus("example-foo", "False DeploymentTerminating", 2)
+
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Finalizers = nil })
+		h.expectStatus("example-foo", "False FooTerminating", 0)
+
+		h.clearRequests()
+		time.Sleep(time.Hour) // virtual
+		h.expectWrites("*", "*", 0)
+	})
+}
+
+func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {
+	bubble(t, func(_ *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
+		h.rollOut("web")
+		h.hold("example-foo")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+
+		h.expectStatus("example-foo", "False FooTerminating", 0)
+	})
+}
+
+// keeper is an informer that keeps its event handler, so that a test can call it.
+type keeper struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandler
+}
+
+func (k *keeper) AddEventHandlerWithOptions(
+	handler cache.ResourceEventHandler, options cache.HandlerOptions,
+) (cache.ResourceEventHandlerRegistration, error) {
+	k.handler = handler
+	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
+}
+
+func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
+	clients, foos, deployments := fakes.New(), &keeper{}, &keeper{}
+	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
+		k.SharedIndexInformer = cache.NewSharedIndexInformer(
+			&cache.ListWatch{}, object, 0, cache.Indexers{})
+		return k
+	}
+	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
+	fooFactory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
+	) cache.SharedIndexInformer {
+		return keep(foos, &v1alpha1.Foo{})
+	})
+	kubeFactory := kubeinformers.NewSharedInformerFactory(clients.Kube, 0)
+	kubeFactory.InformerFor(&appsv1.Deployment{}, func(kubernetes.Interface, time.Duration,
+	) cache.SharedIndexInformer {
+		return keep(deployments, &appsv1.Deployment{})
+	})
+	c, err := NewController(clients.Kube, clients.Foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
+		kubeFactory.Apps().V1().Deployments(), events.NewFakeRecorder(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	deployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
+	foos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
+	c.queue.ShutDown() // so that Get does not wait if there is none
+	got, _ := c.queue.Get()
+	if want := cache.NewObjectName("default", "example-foo"); got != want || c.queue.Len() > 0 {
+		t.Errorf("queue: got %v and %d more keys, want %v", got, c.queue.Len(), want)
+	}
 }

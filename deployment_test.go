@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -127,18 +128,34 @@ func TestReadyCondition(t *testing.T) {
 func TestSelectorIsValidForTheLongestFooName(t *testing.T) {
 	foo := newFoo(strings.Repeat("a", 253), "web", nil)
 	foo.UID = "9515be63-9f39-4707-8389-0be65389c9cd"
-	selector := newDeployment(foo).Spec.Selector.MatchLabels
-	if len(selector) == 0 {
-		t.Fatal("the selector is empty")
+	if problems := problemsOf(newDeployment(foo)); len(problems) > 0 {
+		t.Errorf("the API server would refuse the Deployment: %q", problems)
 	}
-	for key, value := range selector {
-		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-			t.Errorf("label %s=%s is invalid: %v", key, value, problems)
-		}
-		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			t.Errorf("label key %s is invalid: %v", key, problems)
-		}
+}
+
+// problemsOf checks some rules for Deployments, which no fake knows.
+func problemsOf(deployment *appsv1.Deployment) (problems []string) {
+	template := deployment.Spec.Template
+	for key, value := range template.Labels {
+		problems = append(problems, validation.IsQualifiedName(key)...)
+		problems = append(problems, validation.IsValidLabelValue(value)...)
 	}
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(template.Labels)) {
+		problems = append(problems, "the selector does not select the Pods")
+	}
+	names := map[string]bool{}
+	for _, container := range template.Spec.Containers {
+		problems = append(problems, validation.IsDNS1123Label(container.Name)...)
+		for _, port := range container.Ports {
+			problems = append(problems, validation.IsValidPortName(port.Name)...)
+		}
+		if names[container.Name] {
+			problems = append(problems, "two containers have the same name")
+		}
+		names[container.Name] = true
+	}
+	return problems
 }
 
 func TestSelectorsOfTwoFoosDiffer(t *testing.T) {
@@ -164,5 +181,20 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	now := desiredStatus(foo, nil, metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
 	if got := now.Conditions[0]; got.LastTransitionTime.Equal(&long) {
 		t.Errorf("now True: got %+v, want a new time", got)
+	}
+}
+
+func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
+	for owner, want := range map[metav1.OwnerReference]bool{
+		{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo"}: true,
+		{APIVersion: "samplecontroller.k8s.io/v9", Kind: "Foo"}:       true,
+		{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Bar"}: false,
+		{APIVersion: "other.example.com/v1", Kind: "Foo"}:             false,
+		{APIVersion: "a/b/c", Kind: "Foo"}:                            false,
+		{}:                                                            false,
+	} {
+		if got := isFoo(&owner); got != want {
+			t.Errorf("%s %s: got %t, want %t", owner.APIVersion, owner.Kind, got, want)
+		}
 	}
 }

@@ -2,29 +2,44 @@ package main
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// FuzzWhatIsWritten takes any Foo that the CRD accepts, and a Deployment that others have changed.
-// All that the controller writes for them must be valid. With -fuzz-kubeconfig, a real API server
-// decides what is accepted and what is valid.
+var (
+	fuzzKubeconfig = flag.String("fuzz-kubeconfig", "",
+		"kubeconfig `file` of an API server with the CRD, which then decides what is valid")
+	fuzzRandom = flag.Int("fuzz-random", 0, "number of random seed inputs of FuzzWhatIsWritten")
+)
+
+// FuzzWhatIsWritten takes any Foo that an API server accepts, and a Deployment that others have
+// changed. The API server must accept all that the controller writes for them, and a repair must
+// change only what the controller owns. The API server is one in memory, or that of
+// -fuzz-kubeconfig.
 func FuzzWhatIsWritten(f *testing.F) {
 	addSeeds(f)
 	addRandom(f)
-	judge := newJudge(f)
+	newJudge := judges(f)
 	recordFailure := eventsRecorded(f)
 	f.Fuzz(func(t *testing.T, name, deploymentName string, tidy bool, replicas int32, counted bool,
 		key, value, other, reason, message string, long bool) {
@@ -39,21 +54,24 @@ func FuzzWhatIsWritten(f *testing.F) {
 		if counted {
 			foo.Spec.Replicas = &replicas
 		}
+		judge := newJudge(t)
 		if foo = judge.createFoo(t, foo); foo == nil {
 			return // refused, so the controller never sees it
 		}
-		defer judge.deleteFoo(t, foo)
-		deployment := judgeDeployments(t, judge, foo, key, value, other)
+		deployment := judge.deployments(t, foo, key, value, other)
 
 		if long && message != "" { // an input of this length would slow down the fuzzing
 			message = strings.Repeat(message, 1+70000/len(message))
 		}
-		judgeReadyCondition(t, judge, foo, deployment, reason, message)
+		// The API server accepts any reason and message in the conditions of a Deployment.
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+			Reason: reason, Message: message,
+		}}
+		judge.status(t, foo, desiredStatus(foo, deployment, readyCondition(deployment)))
 		rejected := desiredStatus(foo, nil, notReady(reasonRejected, message))
-		judgeStatus(t, judge, foo, rejected)
-		if err := judge.event(t, recordFailure(foo, rejected)); err != nil {
-			t.Errorf("the Event is refused: %v", err)
-		}
+		judge.status(t, foo, rejected)
+		judge.event(t, recordFailure(foo, rejected))
 	})
 }
 
@@ -73,7 +91,6 @@ func addSeeds(f *testing.F) {
 // addRandom adds as many random inputs as -fuzz-random says. Each is made from its number, so it is
 // the same in every run.
 func addRandom(f *testing.F) {
-	f.Helper()
 	for i := range *fuzzRandom {
 		random := rand.New(rand.NewPCG(uint64(i), 0))
 		text := func() string {
@@ -88,24 +105,96 @@ func addRandom(f *testing.F) {
 	}
 }
 
-// judgeDeployments checks that the Deployment of foo is valid when it is created and when it is
-// repaired. It returns the created one.
-func judgeDeployments(
-	t *testing.T, judge judge, foo *v1alpha1.Foo, key, value, other string,
+// tidied returns text with the characters replaced that a name cannot have.
+func tidied(text string) string {
+	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-."
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(allowed, r) {
+			return r
+		}
+		return rune(allowed[int(r)%len(allowed)])
+	}, text), "-.")
+}
+
+// judge asks an API server what it accepts.
+type judge struct {
+	*clients
+	namespace string
+}
+
+// judges returns a function that returns the judge for an input.
+func judges(f *testing.F) func(testing.TB) judge {
+	if *fuzzKubeconfig != "" {
+		rest.SetDefaultWarningHandler(rest.NoWarnings{})
+		config, err := clientconfig.Load(*fuzzKubeconfig)
+		if err != nil {
+			f.Fatal(err)
+		}
+		always := connect(f, config)
+		return func(testing.TB) judge { return always }
+	}
+	crds, err := apiserver.ReadCRDs("artifacts/examples/crd.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return func(t testing.TB) judge {
+		server, err := apiserver.New(crds...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return connect(t, server.Config(nil))
+	}
+}
+
+// connect connects to an API server and creates a namespace, so that all fuzzing processes can use
+// the same names.
+func connect(t testing.TB, config *rest.Config) judge {
+	o := &options{qps: -1} // no client-side limit
+	o.leader.Namespace = "default"
+	clients, err := newClients(config, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := clients.kube.CoreV1().Namespaces().Create(context.Background(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fuzz-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judge{clients, created.Name}
+}
+
+var dryRun = []string{metav1.DryRunAll}
+
+// createFoo returns foo as it is stored, or nil if it is refused. It really creates foo, because
+// only a stored Foo can get a status.
+func (j judge) createFoo(t *testing.T, foo *v1alpha1.Foo) *v1alpha1.Foo {
+	foo.Namespace, foo.UID = j.namespace, ""
+	foos := j.foo.SamplecontrollerV1alpha1().Foos(j.namespace)
+	created, err := foos.Create(context.Background(), foo, metav1.CreateOptions{})
+	if refuses(t, err) {
+		return nil
+	}
+	t.Cleanup(func() { _ = foos.Delete(context.Background(), foo.Name, metav1.DeleteOptions{}) })
+	return created
+}
+
+// deployments checks the Deployment of foo when it is created and when it is repaired. It returns
+// the created one.
+func (j judge) deployments(
+	t *testing.T, foo *v1alpha1.Foo, key, value, other string,
 ) *appsv1.Deployment {
-	t.Helper()
-	created, err := judge.deployment(t, newDeployment(foo))
+	created, err := j.deployment(t, newDeployment(foo))
 	if err != nil {
 		t.Fatalf("a new Deployment is refused: %v", err)
 	}
 	mangled := created.DeepCopy()
 	mangle(mangled, key, value, other)
-	mangled, err = judge.deployment(t, mangled)
-	if err != nil {
+	if mangled, err = j.deployment(t, mangled); err != nil {
 		return created // refused, so the controller never meets such a Deployment
 	}
-	setOwnedFields(mangled, foo)
-	repaired, err := judge.deployment(t, mangled)
+	desired := mangled.DeepCopy()
+	setOwnedFields(desired, foo)
+	repaired, err := j.deployment(t, desired)
 	if err != nil {
 		t.Fatalf("a repaired Deployment is refused: %v", err)
 	}
@@ -114,25 +203,52 @@ func judgeDeployments(
 	if !equality.Semantic.DeepEqual(again, repaired) {
 		t.Errorf("a second repair changes the Deployment:\ngot  %v\nwant %v", again, repaired)
 	}
+	got, want := repaired.Spec.Template.Spec.Containers, created.Spec.Template.Spec.Containers[0]
+	if !equality.Semantic.DeepEqual(got[1], want) {
+		t.Errorf("the container is not repaired:\ngot  %v\nwant %v", got[1], want)
+	}
+	if sidecar := mangled.Spec.Template.Spec.Containers[0]; !repaired.Spec.Paused ||
+		repaired.Annotations[key] != value || !equality.Semantic.DeepEqual(got[0], sidecar) {
+		t.Errorf("a repair changes what others wrote:\ngot  %v\nwant %v", repaired, mangled)
+	}
 	return created
 }
 
-// judgeReadyCondition checks that the status of foo is valid for any status of the Deployment: the
-// API server accepts any reason and message in the conditions of a Deployment.
-func judgeReadyCondition(t *testing.T, judge judge, foo *v1alpha1.Foo,
-	deployment *appsv1.Deployment, reason, message string) {
-	t.Helper()
-	deployment.Status.Conditions = []appsv1.DeploymentCondition{{
-		Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
-		Reason: reason, Message: message,
-	}}
-	judgeStatus(t, judge, foo, desiredStatus(foo, deployment, readyCondition(deployment)))
+// mangle changes deployment in ways that setOwnedFields must handle.
+func mangle(deployment *appsv1.Deployment, key, value, other string) {
+	deployment.Labels = map[string]string{key: value}
+	deployment.Annotations = map[string]string{key: value}
+	deployment.Spec.Replicas, deployment.Spec.Paused = new(int32(7)), true
+	template := &deployment.Spec.Template
+	template.Labels[key] = value
+	own := &template.Spec.Containers[0]
+	own.Image, own.SecurityContext, own.Resources = "other:1", nil, corev1.ResourceRequirements{}
+	own.Ports = []corev1.ContainerPort{{Name: "other", ContainerPort: 80}}
+	sidecar := *own.DeepCopy()
+	sidecar.Name = other
+	template.Spec.Containers = append([]corev1.Container{sidecar}, template.Spec.Containers...)
 }
 
-// judgeStatus checks that status is valid, and that `kubectl get -o yaml` can print it.
-func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
-	t.Helper()
-	if err := judge.status(t, foo, status); err != nil {
+// deployment returns a Deployment as it would be stored, or why it is refused. It is only a dry
+// run, because a Foo may ask for two billion Pods.
+func (j judge) deployment(t *testing.T, d *appsv1.Deployment) (*appsv1.Deployment, error) {
+	if problems := problemsOf(d); len(problems) > 0 {
+		return nil, fmt.Errorf("%q", problems)
+	}
+	d.ResourceVersion = "" // an earlier dry run may have set it
+	created, err := j.kube.AppsV1().Deployments(j.namespace).Create(context.Background(), d,
+		metav1.CreateOptions{FieldManager: controllerName, DryRun: dryRun})
+	refuses(t, err)
+	return created, err
+}
+
+// status checks that the API server accepts a status, and that `kubectl get -o yaml` can print it.
+func (j judge) status(t *testing.T, foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
+	updated := foo.DeepCopy()
+	updated.Status = status
+	_, err := j.foo.SamplecontrollerV1alpha1().Foos(j.namespace).UpdateStatus(context.Background(),
+		updated, metav1.UpdateOptions{FieldManager: controllerName, DryRun: dryRun})
+	if refuses(t, err) {
 		t.Errorf("the status is refused: %v", err)
 	}
 	if _, err := yaml.Marshal(status); err != nil {
@@ -140,9 +256,17 @@ func judgeStatus(t *testing.T, judge judge, foo *v1alpha1.Foo, status v1alpha1.F
 	}
 }
 
+// event checks that the API server accepts an Event. The one in memory does not know the rules.
+func (j judge) event(t *testing.T, event *eventsv1.Event) {
+	_, err := j.kube.EventsV1().Events(j.namespace).Create(
+		context.Background(), event, metav1.CreateOptions{DryRun: dryRun})
+	if refuses(t, err) || len(event.Note) > 1024 || !utf8.ValidString(event.Note) {
+		t.Errorf("the Event is refused: %v; its note is %q", err, event.Note)
+	}
+}
+
 // eventsRecorded returns a function that calls Controller.recordFailure and returns the Event.
 func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *eventsv1.Event {
-	f.Helper()
 	kube := fakes.New().Kube
 	written := make(chan *eventsv1.Event)
 	kube.PrependReactor("create", "events", func(action clienttesting.Action) (
@@ -163,27 +287,13 @@ func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *event
 	}
 }
 
-// tidied returns text with the characters replaced that a name cannot have.
-func tidied(text string) string {
-	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789-."
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if strings.ContainsRune(allowed, r) {
-			return r
-		}
-		return rune(allowed[int(r)%len(allowed)])
-	}, text), "-.")
-}
-
-// mangle changes deployment in ways that setOwnedFields must handle.
-func mangle(deployment *appsv1.Deployment, key, value, other string) {
-	deployment.Labels = map[string]string{key: value}
-	deployment.Spec.Replicas, deployment.Spec.Paused = new(int32(7)), true
-	template := &deployment.Spec.Template
-	template.Labels[key] = value
-	own := &template.Spec.Containers[0]
-	own.Image, own.SecurityContext, own.Resources = "other:1", nil, corev1.ResourceRequirements{}
-	own.Ports = []corev1.ContainerPort{{Name: "other", ContainerPort: 80}}
-	sidecar := *own.DeepCopy()
-	sidecar.Name = other
-	template.Spec.Containers = append([]corev1.Container{sidecar}, template.Spec.Containers...)
+// refuses reports whether err says that an object is invalid. It ends t on any other error.
+func refuses(t *testing.T, err error) bool {
+	t.Helper()
+	refused := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
+	if err != nil && !refused {
+		t.Fatal(err)
+	}
+	return refused
 }

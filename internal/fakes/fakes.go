@@ -69,20 +69,6 @@ func (c Clients) Add(
 			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},
 		versions: map[schema.GroupVersionResource]int{},
 	}
-	c.connect(client, tracker)
-	return tracker
-}
-
-// Again returns other clients of the same objects, such as another process has.
-func (c Clients) Again() Clients {
-	c.Kube, c.Foo = &kubefake.Clientset{}, &foofake.Clientset{}
-	c.connect(&c.Kube.Fake, c.KubeTracker)
-	c.connect(&c.Foo.Fake, c.FooTracker)
-	return c
-}
-
-// connect makes an empty client read from a tracker and write to it.
-func (c Clients) connect(client *clienttesting.Fake, tracker *Tracker) {
 	client.AddReactor("*", "*", c.failures.react)
 	client.AddReactor("*", "*", tracker.react)
 	client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
@@ -93,6 +79,7 @@ func (c Clients) connect(client *clienttesting.Fake, tracker *Tracker) {
 		}
 		return true, watch.Filter(w, matching(options.LabelSelector)), nil
 	})
+	return tracker
 }
 
 // Lag delays each event of the watches of a resource that begin from now on. It stops these watches
@@ -143,13 +130,6 @@ type Tracker struct {
 	mu       sync.Mutex
 	versions map[schema.GroupVersionResource]int
 	released sync.Map // objects that are gone since the Update of their last finalizer, by idOf
-}
-
-// Version returns the resourceVersion of the last write to that resource. Each write adds one.
-func (t *Tracker) Version(gvr schema.GroupVersionResource) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.versions[gvr]
 }
 
 // write gives object the next resourceVersion and writes it. t.mu must be held.

@@ -118,25 +118,3 @@ func TestPatchGivesTheNextVersion(t *testing.T) {
 			patched.ResourceVersion)
 	}
 }
-
-func TestAnotherProcessHasTheSameObjects(t *testing.T) {
-	c := New()
-	again := c.Again()
-	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	_, err := c.Foo.SamplecontrollerV1alpha1().Foos("default").Create(
-		t.Context(), foo, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Foo.ClearActions()
-
-	_, err = again.Foo.SamplecontrollerV1alpha1().Foos("default").Get(
-		t.Context(), "web", metav1.GetOptions{})
-
-	if err != nil {
-		t.Errorf("got error %v, want the Foo", err)
-	}
-	if got := len(c.Foo.Actions()); got != 0 {
-		t.Errorf("requests of the first process: got %d, want 0", got)
-	}
-}
