@@ -1,91 +1,72 @@
 package wire
 
 import (
+	"fmt"
 	"net/http/httptest"
-	"reflect"
+	"strings"
 	"testing"
 )
 
 func TestRequested(t *testing.T) {
 	const apps, foos = "/apis/apps/v1", "/apis/samplecontroller.k8s.io/v1alpha1"
-	const resource = "foos.samplecontroller.k8s.io"
-	for _, test := range []struct {
-		method, target string
-		want           Event
-	}{
-		{"GET", "/version", Event{Verb: "get", Path: "/version"}},
-		{"GET", "/api", Event{Verb: "get", Path: "/api"}},
-		{"GET", "/api/v1", Event{Verb: "get", Path: "/api/v1"}},
-		{"GET", apps, Event{Verb: "get", Path: apps}},
-		{"GET", "/", Event{Verb: "get", Path: "/"}},
-		{"POST", "/openapi/v3", Event{Verb: "post", Path: "/openapi/v3"}},
+	for request, want := range map[string]string{ // verb, version, resource, namespace/name/subresource
+		"GET /version":     "get /version",
+		"GET /api":         "get /api",
+		"GET /api/v1":      "get /api/v1",
+		"GET " + apps:      "get " + apps,
+		"POST /openapi/v3": "post /openapi/v3",
 
-		{"GET", "/api/v1/pods", Event{Verb: "list", Version: "v1", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=false", Event{Verb: "list", Version: "v1", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=0", Event{Verb: "list", Version: "v1", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=true", Event{Verb: "watch", Version: "v1", Resource: "pods"}},
-		{"GET", "/api/v1/namespaces/a/pods/b?watch=1",
-			Event{Verb: "watch", Version: "v1", Resource: "pods", Namespace: "a", Name: "b"}},
-		{"GET", foos + "/foos", Event{Verb: "list", Version: "v1alpha1", Resource: resource}},
-		{"GET", foos + "/namespaces/a/foos/",
-			Event{Verb: "list", Version: "v1alpha1", Resource: resource, Namespace: "a"}},
-		{"GET", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "get", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
-		{"POST", apps + "/namespaces/a/deployments",
-			Event{Verb: "create", Version: "v1", Resource: "deployments.apps", Namespace: "a"}},
-		{"PATCH", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "patch", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
-		{"DELETE", apps + "/namespaces/a/deployments/b",
-			Event{Verb: "delete", Version: "v1", Resource: "deployments.apps", Namespace: "a", Name: "b"}},
-		{"DELETE", apps + "/namespaces/a/deployments",
-			Event{Verb: "deletecollection", Version: "v1", Resource: "deployments.apps", Namespace: "a"}},
-		{"PUT", foos + "/namespaces/a/foos/b/status", Event{Verb: "update",
-			Version: "v1alpha1", Resource: resource, Namespace: "a", Name: "b", Subresource: "status"}},
-		{"GET", "/api/v1/namespaces/a/pods/b/proxy/healthz",
-			Event{Verb: "get", Version: "v1", Resource: "pods", Namespace: "a", Name: "b",
-				Subresource: "proxy"}},
-
-		{"GET", "/api/v1/namespaces", Event{Verb: "list", Version: "v1", Resource: "namespaces"}},
-		{"GET", "/api/v1/namespaces/a",
-			Event{Verb: "get", Version: "v1", Resource: "namespaces", Name: "a"}},
-		{"PUT", "/api/v1/namespaces/a/finalize",
-			Event{Verb: "update", Version: "v1", Resource: "namespaces", Name: "a",
-				Subresource: "finalize"}},
-		{"PUT", "/api/v1/namespaces/a/status",
-			Event{Verb: "update", Version: "v1", Resource: "namespaces", Name: "a",
-				Subresource: "status"}},
+		"GET /api/v1/pods":                               "list v1 pods",
+		"GET /api/v1/pods?watch=false":                   "list v1 pods",
+		"GET /api/v1/pods?watch=0":                       "list v1 pods",
+		"GET /api/v1/pods?watch=true":                    "watch v1 pods",
+		"GET /api/v1/namespaces/a/pods/b?watch=1":        "watch v1 pods a/b",
+		"GET " + foos + "/foos":                          "list v1alpha1 foos.samplecontroller.k8s.io",
+		"GET " + foos + "/namespaces/a/foos/":            "list v1alpha1 foos.samplecontroller.k8s.io a",
+		"PUT " + foos + "/namespaces/a/foos/b/status":    "update v1alpha1 foos.samplecontroller.k8s.io a/b/status",
+		"GET " + apps + "/namespaces/a/deployments/b":    "get v1 deployments.apps a/b",
+		"POST " + apps + "/namespaces/a/deployments":     "create v1 deployments.apps a",
+		"PATCH " + apps + "/namespaces/a/deployments/b":  "patch v1 deployments.apps a/b",
+		"DELETE " + apps + "/namespaces/a/deployments/b": "delete v1 deployments.apps a/b",
+		"DELETE " + apps + "/namespaces/a/deployments":   "deletecollection v1 deployments.apps a",
+		"GET /api/v1/namespaces/a/pods/b/proxy/healthz":  "get v1 pods a/b/proxy",
+		"GET /api/v1/namespaces":                         "list v1 namespaces",
+		"GET /api/v1/namespaces/a":                       "get v1 namespaces /a",
+		"PUT /api/v1/namespaces/a/finalize":              "update v1 namespaces /a/finalize",
+		"PUT /api/v1/namespaces/a/status":                "update v1 namespaces /a/status",
 	} {
-		got := Requested(httptest.NewRequest(test.method, test.target, nil))
-		if !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%s %s: got %+v, want %+v", test.method, test.target, got, test.want)
+		method, target, _ := strings.Cut(request, " ")
+		e := Requested(httptest.NewRequest(method, target, nil))
+		got := fmt.Sprintf("%s %s %s %s/%s/%s", e.Verb, e.Version, e.Resource, e.Namespace, e.Name, e.Subresource)
+		if e.Resource == "" {
+			got = e.Verb + " " + e.Path
+		}
+		if got = strings.TrimRight(got, " /"); got != want {
+			t.Errorf("%s: got %s, want %s", request, got, want)
 		}
 	}
 }
 
 func TestWhatIsHeldAndWhatIsAWrite(t *testing.T) {
-	for _, test := range []struct {
-		e              Event
-		held, injected bool
-	}{
-		{Event{Verb: "get", Path: "/version"}, false, false},
-		{Event{Verb: "update", Resource: "leases.coordination.k8s.io"}, false, false},
-		{Event{Verb: "get", Resource: "foos.samplecontroller.k8s.io"}, true, false},
-		{Event{Verb: "list", Resource: "pods"}, true, false},
-		{Event{Verb: "watch", Resource: "pods"}, true, false},
-		{Event{Verb: "create", Resource: "events"}, true, false},
-		{Event{Verb: "patch", Resource: "events.events.k8s.io"}, true, false},
-		{Event{Verb: "create", Resource: "tokenreviews.authentication.k8s.io"}, true, false},
-		{Event{Verb: "create", Resource: "deployments.apps"}, true, true},
-		{Event{Verb: "update", Resource: "deployments.apps"}, true, true},
-		{Event{Verb: "patch", Resource: "deployments.apps"}, true, true},
-		{Event{Verb: "delete", Resource: "deployments.apps"}, true, true},
-		{Event{Verb: "deletecollection", Resource: "deployments.apps"}, true, true},
+	for what, want := range map[string][2]bool{ // held, and a write
+		"get ":                              {false, false},
+		"update leases.coordination.k8s.io": {false, false},
+		"get foos.samplecontroller.k8s.io":  {true, false},
+		"list pods":                         {true, false},
+		"watch pods":                        {true, false},
+		"create events":                     {true, false},
+		"patch events.events.k8s.io":        {true, false},
+		"create tokenreviews.authentication.k8s.io": {true, false},
+		"create deployments.apps":                   {true, true},
+		"update deployments.apps":                   {true, true},
+		"patch deployments.apps":                    {true, true},
+		"delete deployments.apps":                   {true, true},
+		"deletecollection deployments.apps":         {true, true},
 	} {
-		if got := test.e.mayBeHeld(); got != test.held {
-			t.Errorf("%+v may be held: got %v, want %v", test.e, got, test.held)
-		}
-		if got := test.e.isWrite(); got != test.injected {
-			t.Errorf("%+v is a write: got %v, want %v", test.e, got, test.injected)
+		var e Event
+		e.Verb, e.Resource, _ = strings.Cut(what, " ")
+		if got := [2]bool{e.mayBeHeld(), e.isWrite()}; got != want {
+			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
 }
