@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

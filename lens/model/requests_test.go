@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 func TestARequestBelongsToASync(t *testing.T) {

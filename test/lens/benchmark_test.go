@@ -19,7 +19,7 @@ import (
 
 	"example.com/sample-controller/internal/suite/audit"
 	"example.com/sample-controller/internal/suite/process"
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

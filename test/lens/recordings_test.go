@@ -15,8 +15,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"example.com/sample-controller/internal/wire"
 	"example.com/sample-controller/lens/model"
-	"example.com/sample-controller/lens/wire"
 )
 
 func TestProgramWithoutLogAndKilledLens(t *testing.T) {
