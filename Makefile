@@ -113,7 +113,7 @@ lens-build:
 
 LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
 
-LENS_SCENARIOS = create repair burst taken hold cut expired-410 conflict-409 error-500 restart server
+LENS_SCENARIOS = create taken hold restart
 lens-record: CLUSTER = lens
 lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordings anew
 	@mkdir -p docs/lens/recordings

@@ -35,15 +35,14 @@ const (
 
 // action is something that a button of the page does. actions.yaml explains the fields.
 type action struct {
-	ID        string   `json:"id"`
-	Title     string   `json:"title"`
-	Group     string   `json:"group"`
-	For       string   `json:"for"`
-	Behaviour string   `json:"behaviour"`
-	Explain   string   `json:"explain"`
-	Does      string   `json:"does,omitempty"`
-	Commands  []string `json:"commands,omitempty"`
+	ID       string   `json:"id"`
+	Title    string   `json:"title"`
+	Group    string   `json:"group"`
+	Explain  string   `json:"explain"`
+	Does     string   `json:"does,omitempty"`
+	Commands []string `json:"commands,omitempty"`
 
+	who   string // under which name it stands in the file
 	watch string // the resource whose watch it breaks
 }
 
@@ -54,7 +53,17 @@ var actionsFile []byte
 func readActions(burst int, cluster string) (all []action, err error) {
 	text := bytes.ReplaceAll(actionsFile, []byte("BURST"), []byte(strconv.Itoa(burst)))
 	text = bytes.ReplaceAll(text, []byte("CLUSTER"), []byte(cluster))
-	return all, yaml.UnmarshalStrict(text, &all)
+	var table map[string][]action
+	if err := yaml.UnmarshalStrict(text, &table); err != nil {
+		return nil, err
+	}
+	for _, who := range []string{"foos", "plain", "deployments", "watches", "all", "local"} {
+		for _, a := range table[who] {
+			a.who = who
+			all = append(all, a)
+		}
+	}
+	return all, nil
 }
 
 // actions returns what can be done now. As long as the program watches nothing, it supposes Foos.
@@ -75,10 +84,10 @@ func (s *session) actions() (all []action) {
 		if a.Does != "" {
 			a.Group = "Break something"
 		}
-		if fits[a.For] {
+		if fits[a.who] {
 			all = append(all, a)
 		}
-		if a.For == "watches" {
+		if a.who == "watches" {
 			for _, resource := range watching {
 				all = append(all, a.ofWatch(resource))
 			}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,8 +17,7 @@ import (
 func watches(s *session, paths ...string) {
 	s.follow = func(watched) {}
 	for _, path := range paths {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path+"?watch=true", nil)
-		s.proxy.ServeHTTP(httptest.NewRecorder(), r)
+		get(s.proxy, path+"?watch=true")
 	}
 }
 
@@ -70,22 +68,6 @@ func TestActionsFitTheProgram(t *testing.T) {
 	}
 }
 
-func TestBehavioursAreThoseOfTheTable(t *testing.T) {
-	text, err := os.ReadFile("../docs/behaviour.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := readActions(50, "dev")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range all {
-		if !strings.Contains(string(text), "\n| "+a.Behaviour) {
-			t.Errorf("%s: no row of docs/behaviour.md begins with %q", a.ID, a.Behaviour)
-		}
-	}
-}
-
 func TestScenariosConsistOfActions(t *testing.T) {
 	s := newTestSession(t, emptyServer)
 	s.cluster.local = "dev"
@@ -126,8 +108,7 @@ func fakeKubectl(t *testing.T, script string) {
 // press presses the button of the page.
 func press(t *testing.T, s *session, id string) (r result) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	s.routes().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/actions/"+id, nil))
+	w := post(s.routes(), "/actions/"+id, "")
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
@@ -162,64 +143,23 @@ func TestFirstActionCreatesTheNamespace(t *testing.T) {
 	}
 }
 
-func TestActionsWorkInTheNamespaceOfTheProgram(t *testing.T) {
-	fakeKubectl(t, `printf "%s\n" "$*"`)
-	s := newTestSession(t, emptyServer)
-	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
-	if r := press(t, s, "scale"); r.Output != "-n theirs scale foo/example-foo --replicas=3\n" {
-		t.Errorf("got %+v", r)
-	}
-	if _, err := os.Stat(filepath.Join(s.folder, namespaceNote)); err == nil {
-		t.Error("at the end, the namespace would be deleted")
-	}
-}
-
-func TestFailedCommandIsShown(t *testing.T) {
-	fakeKubectl(t, `echo no >&2; exit 1`)
-	s := newTestSession(t, emptyServer)
-	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
-	r := press(t, s, "foreign")
-	if len(r.Commands) != 1 || r.Output != "no\n" || r.Error != "exit status 1" {
-		t.Errorf("got %+v, want that it ended after the first of two commands", r)
-	}
-}
-
-func TestBurstCreatesSoMany(t *testing.T) {
-	fakeKubectl(t, `grep name:`)
-	s := newTestSession(t, emptyServer)
-	watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
-	r := press(t, s, "burst")
-	if want := "  name: foo-1\n  name: foo-2\n  name: foo-3\n"; r.Output != want || r.Error != "" {
-		t.Errorf("got %+v", r)
-	}
-	if a, _ := s.action("burst"); a.Title != "Create 3 Foos at once" {
-		t.Errorf("the title is %q", a.Title)
-	}
-}
-
-func TestNextWriteFails(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	for id, want := range map[string]int{"conflict": 409, "error": 500} {
-		if r := press(t, s, id); r.Error != "" || r.Commands == nil {
-			t.Errorf("got %+v", r)
+// The buttons work in the namespace of a program that watches only one.
+func TestButtonsRunTheirCommands(t *testing.T) {
+	for _, test := range []struct{ id, kubectl, output, failed string }{
+		{"scale", `printf "%s\n" "$*"`, "-n theirs scale foo/example-foo --replicas=3\n", ""},
+		{"foreign", `echo no >&2; exit 1`, "no\n", "exit status 1"}, // the first of two commands
+		{"burst", `grep name:`, "  name: foo-1\n  name: foo-2\n  name: foo-3\n", ""},
+	} {
+		fakeKubectl(t, test.kubectl)
+		s := newTestSession(t, emptyServer)
+		watches(s, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/theirs/foos")
+		r := press(t, s, test.id)
+		if len(r.Commands) != 1 || r.Output != test.output || r.Error != test.failed {
+			t.Errorf("%s: got %+v", test.id, r)
 		}
-		for _, want := range []int{want, http.StatusNotFound} {
-			w := httptest.NewRecorder()
-			s.proxy.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/namespaces/a/pods",
-				strings.NewReader("{}")))
-			if w.Code != want {
-				t.Errorf("%s: a write got %d, want %d", id, w.Code, want)
-			}
+		if _, err := os.Stat(filepath.Join(s.folder, namespaceNote)); err == nil {
+			t.Error("at the end, the namespace would be deleted")
 		}
-	}
-}
-
-func TestUnknownAction(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	w := httptest.NewRecorder()
-	s.routes().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/actions/fly", nil))
-	if w.Code != http.StatusNotFound {
-		t.Errorf("got %d, want 404", w.Code)
 	}
 }
 
@@ -261,8 +201,7 @@ func TestWhatTheProgramWatchesIsFollowed(t *testing.T) {
 		var got []watched
 		s.follow = func(w watched) { got = append(got, w) }
 		for range 2 { // the second time, it is followed already
-			r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
-			s.proxy.ServeHTTP(httptest.NewRecorder(), r)
+			get(s.proxy, path)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", path, got, want)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -30,8 +29,6 @@ var functions = map[string][]string{
 	"meaning": {"newDeployment", "desiredStatus"},
 }
 
-var errNoCode = errors.New("there is no function for this place")
-
 // findCode returns the function that is at work at a place. folder has the program's source.
 func findCode(root, folder, place string) (*model.Code, error) {
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
@@ -52,7 +49,7 @@ func findCode(root, folder, place string) (*model.Code, error) {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %q in %s", errNoCode, place, folder)
+	return nil, fmt.Errorf("there is no function for the place %q in %s", place, folder)
 }
 
 // declarations adds the functions of a file, by their names.

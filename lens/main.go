@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,7 +30,6 @@ type options struct {
 	command    []string
 	primary    string
 	burst      int
-	open       bool
 	anyCluster bool
 	scenario   string
 	record     string
@@ -86,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 	if o.scenario != "" {
 		return s.record(ctx, o.scenario, o.record)
 	}
-	return s.show(ctx, o.open)
+	return s.show(ctx)
 }
 
 // parseFlags returns the options in args.
@@ -98,7 +96,6 @@ func parseFlags(args []string) (*options, error) {
 	fs.StringVar(&o.primary, "primary", "", "`Resource` whose keys are in the queue, for example "+
 		"deployments.apps. (default: what the log and the watches tell)")
 	fs.IntVar(&o.burst, "burst", 50, "How many Foos the button for many creates.")
-	fs.BoolVar(&o.open, "open", false, "Open a browser.")
 	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
 	fs.StringVar(&o.scenario, "scenario", "", "`Name` of a scenario to play, without a browser.")
 	fs.StringVar(&o.record, "record", "", "`File` to record the scenario to.")
@@ -154,36 +151,16 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 }
 
 // show serves the page until ctx is done.
-func (s *session) show(ctx context.Context, open bool) error {
+func (s *session) show(ctx context.Context) error {
 	address, end, err := s.serve(s.routes())
 	if err != nil {
 		return err
 	}
 	defer end()
 	fmt.Printf("The lens is at %s/\n", address)
-	if open {
-		if err := s.openBrowser(address + "/"); err != nil {
-			fmt.Fprintf(os.Stderr, "lens: opening a browser: %v\n", err)
-		}
-	}
 	<-ctx.Done()
 	fmt.Println("The lens ends the program, and removes what its buttons have made.")
 	return nil
-}
-
-// openBrowser opens a browser with a file that leads to address. Every user of this machine can
-// read the command line of a browser, but not this file.
-func (s *session) openBrowser(address string) error {
-	file := filepath.Join(s.folder, "lens.html")
-	text := fmt.Sprintf(`<meta http-equiv="refresh" content="0; url=%s">`, address)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return err
-	}
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
-	return exec.Command(opener, file).Start()
 }
 
 // record plays a scenario, and writes what was seen to a file, if there is one.

@@ -100,10 +100,12 @@ func receive[T any](t *testing.T, from <-chan T) (value T) {
 	return value
 }
 
-func TestProgramIsKilledAndStartedAgain(t *testing.T) {
+func TestProgramEndsAndIsStartedAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	p, lines, changes := watchedProgram(t, file, family)
-	for range 2 {
+	for note, signal := range map[string]syscall.Signal{
+		"killed": syscall.SIGKILL, "terminated": syscall.SIGTERM,
+	} {
 		if err := p.start(); err != nil {
 			t.Fatal(err)
 		}
@@ -117,11 +119,11 @@ func TestProgramIsKilledAndStartedAgain(t *testing.T) {
 			t.Error("a second one was started beside it")
 		}
 		pids := waitForPIDs(file)
-		if err := p.signal(syscall.SIGKILL); err != nil {
+		if err := p.signal(signal); err != nil {
 			t.Error(err)
 		}
-		if change := receive(t, changes); change.Running || !strings.Contains(change.Note, "killed") {
-			t.Errorf("got %+v, want that it was killed", change)
+		if change := receive(t, changes); change.Running || !strings.Contains(change.Note, note) {
+			t.Errorf("got %+v, want that it was %s", change, note)
 		}
 		checkGone(t, pids)
 		if err := os.Remove(file); err != nil {
@@ -169,17 +171,6 @@ func TestProgramThatEndsLeavesNoProcess(t *testing.T) {
 	for receive(t, changes).Running {
 	}
 	checkGone(t, waitForPIDs(file))
-}
-
-func TestStoppedProgramLeavesNoProcess(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pids")
-	p, _, _ := watchedProgram(t, file, family)
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
-	pids := waitForPIDs(file)
-	p.stop()
-	checkGone(t, pids)
 }
 
 func TestKilledLensLeavesNoProcess(t *testing.T) {

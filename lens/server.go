@@ -124,38 +124,30 @@ func (s *session) serveAction(w http.ResponseWriter, r *http.Request) {
 
 // serveGate sets how the proxy holds back what passes it.
 func (s *session) serveGate(w http.ResponseWriter, r *http.Request) {
-	var gate struct {
+	var asked struct {
 		Mode              string
 		DelayMilliseconds int
 	}
-	if err := json.NewDecoder(r.Body).Decode(&gate); err != nil {
+	err := json.NewDecoder(r.Body).Decode(&asked)
+	delay := time.Duration(asked.DelayMilliseconds) * time.Millisecond
+	gate := model.Gate{Mode: asked.Mode}
+	switch {
+	case err != nil:
+	case asked.Mode == "open":
+		s.proxy.Open()
+	case asked.Mode == "paused":
+		s.proxy.Pause()
+	case asked.Mode == "slow" && delay > 0:
+		s.proxy.Slow(delay)
+		gate.Delay = delay.String()
+	default:
+		err = fmt.Errorf("there is no mode %q: open, paused, slow with a delay", asked.Mode)
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	delay := time.Duration(gate.DelayMilliseconds) * time.Millisecond
-	if err := s.setGate(gate.Mode, delay); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	}
-}
-
-func (s *session) setGate(mode string, delay time.Duration) error {
-	gate := model.Gate{Mode: mode}
-	switch mode {
-	case "open":
-		s.proxy.Open()
-	case "slow":
-		if delay <= 0 {
-			return fmt.Errorf("a delay of %v is none", delay)
-		}
-		s.proxy.Slow(delay)
-		gate.Delay = delay.String()
-	case "paused":
-		s.proxy.Pause()
-	default:
-		return fmt.Errorf("there is no mode %q: open, slow, paused", mode)
-	}
 	s.lens.see(model.Seen{Gate: &gate})
-	return nil
 }
 
 func (s *session) serveCode(w http.ResponseWriter, r *http.Request) {

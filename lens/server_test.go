@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -37,14 +33,6 @@ func newTestSession(t *testing.T, apiServer http.HandlerFunc) *session {
 // emptyServer is an API server that has nothing.
 func emptyServer(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
-// servePage serves the page of s, and returns its address.
-func servePage(t *testing.T, s *session) string {
-	t.Helper()
-	server := httptest.NewServer(s.routes())
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
 func TestPageHasItsFiles(t *testing.T) {
 	routes := newTestSession(t, emptyServer).routes()
 	for _, path := range []string{"/", "/web/lens.js", "/web/style.css"} {
@@ -60,8 +48,16 @@ func TestPageHasItsFiles(t *testing.T) {
 
 // get returns the answer to a request of the page.
 func get(handler http.Handler, path string) *httptest.ResponseRecorder {
+	return ask(handler, http.MethodGet, path, "")
+}
+
+func post(handler http.Handler, path, body string) *httptest.ResponseRecorder {
+	return ask(handler, http.MethodPost, path, body)
+}
+
+func ask(handler http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:1234"+path, nil))
+	handler.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body)))
 	return w
 }
 
@@ -134,51 +130,6 @@ func TestPageAndProxyAreServedToThoseWhoKnowTheToken(t *testing.T) {
 	}
 }
 
-// steps returns a function that returns the next step.
-func steps(t *testing.T, address string) func() map[string]any {
-	t.Helper()
-	response, err := http.Get(address + "/steps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { response.Body.Close() })
-	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Errorf("Content-Type is %q", got)
-	}
-	lines := bufio.NewScanner(response.Body)
-	return func() map[string]any {
-		t.Helper()
-		for lines.Scan() {
-			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				var step struct{ Set map[string]any }
-				if err := json.Unmarshal([]byte(text), &step); err != nil {
-					t.Fatal(err)
-				}
-				return step.Set
-			}
-		}
-		t.Fatal("the stream has ended: ", lines.Err())
-		return nil
-	}
-}
-
-func TestPageGetsEverythingAndThenEachStep(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	address := servePage(t, s)
-	s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: "here"}})
-	for range 2 { // two pages
-		next := steps(t, address)
-		if all := next(); fmt.Sprint(all["server"]) != "map[host:here state:up]" {
-			t.Errorf("at first, the page got %v", all)
-		}
-		s.lens.see(model.Seen{Server: &model.Server{State: "down", Host: "here"}})
-		if step := next(); fmt.Sprint(step["server"]) != "map[host:here state:down]" {
-			t.Errorf("then, the page got %v", step)
-		}
-		s.lens.see(model.Seen{Server: &model.Server{State: "up", Host: "here"}})
-	}
-}
-
 // The program may have to wait for see, and not for what is made of that.
 func TestSeeDoesNotWaitForTheModel(t *testing.T) {
 	l := newLens("")
@@ -227,12 +178,6 @@ func TestSlowPageHasToBeginAgain(t *testing.T) {
 func TestGate(t *testing.T) {
 	s := newTestSession(t, emptyServer)
 	routes := s.routes()
-	post := func(path, body string) int {
-		w := httptest.NewRecorder()
-		routes.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost"+path,
-			strings.NewReader(body)))
-		return w.Code
-	}
 	for _, test := range []struct {
 		body string
 		want model.Gate
@@ -241,41 +186,16 @@ func TestGate(t *testing.T) {
 		{`{"mode": "slow", "delayMilliseconds": 300}`, model.Gate{Mode: "slow", Delay: "300ms"}},
 		{`{"mode": "open"}`, model.Gate{Mode: "open"}},
 	} {
-		if code := post("/gate", test.body); code != http.StatusOK || s.lens.all()["gate"] != test.want {
+		if code := post(routes, "/gate", test.body).Code; code != http.StatusOK || s.lens.all()["gate"] != test.want {
 			t.Errorf("%s: %d, %+v", test.body, code, s.lens.all()["gate"])
 		}
 	}
 	for _, body := range []string{"", "{}", `{"mode": "slow"}`, `{"mode": "fast"}`} {
-		if code := post("/gate", body); code != http.StatusBadRequest {
+		if code := post(routes, "/gate", body).Code; code != http.StatusBadRequest {
 			t.Errorf("%q: %d, want 400", body, code)
 		}
 	}
 
-	if err := s.setGate("paused", 0); err != nil {
-		t.Fatal(err)
-	}
-	proxy := httptest.NewServer(s.proxy)
-	t.Cleanup(proxy.CloseClientConnections)
-	answered := make(chan int, 1)
-	go func() {
-		response, err := http.Get(proxy.URL + "/api/v1/pods")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		response.Body.Close()
-		answered <- response.StatusCode
-	}()
-	for s.proxy.Waiting() == 0 {
-		if len(answered) > 0 {
-			t.Fatal("the gate lets a request pass")
-		}
-		time.Sleep(time.Millisecond)
-	}
-	post("/gate/step", "")
-	if code := receive(t, answered); code != http.StatusNotFound {
-		t.Errorf("the API server answered %d", code)
-	}
 }
 
 func TestCodeIsFound(t *testing.T) {
@@ -286,40 +206,21 @@ func TestCodeIsFound(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || found.Name != names[0] {
 			t.Errorf("%s: %d %s", place, w.Code, w.Body)
 		}
-		if !strings.HasPrefix(found.Text, "// "+found.Name) || !strings.HasSuffix(found.Text, "\n}") ||
-			found.Line < 10 || strings.Contains(found.File, "/") {
-			t.Errorf("%s: got %+v", place, found)
-		}
-	}
-	if w := get(routes, "/code?place=nowhere"); w.Code != http.StatusNotFound {
-		t.Errorf("nowhere: %d, want 404", w.Code)
-	}
-}
-
-func TestCodeOfOtherProgramsIsFound(t *testing.T) {
-	folders, err := filepath.Glob("../docs/*/[0-9]*/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range folders {
-		folder, err := filepath.Rel("..", filepath.Dir(file))
+		source, err := os.ReadFile("../" + found.File)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(folder, "01") || strings.Contains(folder, "admission") {
-			continue // they have no handlers
+		from := strings.Join(strings.SplitAfter(string(source), "\n")[found.Line-1:], "")
+		if !strings.HasPrefix(found.Text, "// "+found.Name) || !strings.HasPrefix(from, found.Text+"\n") ||
+			!strings.HasSuffix(found.Text, "\n}") {
+			t.Errorf("%s: got %+v", place, found)
 		}
-		if _, err := os.Stat(filepath.Join("..", folder, "root.diff")); err == nil {
-			out, err := exec.Command(filepath.Join("..", filepath.Dir(folder), "assemble"), filepath.Base(folder)).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			folder = strings.TrimSpace(string(out)) // which has the rest of the program
-		}
-		for _, place := range []string{"handler", "cache"} {
-			if found, err := findCode("..", folder, place); err != nil || found.Text == "" {
-				t.Errorf("%s: %s: %v", folder, place, err)
-			}
+	}
+	for path, w := range map[string]*httptest.ResponseRecorder{
+		"place": get(routes, "/code?place=nowhere"), "action": post(routes, "/actions/fly", ""),
+	} {
+		if w.Code != http.StatusNotFound {
+			t.Errorf("an unknown %s: %d, want 404", path, w.Code)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/wire"
 	"example.com/sample-controller/lens/model"
-	"example.com/sample-controller/lens/wire"
 )
 
 // session watches a program on a cluster.

@@ -2,15 +2,10 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/lens/model"
 )
@@ -48,53 +43,4 @@ func TestStoreTellsEachChange(t *testing.T) {
 	check("a list after a gap", s.Replace([]any{
 		object("b", "4", "20"), object("d", "5", "21"),
 	}, "21"), "ADDED b@20 false", "ADDED d@21 false", "DELETED b@11 false", "DELETED c@12 false")
-}
-
-func TestServerIsDownAndUpAgain(t *testing.T) {
-	states := make(chan string, 100)
-	l := newLens("")
-	page := l.open()
-	go func() {
-		for step := range page {
-			for _, state := range []string{"up", "down"} {
-				if strings.Contains(string(step), `"server":{"state":"`+state+`"`) {
-					states <- state
-				}
-			}
-		}
-	}()
-	t.Cleanup(func() { l.close(page) })
-
-	// While it is down, it closes each connection.
-	down := make(chan bool, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case is := <-down:
-			down <- is
-			if is {
-				panic(http.ErrAbortHandler)
-			}
-		default:
-		}
-		http.Error(w, "I am busy", http.StatusInternalServerError)
-	}))
-	t.Cleanup(server.Close)
-	config := &rest.Config{Host: server.URL}
-	config.NegotiatedSerializer = scheme.Codecs
-	client, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go l.askServer(t.Context(), client, server.URL)
-	expect := func(want string) {
-		t.Helper()
-		if got := receive(t, states); got != want {
-			t.Errorf("the server is %s, want %s", got, want)
-		}
-	}
-	expect("up") // although it answers 500
-	down <- true
-	expect("down")
-	<-down
-	expect("up")
 }

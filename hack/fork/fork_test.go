@@ -189,7 +189,7 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 
 func TestForkDoesWithoutParts(t *testing.T) {
 	from := thisRepository(t)
-	for _, without := range []string{"faults", "mutants", "faults,lens",
+	for _, without := range []string{"faults", "lens", "mutants", "faults,lens",
 		"faults,lens,mutants"} {
 		t.Run(without, func(t *testing.T) {
 			out, err := omit(strings.Split(without, ","))

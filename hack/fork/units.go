@@ -23,15 +23,14 @@ type part struct {
 	name  string
 	paths []string
 	words string // a regular expression
-	needs string // the part that has to go, too
 }
 
 var parts = []part{
 	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "lens",
-		paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md", "internal/mutants/lens.txt"},
-		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
+		paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md"},
+		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "mutants", paths: []string{"internal/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
 }
@@ -52,10 +51,6 @@ func omit(without []string) (*omission, error) {
 		if !slices.Contains(without, p.name) {
 			continue
 		}
-		if p.needs != "" && !slices.Contains(without, p.needs) {
-			return nil, fmt.Errorf("--without %s: %s uses a piece of it; write --without %s,%s",
-				p.name, p.needs, p.name, p.needs)
-		}
 		o.paths, words = append(o.paths, p.paths...), append(words, p.words)
 	}
 	for _, name := range without {
@@ -63,6 +58,9 @@ func omit(without []string) (*omission, error) {
 			return nil, fmt.Errorf("--without %q: there is no such part; write some of %s", name,
 				strings.Join(names, ","))
 		}
+	}
+	if slices.Contains(without, "faults") && slices.Contains(without, "lens") {
+		o.paths = append(o.paths, "internal/wire", "internal/mutants/wire.txt") // nobody else uses it
 	}
 	o.path = mentioned(o.paths)
 	if len(words) > 0 {

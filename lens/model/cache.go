@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 // cache notes that the program's cache has o now.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -20,6 +20,9 @@ const (
 	deployments  = "deployments.apps"
 	fooID        = "object/foos.samplecontroller.k8s.io/default/a"
 	deploymentID = "object/deployments.apps/default/web"
+
+	started  = `"Started syncing Foo" foo="default/a"`
+	finished = `"Finished syncing Foo" foo="default/a"`
 )
 
 // lens feeds a Model and has what a page would have.
@@ -34,10 +37,23 @@ type lens struct {
 	events   int
 }
 
-func newLens(t *testing.T) *lens {
+// newLens returns a lens of a program that watches these resources.
+func newLens(t *testing.T, watched ...string) *lens {
 	m := New(start, "")
 	l := &lens{t: t, m: m, entities: m.All().Set}
 	t.Cleanup(l.check)
+	for _, resource := range watched {
+		l.watch(resource)
+	}
+	return l
+}
+
+// newSync returns a lens of a program that syncs the Foo a, which has the Deployment web.
+func newSync(t *testing.T) *lens {
+	l := newLens(t, foos)
+	l.stored("ADDED", foo("a", "2"))
+	l.stored("ADDED", deployment("web", "3", "a"))
+	l.log(started)
 	return l
 }
 
@@ -51,11 +67,13 @@ func (l *lens) see(seen Seen) {
 		seen.Wire = &e
 		seen.At = seen.At.Add(100 * time.Microsecond)
 	}
-	l.seen = append(l.seen, seen)
-	l.apply(l.m.See(seen))
+	l.apply(seen)
 }
 
-func (l *lens) apply(step Step) {
+// apply applies the step that follows from what is seen.
+func (l *lens) apply(seen Seen) {
+	l.seen = append(l.seen, seen)
+	step := l.m.See(seen)
 	l.steps = append(l.steps, step)
 	maps.Copy(l.entities, step.Set)
 	for _, id := range step.Drop {
@@ -116,31 +134,52 @@ func (l *lens) log(lines ...string) {
 
 func (l *lens) stored(typ string, o *wire.Object) { l.see(Seen{Stored: &Stored{Type: typ, Object: o}}) }
 
-// watch opens the watch of a resource, which has an empty list.
-func (l *lens) watch(resource string) int {
-	l.requests++
-	e := wire.Event{Request: l.requests, Verb: "watch", Resource: resource, Code: 200}
-	for _, kind := range []wire.Kind{wire.RequestArrived, wire.RequestPassed, wire.Answered} {
-		e := e
-		e.Kind = kind
+// wire feeds what happens on the wire, once as each of these kinds.
+func (l *lens) wire(e wire.Event, kinds ...wire.Kind) {
+	for _, e.Kind = range kinds {
 		l.see(Seen{Wire: &e})
 	}
-	e.Kind, e.Type, e.Initial, e.Code = wire.EventPassed, "BOOKMARK", true, 0
-	e.Object = &wire.Object{Resource: resource, ResourceVersion: "1"}
-	l.see(Seen{Wire: &e})
-	return l.requests
+}
+
+// open opens a watch of a resource.
+func (l *lens) open(resource string) {
+	l.requests++
+	e := wire.Event{Request: l.requests, Verb: "watch", Resource: resource, Code: 200}
+	l.wire(e, wire.RequestArrived, wire.RequestPassed, wire.Answered)
+}
+
+// watch opens the watch of a resource, which has an empty list.
+func (l *lens) watch(resource string) {
+	l.open(resource)
+	l.initial(resource, "1")
+}
+
+// initial feeds the initial list of a watch that is open.
+func (l *lens) initial(resource, version string, objects ...*wire.Object) {
+	e := wire.Event{Verb: "watch", Resource: resource, Type: "ADDED", Initial: true}
+	for _, e.Object = range objects {
+		l.events++
+		e.Number = l.events
+		l.wire(e, wire.EventArrived, wire.EventPassed)
+		equal(l.t, "state", get[Watch](l, "watch/"+resource).State, "listing")
+	}
+	e.Type, e.Object = "BOOKMARK", &wire.Object{Resource: resource, ResourceVersion: version}
+	l.wire(e, wire.EventPassed)
+}
+
+// cut ends the watch that was opened first.
+func (l *lens) cut(resource, reason string) {
+	l.wire(wire.Event{Request: 1, Verb: "watch", Resource: resource, Reason: reason}, wire.WatchClosed)
 }
 
 // arrive feeds a watch event that has not been passed to the program. It returns the function that
 // passes it.
 func (l *lens) arrive(typ string, o *wire.Object) (pass func()) {
 	l.events++
-	e := wire.Event{Kind: wire.EventArrived, Request: 1, Verb: "watch", Resource: o.Resource,
-		Type: typ, Object: o, Number: l.events}
-	passed := e
-	passed.Kind = wire.EventPassed
-	l.see(Seen{Wire: &e})
-	return func() { l.see(Seen{Wire: &passed}) }
+	e := wire.Event{Request: 1, Verb: "watch", Resource: o.Resource, Type: typ, Object: o,
+		Number: l.events}
+	l.wire(e, wire.EventArrived)
+	return func() { l.wire(e, wire.EventPassed) }
 }
 
 // event feeds a watch event that goes to the program.
@@ -151,17 +190,24 @@ func (l *lens) request(verb, resource, name string, sent *wire.Object) (
 	answer func(code int, reason string, o *wire.Object),
 ) {
 	l.requests++
-	e := wire.Event{Kind: wire.RequestArrived, Request: l.requests, Verb: verb, Resource: resource,
-		Namespace: "default", Name: name, Object: sent}
+	e := wire.Event{Request: l.requests, Verb: verb, Namespace: "default", Name: name, Object: sent}
 	e.Resource, e.Subresource, _ = strings.Cut(resource, "/")
-	passed, answered := e, e
-	passed.Kind, answered.Kind = wire.RequestPassed, wire.Answered
-	l.see(Seen{Wire: &e})
-	l.see(Seen{Wire: &passed})
+	l.wire(e, wire.RequestArrived, wire.RequestPassed)
 	return func(code int, reason string, o *wire.Object) {
-		answered.Code, answered.Reason, answered.Object = code, reason, o
-		l.see(Seen{Wire: &answered})
+		e.Code, e.Reason, e.Object = code, reason, o
+		l.wire(e, wire.Answered)
 	}
+}
+
+// user feeds the beginning of a command of the user, or its end.
+func (l *lens) user(command string, ended bool) {
+	l.see(Seen{User: &User{Command: command, Ended: ended}})
+}
+
+// queueing is what a handler logs about an event of o.
+func queueing(because string, o *wire.Object) string {
+	return fmt.Sprintf(`"Queueing Foo" foo="default/a" because=%q object=%q resourceVersion=%q`,
+		because, o.Namespace+"/"+o.Name, o.ResourceVersion)
 }
 
 func foo(name, version string) *wire.Object {
@@ -185,43 +231,44 @@ func get[E any](l *lens, id string) E {
 	return e
 }
 
-// lessons returns the lessons of the notes, in their order.
-func (l *lens) lessons() []string {
-	var lessons []string
-	for i := range l.m.numbers["note"] {
-		if n := get[Note](l, fmt.Sprintf("note/%d", i+1)); n.Lesson != "" {
+// all returns the entities of a kind that there are, in their order.
+func all[E any](l *lens, kind string) (entities []E) {
+	for i := range l.m.numbers[kind] {
+		if e, ok := l.entities[fmt.Sprintf("%s/%d", kind, i+1)].(E); ok {
+			entities = append(entities, e)
+		}
+	}
+	return entities
+}
+
+// lessons returns the lessons of the notes.
+func (l *lens) lessons() (lessons []string) {
+	for _, n := range all[Note](l, "note") {
+		if n.Lesson != "" {
 			lessons = append(lessons, n.Lesson)
 		}
 	}
 	return lessons
 }
 
-// texts returns the sentences of the notes, in their order.
-func (l *lens) texts() []string {
-	var texts []string
-	for i := range l.m.numbers["note"] {
-		texts = append(texts, get[Note](l, fmt.Sprintf("note/%d", i+1)).Text)
+// texts returns the sentences of the notes.
+func (l *lens) texts() (texts []string) {
+	for _, n := range all[Note](l, "note") {
+		texts = append(texts, n.Text)
 	}
 	return texts
 }
 
-// spans returns the bars of that kind, in their order.
+// spans returns the bars of that kind.
 func (l *lens) spans(what string) []Span {
-	var spans []Span
-	for i := range l.m.numbers["span"] {
-		if s := get[Span](l, fmt.Sprintf("span/%d", i+1)); s.What == what {
-			spans = append(spans, s)
-		}
-	}
-	return spans
+	return slices.DeleteFunc(all[Span](l, "span"), func(s Span) bool { return s.What != what })
 }
 
 // story returns the bars, each with its causes.
 func (l *lens) story() []string {
 	label := func(s Span) string { return s.What + ": " + s.Label }
 	var story []string
-	for i := range l.m.numbers["span"] {
-		s := get[Span](l, fmt.Sprintf("span/%d", i+1))
+	for _, s := range all[Span](l, "span") {
 		text := label(s)
 		for _, cause := range s.Causes {
 			text += " <- " + label(get[Span](l, cause))

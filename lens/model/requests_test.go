@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 func TestARequestBelongsToASync(t *testing.T) {
@@ -27,12 +27,10 @@ func TestARequestBelongsToASync(t *testing.T) {
 		"a list":               {"list", "configmaps", "", nil, "configmaps", "", "read", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLens(t)
-			l.watch(foos)
+			l := newLens(t, foos)
 			l.stored("ADDED", foo("a", "2"))
 			l.stored("ADDED", deployment("web", "3", "a"))
-			l.log(`"Starting the workers" count=2`, `"Started syncing Foo" foo="default/b"`,
-				`"Started syncing Foo" foo="default/a"`)
+			l.log(`"Started syncing Foo" foo="default/b"`, started)
 			answer := l.request(test.verb, test.resource, test.object, test.sent)
 
 			r := get[Request](l, "request/1")
@@ -56,67 +54,18 @@ func TestARequestBelongsToASync(t *testing.T) {
 	}
 }
 
-func TestARequestWithoutAnOwnerBelongsToTheSyncThatAskedForItBefore(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.stored("ADDED", foo("a", "2"))
-	l.stored("ADDED", deployment("web", "3", "a"))
-	l.log(`"Started syncing Foo" foo="default/a"`, `"Started syncing Foo" foo="default/b"`)
+func TestWhoseRequestIsIt(t *testing.T) {
+	l := newSync(t)
+	l.request("get", "configmaps", "x", nil)
+	equal(t, "of the only sync", get[Request](l, "request/1").Key, "default/a")
+	l.log(`"Started syncing Foo" foo="default/b"`)
 	l.request("create", deployments, "", deployment("web", "", "b"))(409, "AlreadyExists", nil)
 	l.request("get", deployments, "web", nil)(200, "", deployment("web", "3", "a"))
-	equal(t, "the read", get[Request](l, "request/2").Key, "default/b")
-	equal(t, "lessons", l.lessons(), []string{"taken"})
-}
-
-func TestTheOwnerThatIsSentCounts(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.stored("ADDED", foo("a", "2"))
-	l.log(`"Started syncing Foo" foo="default/a"`)
-	l.request("create", deployments, "", deployment("web", "", "a"))
-	l.request("create", deployments, "", deployment("web", "", "b")) // its sync is not known yet
+	equal(t, "the read of the sync that asked before", get[Request](l, "request/3").Key, "default/b")
+	l.request("create", deployments, "", deployment("web", "", "c")) // its sync is not known yet
 	l.request("get", deployments, "web", nil)
-	equal(t, "the create", get[Request](l, "request/2").Key, "default/b")
-	equal(t, "the read", get[Request](l, "request/3").Key, "default/b")
-}
-
-func TestARequestThatTheProxyAnswers(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.requests++
-	for code, answer := range map[int]string{
-		500: "500.", 409: "409, as if another program had written in between."} {
-		e := wire.Event{Kind: wire.RequestArrived, Request: l.requests, Verb: "update", Resource: foos,
-			Namespace: "default", Name: "a", Injected: true, Code: code}
-		l.see(Seen{Wire: &e})
-		answered := e
-		answered.Kind = wire.Answered
-		l.see(Seen{Wire: &answered})
-		contains(t, "notes", l.texts(), "The program updates foos a. The proxy answers "+answer)
-		equal(t, "injected", get[Request](l, "request/1").Injected, true)
-	}
-}
-
-func TestARequestOfTheOnlySync(t *testing.T) {
-	l := newLens(t)
-	l.log(`"Started syncing Foo" foo="default/a"`)
-	l.request("get", "configmaps", "x", nil)
-	equal(t, "key", get[Request](l, "request/1").Key, "default/a")
-}
-
-func TestARequestThatIsSeenBeforeTheLineOfItsSync(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.event("ADDED", foo("a", "2"))
-	answer := l.request("update", foos+"/status", "a", foo("a", "2"))
-	began := start.Add(l.at - 2*time.Millisecond).Format("15:04:05.000000")
-	l.see(Seen{Log: "I0701 " + began + `   1 a.go:1] "Started syncing Foo" foo="default/a"`})
-	equal(t, "worker", get[Worker](l, "worker/1").Request, "request/1")
-	answer(200, "", foo("a", "3"))
-	equal(t, "worker", get[Worker](l, "worker/1").Request, "")
-	l.log(`"Finished syncing Foo" foo="default/a"`)
-	equal(t, "lessons", l.lessons(), []string(nil))
-	contains(t, "story", l.story(), "request: update foos/status a <- sync: sync by worker 1")
+	equal(t, "the create", get[Request](l, "request/4").Key, "default/c")
+	equal(t, "the read after it", get[Request](l, "request/5").Key, "default/c")
 }
 
 func TestRequestsThatAreNoWorkAreCounted(t *testing.T) {
@@ -132,30 +81,36 @@ func TestRequestsThatAreNoWorkAreCounted(t *testing.T) {
 
 func TestWhatIsAnswered(t *testing.T) {
 	for name, test := range map[string]struct {
-		code    int
-		reason  string
-		failed  bool
-		lessons []string
-		text    string
+		code     int
+		reason   string
+		injected bool
+		lessons  []string
+		text     string
 	}{
-		"ok":        {200, "", false, nil, "The API server answers 200."},
-		"conflict":  {409, "Conflict", true, []string{"conflict"}, "The API server answers 409: another program wrote in between."},
-		"exists":    {409, "AlreadyExists", true, []string{"taken"}, "The API server answers 409: it exists already."},
-		"error":     {500, "InternalError", true, nil, "The API server answers 500."},
-		"no answer": {0, "EOF", true, nil, "Nobody answers that: the connection broke."},
+		"ok":         {200, "", false, nil, "The API server answers 200."},
+		"conflict":   {409, "Conflict", false, []string{"conflict"}, "The API server answers 409: another program wrote in between."},
+		"exists":     {409, "AlreadyExists", false, []string{"taken"}, "The API server answers 409: it exists already."},
+		"error":      {500, "InternalError", false, nil, "The API server answers 500."},
+		"no answer":  {0, "EOF", false, nil, "Nobody answers that: the connection broke."},
+		"a fault":    {500, "", true, nil, "The proxy answers 500."},
+		"a 409 here": {409, "", true, []string{"conflict"}, "The proxy answers 409, as if another program had written in between."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLens(t)
-			l.log(`"Started syncing Foo" foo="default/a"`)
-			l.request("update", deployments, "web", deployment("web", "1", "a"))(test.code, test.reason, nil)
-			l.log(`"Finished syncing Foo" foo="default/a"`)
-			equal(t, "failed", l.spans("request")[0].Failed, test.failed)
+			l.log(started)
+			l.wire(wire.Event{Verb: "update", Resource: deployments, Namespace: "default", Name: "web",
+				Object: deployment("web", "1", "a"), Code: test.code, Reason: test.reason,
+				Injected: test.injected}, wire.RequestArrived, wire.Answered)
+			l.log(finished)
+			failed := test.code != 200
+			equal(t, "failed", l.spans("request")[0].Failed, failed)
 			equal(t, "lessons", l.lessons(), test.lessons)
 			contains(t, "notes", l.texts(), "The sync of default/a updates deployments web. "+test.text)
 			r := get[Request](l, "request/1")
-			equal(t, "answer", [2]any{r.Code, r.Reason}, [2]any{test.code, test.reason})
+			equal(t, "answer", [3]any{r.Code, r.Reason, r.Injected},
+				[3]any{test.code, test.reason, test.injected})
 			l.wait(linger + time.Millisecond)
-			equal(t, "what is refused stays", get[Request](l, "request/1") != Request{}, test.failed)
+			equal(t, "what is refused stays", get[Request](l, "request/1") != Request{}, failed)
 			l.wait(lingerRefused)
 			equal(t, "it goes", get[Request](l, "request/1"), Request{})
 		})
@@ -167,27 +122,21 @@ func TestAProgramWithoutLogSaysSo(t *testing.T) {
 	l.see(Seen{Program: &Program{Command: "go run .", Running: true}})
 	equal(t, "state", get[Process](l, "process").State, "starting")
 	l.watch(foos)
-	l.event("ADDED", foo("a", "2"))
 	l.request("get", foos, "a", nil)(200, "", nil)
 	equal(t, "note after a read", get[Process](l, "process").Note, "")
 	l.request("update", foos+"/status", "a", foo("a", "2"))(200, "", foo("a", "3"))
 	p := get[Process](l, "process")
-	equal(t, "it says so", p.Note != "" && !p.HasLog, true)
-	equal(t, "state", p.State, "running")
-	equal(t, "key", get[Request](l, "request/2").Key, "default/a")
-	l.log(`"Started syncing Foo" foo="default/a"`) // only the first lines were late
+	equal(t, "it says so", p.Note != "" && !p.HasLog && p.State == "running", true)
+	l.log(started) // only the first lines were late
 	p = get[Process](l, "process")
 	equal(t, "it has a log", p.Note == "" && p.HasLog, true)
 }
 
 func TestThePrimaryResource(t *testing.T) {
-	object := func(resource, kind, owner string) *wire.Object {
-		o := &wire.Object{Resource: resource, Kind: kind, Namespace: "default", Name: "x", ResourceVersion: "2"}
-		if owner != "" {
-			o.Owner = &wire.Owner{Kind: owner, Name: "y"}
-		}
-		return o
+	pod := func(owner string) *wire.Object {
+		return &wire.Object{Resource: "pods", Kind: "Pod", Owner: &wire.Owner{Kind: owner}}
 	}
+	replicaSet := &wire.Object{Resource: "replicasets.apps", Kind: "ReplicaSet"}
 	for name, test := range map[string]struct {
 		given   string
 		watched []string
@@ -199,13 +148,13 @@ func TestThePrimaryResource(t *testing.T) {
 		"no built-in":             {"", []string{deployments, foos}, nil, "", foos},
 		"the built-in with a dot": {"", []string{"events.events.k8s.io", "foos.example.com"}, nil, "", "foos.example.com"},
 		"the owner": {"", []string{"pods", "replicasets.apps"},
-			[]*wire.Object{object("pods", "Pod", "ReplicaSet"), object("replicasets.apps", "ReplicaSet", "")}, "", "replicasets.apps"},
+			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", "replicasets.apps"},
 		"an owner that is not watched": {"", []string{"pods", foos},
-			[]*wire.Object{object("pods", "Pod", "ReplicaSet"), object("replicasets.apps", "ReplicaSet", "")}, "", foos},
+			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", foos},
 		"as the log says": {"", []string{foos, "pods"},
-			[]*wire.Object{object("pods", "Pod", "")}, `"Started syncing pod" pod="default/x"`, "pods"},
+			[]*wire.Object{pod("Job")}, `"Started syncing pod" pod="default/x"`, "pods"},
 		"given": {"pods", []string{foos, "pods"},
-			[]*wire.Object{object("pods", "Pod", "Foo")}, `"Started syncing Foo" foo="default/x"`, "pods"},
+			[]*wire.Object{pod("Foo")}, `"Started syncing Foo" foo="default/x"`, "pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := New(start, test.given)
@@ -225,21 +174,19 @@ func TestThePrimaryResource(t *testing.T) {
 }
 
 func TestLinesThatAreReadLate(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
+	l := newLens(t, foos)
 	l.event("ADDED", foo("a", "2"))
 	late := func(milliseconds int, line string) {
 		at := start.Add(l.at - time.Duration(milliseconds)*time.Millisecond).Format("15:04:05.000000")
 		l.see(Seen{Log: "I0701 " + at + `   1 a.go:1] ` + line})
 	}
-	l.log(`"Started syncing Foo" foo="default/a"`)
+	l.log(started)
 	l.at += 10 * time.Millisecond
 	// The first sync ends, and the second one begins and writes. Then the lines are read.
 	l.request("update", foos+"/status", "a", foo("a", "2"))(200, "", foo("a", "3"))
-	late(8, `"Finished syncing Foo" foo="default/a"`)
-	late(8, `"Started syncing Foo" foo="default/a"`)
-	l.log(`"Finished syncing Foo" foo="default/a"`)
-
+	late(8, finished)
+	late(8, started)
+	l.log(finished)
 	equal(t, "lessons", l.lessons(), []string{"noop"}) // of the first one
 	syncs := l.spans("sync")
 	equal(t, "the write's cause", l.entities[l.spans("request")[0].Causes[0]], Entity(syncs[1]))

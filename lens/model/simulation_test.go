@@ -66,9 +66,7 @@ func (s *simulation) logf(format string, args ...any) {
 	if !s.exact {
 		read += time.Duration(s.random.IntN(3)) * time.Millisecond
 	}
-	seen := Seen{At: start.Add(read), Log: line}
-	s.seen = append(s.seen, seen)
-	s.apply(s.m.See(seen))
+	s.apply(Seen{At: start.Add(read), Log: line})
 }
 
 // get takes a key, and returns what its worker does then.
@@ -246,9 +244,7 @@ func (s *simulation) settled(g *goroutine) bool {
 func (s *simulation) tick() {
 	s.at += 3 * time.Millisecond // the last line may have been read so much later
 	s.fire()
-	seen := Seen{At: start.Add(s.at)}
-	s.seen = append(s.seen, seen)
-	s.apply(s.m.See(seen))
+	s.apply(Seen{At: start.Add(s.at)})
 }
 
 // noneTooMany proves that the Model shows no key as waiting or dirty that the queue does not have.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 // command is a command of the user.

@@ -5,140 +5,116 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
-// cut ends the watch that was opened first.
-func (l *lens) cut(resource, reason string) {
-	l.see(Seen{Wire: &wire.Event{Kind: wire.WatchClosed, Request: 1, Verb: "watch",
-		Resource: resource, Reason: reason}})
+// behind returns how many events the program has not got yet.
+func (l *lens) behind(resource string) int { return get[Watch](l, "watch/"+resource).Behind }
+
+// cached returns the resourceVersions of an object in the API server and in the cache.
+func (l *lens) cached(id string) [2]string {
+	o := get[Object](l, id)
+	return [2]string{o.ResourceVersion, o.Cached}
 }
 
 func TestTheCacheIsBehindUntilAnEventHasPassed(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	behind := func() int { return get[Watch](l, "watch/"+foos).Behind }
+	l := newLens(t, foos)
+	want := func(stored, cached string, behind int) {
+		t.Helper()
+		equal(t, "stored and cached", l.cached(fooID), [2]string{stored, cached})
+		equal(t, "behind", l.behind(foos), behind)
+	}
 	l.stored("ADDED", foo("a", "2"))
-	equal(t, "stored", [2]any{get[Object](l, fooID).ResourceVersion, behind()}, [2]any{"2", 1})
+	want("2", "", 1)
 	pass := l.arrive("ADDED", foo("a", "2"))
-	equal(t, "arrived", [2]any{get[Flight](l, "flight/1").State, behind()}, [2]any{"held", 1})
-	equal(t, "cached", get[Object](l, fooID).Cached, "")
+	equal(t, "arrived", get[Flight](l, "flight/1").State, "held")
 	l.stored("MODIFIED", foo("a", "3"))
-	equal(t, "stored again", behind(), 2)
+	want("3", "", 2)
 	pass()
-	equal(t, "passed", [2]any{get[Flight](l, "flight/1").State, behind()}, [2]any{"passed", 1})
-	equal(t, "cached", get[Object](l, fooID).Cached, "2")
-	l.log(`"Queueing Foo" foo="default/a" because="Foo added" object="default/a" resourceVersion="2"`)
+	equal(t, "passed", get[Flight](l, "flight/1").State, "passed")
+	want("3", "2", 1)
+	l.log(queueing("Foo added", foo("a", "2")))
 	equal(t, "handled", get[Flight](l, "flight/1").State, "handled")
 	l.event("MODIFIED", foo("a", "3"))
-	equal(t, "passed", [2]any{get[Object](l, fooID).Cached, behind()}, [2]any{"3", 0})
-
+	want("3", "3", 0)
 	l.stored("DELETED", foo("a", "4"))
-	equal(t, "deleted", [2]any{get[Object](l, fooID).ResourceVersion, behind()}, [2]any{"", 1})
+	want("", "3", 1)
 	l.event("DELETED", foo("a", "4"))
-	equal(t, "it is nowhere", [2]any{get[Object](l, fooID), behind()}, [2]any{Object{}, 0})
+	equal(t, "it is nowhere", get[Object](l, fooID), Object{})
 	equal(t, "lessons", l.lessons(), []string{"deleted"})
 	l.wait(linger + time.Millisecond)
 	equal(t, "flights go", get[Flight](l, "flight/1"), Flight{})
-}
 
-func TestAChangeThatIsStoredAfterItsEventHasPassedIsNotBehind(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.event("ADDED", foo("a", "2"))
-	l.stored("ADDED", foo("a", "2"))
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 0)
+	l.event("ADDED", foo("a", "5")) // it may be faster than what is stored
+	want("", "5", 0)
+	l.stored("ADDED", foo("a", "5"))
+	want("5", "5", 0)
+	l.initial(foos, "9", foo("a", "5"))
+	l.stored("MODIFIED", foo("a", "8")) // the list was newer
+	want("8", "5", 0)
 }
 
 func TestWhatTheWatchDoesNotSelectIsNotBehind(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.watch(deployments)
+	l := newLens(t, foos, deployments)
 	l.stored("ADDED", foo("a", "2"))
-	l.event("ADDED", foo("a", "2"))
 	l.stored("ADDED", deployment("other", "3", ""))
-	equal(t, "of nobody", get[Watch](l, "watch/"+deployments).Behind, 0)
+	equal(t, "of nobody", l.behind(deployments), 0)
 	l.stored("ADDED", deployment("web", "4", "a"))
 	l.event("ADDED", deployment("web", "4", "a"))
 	l.stored("MODIFIED", deployment("web", "5", "a")) // somebody takes off the label
 	l.event("DELETED", deployment("web", "5", "a"))
-	o := get[Object](l, deploymentID)
-	equal(t, "it is stored, and not cached", [2]string{o.ResourceVersion, o.Cached}, [2]string{"5", ""})
+	equal(t, "it is stored, and not cached", l.cached(deploymentID), [2]string{"5", ""})
 	l.stored("MODIFIED", deployment("web", "6", "a"))
-	equal(t, "the label is off", get[Watch](l, "watch/"+deployments).Behind, 0)
+	equal(t, "the label is off", l.behind(deployments), 0)
+
+	l = newLens(t)
+	l.wire(wire.Event{Verb: "watch", Resource: foos, Namespace: "other"}, wire.RequestArrived)
+	l.stored("ADDED", foo("a", "2"))
+	equal(t, "of another namespace", l.behind(foos), 0)
 }
 
 func TestAnEventThatIsHeldIsNoted(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	pass := l.arrive("ADDED", foo("a", "2"))
-	l.wait(heldAfter)
-	l.wait(heldAfter)
-	equal(t, "lessons", l.lessons(), []string{"held"})
-	equal(t, "gate", get[Gate](l, "gate"), Gate{Mode: "open", Waiting: 1})
-	pass()
-	l.wait(time.Millisecond)
-	equal(t, "gate", get[Gate](l, "gate"), Gate{Mode: "open", Waiting: 0})
-	equal(t, "its span", l.spans("watch")[0].End-l.spans("watch")[0].Begin > heldAfter, true)
-	equal(t, "it has not failed", l.spans("watch")[0].Failed, false)
-	l.arrive("MODIFIED", foo("a", "2"))() // once more
-	pass = l.arrive("MODIFIED", foo("a", "2"))
-	l.wait(heldAfter)
-	equal(t, "lessons", l.lessons(), []string{"held", "held"})
-	pass()
-	l.see(Seen{Gate: &Gate{Mode: "paused"}})
-	l.arrive("MODIFIED", foo("a", "3"))
-	l.wait(time.Millisecond)
-	equal(t, "gate", get[Gate](l, "gate"), Gate{Mode: "paused", Waiting: 1})
-}
-
-// initial feeds the initial list of a watch that is open.
-func (l *lens) initial(resource, version string, objects ...*wire.Object) {
-	for _, o := range objects {
-		l.events++
-		for _, kind := range []wire.Kind{wire.EventArrived, wire.EventPassed} {
-			l.see(Seen{Wire: &wire.Event{Kind: kind, Verb: "watch", Resource: resource, Type: "ADDED",
-				Object: o, Number: l.events, Initial: true}})
-		}
+	l := newLens(t, foos)
+	for i := range 2 {
+		pass := l.arrive("MODIFIED", foo("a", "2"))
+		l.wait(heldAfter)
+		l.wait(heldAfter)
+		equal(t, "lessons", len(l.lessons()), i+1)
+		equal(t, "gate", get[Gate](l, "gate"), Gate{Mode: "open", Waiting: 1})
+		pass()
+		l.wait(time.Millisecond)
+		equal(t, "gate", get[Gate](l, "gate"), Gate{Mode: "open", Waiting: 0})
+		s := l.spans("watch")[i]
+		equal(t, "its span", s.End-s.Begin > heldAfter && !s.Failed, true)
 	}
-	equal(l.t, "state", get[Watch](l, "watch/"+resource).State, "listing")
-	l.see(Seen{Wire: &wire.Event{Kind: wire.EventPassed, Verb: "watch", Resource: resource,
-		Type: "BOOKMARK", Initial: true, Object: &wire.Object{Resource: resource, ResourceVersion: version}}})
+	for _, mode := range []string{"slow", "paused", "open"} {
+		l.see(Seen{Gate: &Gate{Mode: mode}})
+		equal(t, "mode", get[Gate](l, "gate").Mode, mode)
+	}
+	equal(t, "lessons", l.lessons(), []string{"held", "held", "held", "held"})
 }
 
 func TestTheHistoryIsGoneAndTheProgramListsAgain(t *testing.T) {
-	for name, tell := range map[string]wire.Event{
-		"an event":  {Kind: wire.EventPassed, Type: "ERROR", Code: 410, Reason: "Expired"},
-		"an answer": {Kind: wire.Answered, Code: 410, Reason: "Expired"},
+	for name, kind := range map[string]wire.Kind{
+		"an event": wire.EventPassed, "an answer": wire.Answered,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLens(t)
-			l.watch(foos)
+			l := newLens(t, foos)
 			l.event("ADDED", foo("a", "2"))
 			l.event("ADDED", foo("b", "3"))
-			tell.Verb, tell.Resource = "watch", foos
-			l.see(Seen{Wire: &tell})
+			l.wire(wire.Event{Verb: "watch", Resource: foos, Type: "ERROR", Code: 410}, kind)
 			l.cut(foos, "")
 			equal(t, "state", get[Watch](l, "watch/"+foos).State, "closed")
 			l.stored("DELETED", foo("b", "4"))
 			l.stored("ADDED", foo("c", "5"))
-
-			e := wire.Event{Kind: wire.RequestArrived, Request: 2, Verb: "watch", Resource: foos, Code: 200}
-			l.see(Seen{Wire: &e})
-			answered := e
-			answered.Kind = wire.Answered
-			l.see(Seen{Wire: &answered})
+			l.open(foos)
 			l.initial(foos, "5", foo("c", "5"), foo("a", "2"))
-
-			w := get[Watch](l, "watch/"+foos)
-			equal(t, "watch", w, Watch{Resource: foos, State: "open"})
+			equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "open"})
 			for id, want := range map[string]string{"a": "2", "b": "", "c": "5"} {
 				equal(t, "cached "+id, get[Object](l, "object/"+foos+"/default/"+id).Cached, want)
 			}
-			equal(t, "lessons", l.lessons(), []string{"expired", "expired"})
-
 			l.initial(foos, "6", foo("c", "5")) // for another reason
-			equal(t, "cached a", get[Object](l, fooID).Cached, "")
+			equal(t, "cached a", l.cached(fooID)[1], "")
 			equal(t, "lessons", l.lessons(), []string{"expired", "expired"})
 		})
 	}
@@ -150,65 +126,37 @@ func TestAListFillsTheCache(t *testing.T) {
 		l.see(Seen{Stored: &Stored{Type: "ADDED", Object: o, Initial: true}})
 	}
 	for _, resource := range []string{foos, deployments} {
-		e := wire.Event{Kind: wire.RequestArrived, Request: 1, Verb: "watch", Resource: resource}
-		l.see(Seen{Wire: &e}) // it is refused: this API server has no WatchList
+		// The watch with the list is refused: this API server has no WatchList.
+		l.wire(wire.Event{Verb: "watch", Resource: resource}, wire.RequestArrived)
 		l.request("list", resource, "", nil)(200, "", nil)
-		answered := e
-		answered.Kind, answered.Code = wire.Answered, 200
-		l.see(Seen{Wire: &answered})
-		equal(t, "state", get[Watch](l, "watch/"+resource).State, "open")
+		l.open(resource)
 	}
-	equal(t, "Foo", get[Object](l, fooID).Cached, "2")
-	equal(t, "Deployment", get[Object](l, deploymentID).Cached, "3")
-	equal(t, "other", get[Object](l, "object/"+deployments+"/default/other").Cached, "")
+	equal(t, "Foo", l.cached(fooID)[1], "2")
+	equal(t, "Deployment", l.cached(deploymentID)[1], "3")
+	equal(t, "other", l.cached("object/" + deployments + "/default/other")[1], "")
 	equal(t, "spans", len(l.story()), 0)
-}
 
-func TestAListThatFailsChangesNothing(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.event("ADDED", foo("a", "2"))
-	l.stored("ADDED", foo("b", "3"))
+	l.stored("ADDED", foo("b", "5"))
 	l.request("list", foos, "", nil)(500, "", nil)
-	equal(t, "a", get[Object](l, fooID).Cached, "2")
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 1)
+	equal(t, "a list fails", [2]any{l.cached(fooID)[1], l.behind(foos)}, [2]any{"2", 1})
 	l.request("list", foos, "", nil)(200, "", nil)
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 0)
-	equal(t, "b", get[Object](l, "object/"+foos+"/default/b").Cached, "3")
-}
-
-func TestAnEventMayBeFasterThanWhatIsStored(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.stored("ADDED", foo("b", "2"))
-	l.event("ADDED", foo("a", "3"))
-	equal(t, "object", get[Object](l, fooID).Cached, "3")
-	equal(t, "it is not known to be stored", get[Object](l, fooID).ResourceVersion, "")
-	l.initial(foos, "9", foo("a", "3"))
-	l.stored("MODIFIED", foo("a", "8"))
-	equal(t, "the list was newer", get[Watch](l, "watch/"+foos).Behind, 0)
+	equal(t, "behind", l.behind(foos), 0)
+	equal(t, "b", l.cached("object/" + foos + "/default/b")[1], "5")
 }
 
 func TestAListThatIsHeldIsBehind(t *testing.T) {
 	l := newLens(t)
-	event := func(kind wire.Kind, number int) {
-		name := string('a' + rune(number))
-		l.see(Seen{Wire: &wire.Event{Kind: kind, Verb: "watch", Resource: foos, Type: "ADDED",
-			Object: foo(name, "2"), Number: number, Initial: true}})
-	}
-	event(wire.EventArrived, 0)
-	event(wire.EventArrived, 1)
-	equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "listing", Behind: 2})
-	event(wire.EventPassed, 0)
+	e := wire.Event{Verb: "watch", Resource: foos, Type: "ADDED", Object: foo("a", "2"), Initial: true}
+	l.wire(e, wire.EventArrived)
+	equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "listing", Behind: 1})
+	l.wire(e, wire.EventPassed)
 	at := l.at
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 1)
-	l.log(`"Queueing Foo" foo="default/a" because="Foo added" object="default/a" resourceVersion="2"`)
+	l.log(queueing("Foo added", foo("a", "2")))
 	equal(t, "end of the span", l.spans("watch")[0].End, at)
 }
 
 func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
+	l := newLens(t, foos)
 	l.event("ADDED", foo("a", "2"))
 	l.arrive("MODIFIED", foo("a", "3")) // it is lost
 	l.cut(foos, "injected: connection cut")
@@ -218,111 +166,54 @@ func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
 	equal(t, "its span has failed", l.spans("watch")[1].Failed, true)
 	l.wait(time.Millisecond)
 	equal(t, "waiting", get[Gate](l, "gate").Waiting, 0)
-	e := wire.Event{Request: 2, Verb: "watch", Resource: foos, Code: 200, Kind: wire.RequestArrived}
-	l.see(Seen{Wire: &e})
-	answered := e
-	answered.Kind = wire.Answered
-	l.see(Seen{Wire: &answered})
-	equal(t, "state", get[Watch](l, "watch/"+foos).State, "open")
-	equal(t, "cache", get[Object](l, fooID).Cached, "2")
-	equal(t, "lessons", l.lessons(), []string{"cut"})
+	l.open(foos)
+	equal(t, "cache", l.cached(fooID)[1], "2")
 	l.event("MODIFIED", foo("a", "3"))
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 0)
-	l.cut(foos, "") // the API server ends it
-	l.see(Seen{Wire: &answered})
+	equal(t, "behind", l.behind(foos), 0)
+	l.cut(foos, "") // the API server ends it, as always
+	l.open(foos)
 	equal(t, "lessons", l.lessons(), []string{"cut"})
-}
 
-func TestWhyAWatchBreaks(t *testing.T) {
-	for name, e := range map[string]wire.Event{
-		"cut":   {Kind: wire.WatchClosed, Injected: true},
-		"error": {Kind: wire.EventPassed, Type: "ERROR", Code: 500},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLens(t)
-			l.watch(foos)
-			e.Verb, e.Resource = "watch", foos
-			l.see(Seen{Wire: &e})
-			l.cut(foos, "")
-			l.watch(foos)
-			equal(t, "lessons", l.lessons(), []string{"cut"})
-		})
-	}
-}
+	e := wire.Event{Verb: "watch", Resource: foos, Type: "ERROR", Code: 500}
+	l.wire(e, wire.EventPassed)
+	l.cut(foos, "")
+	l.open(foos)
+	e.Injected = true
+	l.wire(e, wire.WatchClosed)
+	l.open(foos)
+	equal(t, "after an error, and after a cut", l.lessons(), []string{"cut", "cut", "cut"})
 
-func TestABookmarkSaysWhatTheProgramHasGot(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.stored("ADDED", foo("a", "5"))
-	for i, version := range []string{"4", "5"} {
-		o := &wire.Object{Resource: foos, Kind: "Foo", ResourceVersion: version}
-		for _, kind := range []wire.Kind{wire.EventArrived, wire.EventPassed} {
-			l.see(Seen{Wire: &wire.Event{Kind: kind, Verb: "watch", Resource: foos, Type: "BOOKMARK", Object: o}})
-		}
-		equal(t, "behind after "+version, get[Watch](l, "watch/"+foos).Behind, 1-i)
-	}
-	equal(t, "flights", get[Flight](l, "flight/0"), Flight{})
-}
-
-func TestAWatchOfANamespace(t *testing.T) {
-	l := newLens(t)
-	e := wire.Event{Kind: wire.RequestArrived, Verb: "watch", Resource: foos, Namespace: "other"}
-	l.see(Seen{Wire: &e})
-	l.stored("ADDED", foo("a", "2"))
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 0)
-}
-
-func TestAWatchThatIsRefused(t *testing.T) {
-	for want, answer := range map[string]wire.Event{
-		"403 Forbidden":      {Code: 403, Reason: "Forbidden"},
-		"connection refused": {Reason: "connection refused"},
-	} {
-		l := newLens(t)
-		e := wire.Event{Request: 1, Verb: "watch", Resource: foos, Kind: wire.RequestArrived}
-		l.see(Seen{Wire: &e})
-		equal(t, "state", get[Watch](l, "watch/"+foos).State, "listing")
-		answer.Request, answer.Verb, answer.Resource, answer.Kind = 1, "watch", foos, wire.Answered
-		l.see(Seen{Wire: &answer})
-		l.cut(foos, "")
-		equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed", Note: want})
-	}
-}
-
-func TestOneOfTwoWatchesCloses(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.watch(foos)
-	l.cut(foos, "EOF")
+	l.open(foos)
+	l.cut(foos, "EOF") // one of two
 	equal(t, "state", get[Watch](l, "watch/"+foos).State, "open")
 	l.cut(foos, "EOF")
 	equal(t, "state", get[Watch](l, "watch/"+foos).State, "closed")
 }
 
-func TestTheServerEndsAWatchAsAlways(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.cut(foos, "")
-	l.watch(foos)
-	equal(t, "lessons", l.lessons(), []string(nil))
+func TestABookmarkSaysWhatTheProgramHasGot(t *testing.T) {
+	l := newLens(t, foos)
+	l.stored("ADDED", foo("a", "5"))
+	for i, version := range []string{"4", "5"} {
+		o := &wire.Object{Resource: foos, Kind: "Foo", ResourceVersion: version}
+		l.wire(wire.Event{Verb: "watch", Resource: foos, Type: "BOOKMARK", Object: o},
+			wire.EventArrived, wire.EventPassed)
+		equal(t, "behind after "+version, l.behind(foos), 1-i)
+	}
+	equal(t, "flights", get[Flight](l, "flight/0"), Flight{})
 }
 
-func TestTheCacheGoesWithTheProcess(t *testing.T) {
-	l := newLens(t)
-	l.watch(foos)
-	l.stored("ADDED", foo("a", "2"))
-	l.event("ADDED", foo("a", "2"))
-	l.arrive("MODIFIED", foo("a", "3"))
-	l.request("get", foos, "a", nil)
-	l.see(Seen{Program: &Program{Command: "x", Note: "killed"}})
-	o := get[Object](l, fooID)
-	equal(t, "object", [2]string{o.ResourceVersion, o.Cached}, [2]string{"2", ""})
-	equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed"})
-	equal(t, "flight", get[Flight](l, "flight/2"), Flight{})
-	equal(t, "request", get[Request](l, "request/1"), Request{})
-	equal(t, "process", get[Process](l, "process").State, "exited")
-	equal(t, "note", get[Process](l, "process").Note, "killed")
-	l.stored("MODIFIED", foo("a", "4"))
-	equal(t, "behind", get[Watch](l, "watch/"+foos).Behind, 0)
+func TestAWatchThatIsRefused(t *testing.T) {
+	for want, e := range map[string]wire.Event{
+		"403 Forbidden": {Code: 403, Reason: "Forbidden"}, "refused": {Reason: "refused"},
+	} {
+		l := newLens(t)
+		e.Verb, e.Resource = "watch", foos
+		l.wire(e, wire.RequestArrived)
+		equal(t, "state", get[Watch](l, "watch/"+foos).State, "listing")
+		l.wire(e, wire.Answered)
+		l.cut(foos, "")
+		equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed", Note: want})
+	}
 }
 
 func TestOwners(t *testing.T) {

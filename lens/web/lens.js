@@ -15,7 +15,6 @@ const lens = {
 window.lens = lens;
 
 const kinds = new Map(); // from the first part of an ID to a map from ID to entity
-const most = { span: 2000, note: 400, request: 2000, flight: 2000 }; // the page stays bounded
 const unseen = new Set(["span", "note", "gate", "process"]); // nothing moves for these
 let changed = new Set();
 let pending = []; // steps that are not applied yet
@@ -39,7 +38,6 @@ lens.apply = (step) => {
     lens.entities.set(id, entity);
     all.set(id, entity);
     changed.add(kind);
-    if (all.size > most[kind]) remove(all.keys().next().value);
   }
   for (const id of step.drop ?? []) remove(id);
   lens.draw();

@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/transport"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 // The share of requests that get a fault. It is larger for watches, because there are few.

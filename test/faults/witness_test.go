@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"example.com/sample-controller/lens/wire"
+	"example.com/sample-controller/internal/wire"
 )
 
 // request is a request of the controller in a play.

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -70,7 +69,6 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(
 		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath),
-		chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.Flag("host-resolver-rules", "MAP site.example 127.0.0.1"))...)
 	defer end()
 	browser, end = chromedp.NewContext(allocator)
@@ -89,10 +87,11 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	if shared, err = sharedLens.open(); err == nil {
-		code = m.Run()
+	defer sharedLens.stop(syscall.SIGTERM)
+	if shared, err = sharedLens.open(); err != nil {
+		return 1, err
 	}
-	return code, errors.Join(err, sharedLens.stop(syscall.SIGTERM))
+	return m.Run(), nil
 }
 
 // chromium returns the path of a browser.
@@ -136,48 +135,10 @@ func startLens(args ...string) (*lens, error) {
 	return l, err
 }
 
-// stop ends the lens by a signal, and returns an error if a process is left that it had started.
-func (l *lens) stop(signal os.Signal) error {
-	started := descendants(l.PID())
+// stop ends the lens by a signal.
+func (l *lens) stop(signal os.Signal) {
 	l.Signal(signal)
 	<-l.Exited
-	return waitUntil(func() error {
-		for pid, command := range started {
-			if now, _ := arguments(pid); now == command {
-				return fmt.Errorf("%v has left process %d: %s", signal, pid, command)
-			}
-		}
-		return nil
-	})
-}
-
-// arguments returns the command line of a process, and its parent, if it runs.
-func arguments(pid int) (command string, parent int) {
-	output, _ := exec.Command("ps", "-ww", "-o", "ppid=,stat=,command=", "-p", fmt.Sprint(pid)).Output()
-	fields := strings.Fields(string(output))
-	if len(fields) < 3 || strings.HasPrefix(fields[1], "Z") {
-		return "", 0
-	}
-	_, _ = fmt.Sscan(fields[0], &parent)
-	return strings.Join(fields[2:], " "), parent
-}
-
-// descendants returns the command lines of all processes that a process has started, by their IDs.
-func descendants(pid int) map[int]string {
-	output, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
-	children := map[int][]int{}
-	for line := range strings.Lines(string(output)) {
-		var child, parent int
-		if _, err := fmt.Sscan(line, &child, &parent); err == nil {
-			children[parent] = append(children[parent], child)
-		}
-	}
-	found := map[int]string{}
-	for left := children[pid]; len(left) > 0; left = left[1:] {
-		left = append(left, children[left[0]]...)
-		found[left[0]], _ = arguments(left[0])
-	}
-	return found
 }
 
 // waitUntil calls check until it returns nil. After -patience, it returns the error of check.

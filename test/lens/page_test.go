@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sync"
 	"testing"
@@ -186,22 +185,6 @@ func (p *page) press(t testing.TB, action string) {
 	}
 }
 
-// says waits until the list of what happens says something new: what it has said before is in mark.
-func (p *page) says(t testing.TB, mark int, wants ...string) {
-	t.Helper()
-	for _, want := range wants {
-		p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[role=log] [data-id]")].some(
-			(note) => note.dataset.id.split("/")[1] > %d && new RegExp(%q).test(note.innerText))`, mark, want))
-	}
-}
-
-// mark returns the number of the last entry in the list of what happens.
-func (p *page) mark(t testing.TB) int {
-	t.Helper()
-	return mustRead[int](t, p, `Math.max(0, ...[...document.querySelectorAll("[role=log] [data-id]")].map(
-		(note) => note.dataset.id.split("/")[1]))`)
-}
-
 // byText is the button with that text.
 func byText(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
@@ -272,34 +255,23 @@ func (p *page) settle(t testing.TB) {
 	})
 }
 
-var notInFileName = regexp.MustCompile(`\W+`)
-
-// shoot makes pictures of the page, if they are wanted: in light and dark, in two sizes.
+// shoot makes pictures of the page, if they are wanted: in light and in dark.
 func (p *page) shoot(t testing.TB, name string) {
 	t.Helper()
 	if !*screenshots {
 		return
 	}
 	folder := filepath.Join(root, ".local/lens/screenshots")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, theme := range []string{"light", "dark"} {
-		for width, height := range map[int64]int64{1280: 800, 1920: 1080} {
-			p.emulate(t, "prefers-color-scheme", theme)
-			p.mustDo(t, chromedp.EmulateViewport(width, height), chromedp.Sleep(time.Second)) // movements end
-			picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
-			if err != nil {
-				t.Fatal(err)
-			}
-			file := fmt.Sprintf("%s-%s-%d.png", notInFileName.ReplaceAllString(name, "-"), theme, width)
-			if err := os.WriteFile(filepath.Join(folder, file), picture, 0o644); err != nil {
-				t.Fatal(err)
-			}
+		p.emulate(t, "prefers-color-scheme", theme)
+		p.mustDo(t, chromedp.Sleep(time.Second)) // movements end
+		picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
+		file := filepath.Join(folder, name+"-"+theme+".png")
+		if err := cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	p.emulate(t, "", "")
-	p.mustDo(t, chromedp.EmulateViewport(1280, 800))
 }
 
 // emulate makes the browser say that the user prefers something.

@@ -1,6 +1,7 @@
 package lens
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -14,8 +15,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"example.com/sample-controller/internal/wire"
 	"example.com/sample-controller/lens/model"
-	"example.com/sample-controller/lens/wire"
 )
 
 func TestProgramWithoutLogAndKilledLens(t *testing.T) {
@@ -41,9 +42,7 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	p.shoot(t, "no-log")
 	p.press(t, "delete-deployment")
 
-	if err := l.stop(syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	l.stop(syscall.SIGKILL)
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("The lens does not answer")`)
 	p.shoot(t, "lens-killed")
 	p.mu.Lock()
@@ -56,12 +55,38 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	p.errors = nil
 }
 
-// The page of a recording shows in the end what the page of the lens has shown.
-func TestRecordingShowsWhatWasSeen(t *testing.T) {
+// openPlayer opens the page of the recordings from the disk with one of them.
+func openPlayer(t *testing.T, file string) *page {
+	t.Helper()
+	path, err := filepath.Abs(root + "docs/lens/index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openPage("file://" + path + "#" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.watch(t)
+	p.mustWait(t, "lens.replay?.steps.length > 0")
+	return p
+}
+
+// playToEnd plays a recording faster than a person wants it.
+func (p *page) playToEnd(t *testing.T) {
+	t.Helper()
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("4×"))),
+		chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100`))
+	p.mustWait(t, "!lens.replay.playing && lens.replay.index === lens.replay.steps.length")
+	p.mustWait(t, `document.querySelectorAll("[role=log] [data-id]").length > 0`)
+}
+
+// A recording that was saved shows in the end what the page of the lens has shown.
+func TestSavedRecordingShowsWhatWasSeen(t *testing.T) {
 	p := begin(t)
 	p.press(t, "two")
 	p.settle(t)
-	var recording []byte
+	file := filepath.Join(t.TempDir(), "seen.js")
 	var want map[string]string
 	p.until(t, func() error { // nothing is written while the recording is made
 		want = mustRead[map[string]string](t, p, `(`+readShown+`).Stored`)
@@ -70,46 +95,18 @@ func TestRecordingShowsWhatWasSeen(t *testing.T) {
 			return err
 		}
 		defer response.Body.Close()
-		if recording, err = io.ReadAll(response.Body); err != nil {
-			return err
-		}
+		recording, err := io.ReadAll(response.Body)
 		now := mustRead[map[string]string](t, p, `(`+readShown+`).Stored`)
 		if !maps.Equal(now, want) {
-			return fmt.Errorf("the page showed %v and now shows %v", want, now)
+			err = fmt.Errorf("the page showed %v and now shows %v", want, now)
 		}
-		return nil
+		return cmp.Or(err, os.WriteFile(file, recording, 0o600))
 	})
-
-	folder := t.TempDir()
-	player, err := os.ReadFile(root + "docs/lens/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	web, err := filepath.Abs(root + "lens/web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		"docs/lens/index.html":          string(player),
-		"docs/lens/recordings/seen.js":  string(recording),
-		"docs/lens/recordings/index.js": `lens.recordings([{"file": "seen.js", "title": "seen"}])`,
-	} {
-		name = filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(folder, "lens"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(web, filepath.Join(folder, "lens/web")); err != nil {
-		t.Fatal(err)
-	}
-	played := play(t, filepath.Join(folder, "docs/lens/index.html"))
-	p.until(t, func() error { // the page draws the last steps after it has read them
+	played := openPlayer(t, "02-informer.js")
+	played.mustDo(t, chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"), []string{file}))
+	played.mustWait(t, `lens.replay.program === "."`)
+	played.playToEnd(t)
+	played.until(t, func() error { // the page draws the last steps after it has read them
 		got := mustRead[map[string]string](t, played, `(`+readShown+`).Stored`)
 		if len(want) != 3 || !maps.Equal(got, want) {
 			return fmt.Errorf("in the end, the recording shows %v, want %v", got, want)
@@ -118,56 +115,15 @@ func TestRecordingShowsWhatWasSeen(t *testing.T) {
 	})
 }
 
-// play plays a recording from the disk to its end.
-func play(t *testing.T, path string) *page {
-	t.Helper()
-	p, err := openPage("file://" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.close)
-	p.watch(t)
-	p.mustWait(t, "lens.replay?.steps.length > 0")
-	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("4×"))))
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100`)) // faster than a person wants it
-	p.mustWait(t, "!lens.replay.playing && lens.replay.index === lens.replay.steps.length")
-	p.mustWait(t, `document.querySelectorAll("[role=log] [data-id]").length > 0`)
-	return p
-}
-
-func TestSavedRecordingIsOpened(t *testing.T) {
-	if noBrowser != nil {
-		t.Skipf("nothing is shown: %v", noBrowser)
-	}
-	path, err := filepath.Abs(root + "docs/lens")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := openPage("file://" + path + "/index.html#02-informer.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.close)
-	p.watch(t)
-	p.mustWait(t, `lens.replay?.program === "docs/tutorial/02-informer"`)
-	p.mustDo(t, chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"),
-		[]string{path + "/recordings/04-queue.js"}))
-	p.mustWait(t, `lens.replay.program === "docs/tutorial/04-queue"`)
-}
-
 func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 	if noBrowser != nil {
 		t.Skipf("nothing is shown: %v", noBrowser)
 	}
 	files, err := filepath.Glob(root + "docs/lens/recordings/*.js")
-	if err != nil || len(files) == 0 {
+	if err != nil || len(files) < 2 {
 		t.Fatalf("there are no recordings (error: %v)", err)
 	}
 	index, err := os.ReadFile(root + "docs/lens/recordings/index.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	player, err := filepath.Abs(root + "docs/lens/index.html")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +135,7 @@ func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 		if !strings.Contains(string(index), name) {
 			t.Errorf("index.js does not name %s", name)
 		}
-		t.Run(name, func(t *testing.T) { play(t, player+"#"+name).close() })
+		t.Run(name, func(t *testing.T) { openPlayer(t, name).playToEnd(t) })
 	}
 }
 

@@ -6,15 +6,8 @@ lens.recordings([
 {"file":"06-renaming.js","title":"A Deployment of another name","about":"The Foo moves to a new Deployment, and another Foo waits for a name that is taken."},
 {"file":"07-status.js","title":"The status follows the Deployment","about":"Each Pod that becomes available is a watch event, a sync and a status."},
 {"file":"08-errors.js","title":"What the API server refuses","about":"The status says why there is no Deployment, and the Foo is tried again."},
-{"file":"burst.js","title":"More keys than workers","about":"Many Foos come at once, because their watch was held. Some keys have to wait."},
-{"file":"conflict-409.js","title":"A write is refused with 409","about":"The sync is tried again, and nothing is logged as an error."},
 {"file":"create.js","title":"From kubectl create to Ready","about":"A Foo is created, scaled, renamed and deleted."},
-{"file":"cut.js","title":"A watch breaks","about":"The program watches again from the last resourceVersion, and misses nothing."},
-{"file":"error-500.js","title":"A write fails with 500","about":"The key is delayed, and tried again."},
-{"file":"expired-410.js","title":"The history has expired","about":"The next watch gets 410, so the program lists again."},
 {"file":"hold.js","title":"A watch is late","about":"The cache does not show the controller's own write, so the next sync waits for it."},
-{"file":"repair.js","title":"Somebody changes the Deployment","about":"It is scaled, deleted and deprived of its label; each time, it is repaired."},
 {"file":"restart.js","title":"The controller is killed and started again","about":"Its cache and its queue are made anew, and nothing is written."},
-{"file":"server.js","title":"The API server is killed and started again","about":"The program keeps its caches meanwhile. The new API server has no history, so it lists again."},
 {"file":"taken.js","title":"The name is taken","about":"One Foo has the Deployment that another one names, and takes it over when the first goes."}
 ]);

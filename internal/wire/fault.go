@@ -82,7 +82,7 @@ func Failure(code int, inWatch bool) *http.Response {
 	switch {
 	case inWatch:
 		response.StatusCode = http.StatusOK
-		body, _ = errorFrame(code, runtime.ContentTypeJSON) // never fails for JSON
+		body, _ = frameOf(runtime.ContentTypeJSON, apiwatch.Error, status(code)) // never fails for JSON
 	case code == http.StatusTooManyRequests:
 		response.Header.Set("Retry-After", "1")
 	}
@@ -103,20 +103,20 @@ func status(code int) *metav1.Status {
 	return &status
 }
 
-// errorFrame returns an ERROR event as a watch of that media type sends it.
-func errorFrame(code int, mediaType string) ([]byte, error) {
+// frameOf returns an event as a watch of that media type sends it.
+func frameOf(mediaType string, typ apiwatch.EventType, object runtime.Object) ([]byte, error) {
 	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
 	if !ok || info.StreamSerializer == nil {
 		return nil, errCut // there is no better way
 	}
-	object, err := runtime.Encode(info.Serializer, status(code))
+	data, err := runtime.Encode(info.Serializer, object)
 	if err != nil {
 		return nil, err
 	}
 	var frame bytes.Buffer
 	writer := info.StreamSerializer.NewFrameWriter(&frame)
 	err = info.StreamSerializer.Encode(&metav1.WatchEvent{
-		Type: string(apiwatch.Error), Object: runtime.RawExtension{Raw: object},
+		Type: string(typ), Object: runtime.RawExtension{Raw: data},
 	}, writer)
 	return frame.Bytes(), err
 }

@@ -46,38 +46,21 @@ func TestRequestsPass(t *testing.T) {
 
 			object := Object{Resource: "deployments.apps", Kind: "Deployment", Namespace: "a", Name: "b",
 				Summary: "no status yet"}
-			storedObject := object
-			storedObject.ResourceVersion = "7"
 			want := Event{Request: 1, Verb: "create", Version: "v1", Resource: "deployments.apps",
-				Namespace: "a"}
-			l.wantSeen(
-				with(want, func(e *Event) { e.Kind, e.Object = RequestArrived, &object }),
-				with(want, func(e *Event) { e.Kind, e.Object = RequestPassed, &object }),
-				with(want, func(e *Event) { e.Kind, e.Object, e.Code = Answered, &storedObject, 201 }),
-			)
+				Namespace: "a", Object: &object}
+			for i, got := range l.await(3, func(Event) bool { return true }) {
+				want.Kind = []Kind{RequestArrived, RequestPassed, Answered}[i]
+				if want.Kind == Answered {
+					object.ResourceVersion, want.Code = "7", 201
+				}
+				if got.At.Before(want.At) {
+					t.Errorf("event %d is earlier than the one before", i)
+				}
+				if want.At = got.At; !reflect.DeepEqual(got, want) {
+					t.Errorf("event %d: got %+v (%+v), want %+v (%+v)", i, got, got.Object, want, object)
+				}
+			}
 		})
-	}
-}
-
-func with(e Event, change func(*Event)) Event {
-	change(&e)
-	return e
-}
-
-// wantSeen fails the test unless these are the Events so far, in any case in the order of their
-// times.
-func (l *line) wantSeen(want ...Event) {
-	l.t.Helper()
-	got := l.await(len(want), func(Event) bool { return true })
-	for i := range got {
-		if i > 0 && got[i].At.Before(got[i-1].At) {
-			l.t.Errorf("event %d is earlier than the one before", i)
-		}
-		got[i].At = want[i].At
-		if !reflect.DeepEqual(got[i], want[i]) {
-			l.t.Errorf("event %d: got %+v (%+v), want %+v (%+v)",
-				i, got[i], got[i].Object, want[i], want[i].Object)
-		}
 	}
 }
 
@@ -142,20 +125,52 @@ func TestLargeBodiesPassUnread(t *testing.T) {
 	}
 }
 
-func TestReasonOfAStatus(t *testing.T) {
-	l := startLine(t, func(w http.ResponseWriter, r *http.Request) {
+func TestHowARequestEnds(t *testing.T) {
+	notFound := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind": "Status", "metadata": {}, "reason": "NotFound", "code": 404}`)
-	})
-	l.get(deploymentsPath + "/b")
-	l.get(deploymentsPath + "?watch=true")
-	for _, answer := range l.awaitKind(2, Answered) {
-		if answer.Code != 404 || answer.Reason != "NotFound" || answer.Object != nil {
-			t.Errorf("got %+v, want 404, NotFound", answer)
-		}
 	}
-	l.awaitKind(1, WatchClosed) // each watch ends with it
+	breaks := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "{")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	for name, test := range map[string]struct {
+		query  string
+		answer http.HandlerFunc // nil: there is no API server
+		code   int
+		reason string
+	}{
+		"refused":         {"/b", notFound, 404, "NotFound"},
+		"a watch refused": {"?watch=true", notFound, 404, "NotFound"},
+		"no API server":   {"/b", nil, 0, "connection refused"},
+		"a broken answer": {"/b", breaks, 0, io.ErrUnexpectedEOF.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := startLine(t, test.answer)
+			if test.answer == nil {
+				l.api.Close()
+			}
+			response, err := l.do(http.MethodGet, deploymentsPath+test.query, "", nil)
+			if err == nil {
+				_, err = io.ReadAll(response.Body)
+				response.Body.Close()
+			}
+			if (err != nil) != (test.code == 0) {
+				t.Errorf("got the error %v", err)
+			}
+			e := l.awaitKind(1, Answered)[0]
+			if e.Code != test.code || !strings.Contains(e.Reason, test.reason) || e.Object != nil || e.Injected {
+				t.Errorf("got %+v, want %d, %s", e, test.code, test.reason)
+			}
+			if e.Verb == "watch" {
+				l.awaitKind(1, WatchClosed) // each watch ends with it
+			}
+		})
+	}
 }
 
 func TestListIsNotRead(t *testing.T) {
@@ -172,40 +187,6 @@ func TestListIsNotRead(t *testing.T) {
 	response.Body.Close()
 	if answer := l.awaitKind(1, Answered)[0]; answer.Code != 200 || answer.Verb != "list" {
 		t.Errorf("got %+v, want the answer to a list", answer)
-	}
-}
-
-func TestAPIServerIsGone(t *testing.T) {
-	l := startLine(t, nil)
-	l.api.Close()
-	if err := <-l.start(http.MethodGet, deploymentsPath+"/b"); !errors.Is(err, io.EOF) {
-		t.Errorf("got %v, want a closed connection", err)
-	}
-	answer := l.awaitKind(1, Answered)[0]
-	if answer.Code != 0 || !strings.Contains(answer.Reason, "connection refused") || answer.Injected {
-		t.Errorf("got %+v, want no answer because the connection was refused", answer)
-	}
-}
-
-func TestAnswerBreaksInTheMiddle(t *testing.T) {
-	l := startLine(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", jsonType)
-		w.Header().Set("Content-Length", "100")
-		_, _ = io.WriteString(w, "{")
-		w.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	})
-	response, err := l.do(http.MethodGet, deploymentsPath+"/b", "", nil)
-	if err == nil {
-		_, err = io.ReadAll(response.Body)
-		response.Body.Close()
-	}
-	if err == nil {
-		t.Error("got a whole answer, want a broken one")
-	}
-	answer := l.awaitKind(1, Answered)[0]
-	if answer.Code != 0 || answer.Reason != io.ErrUnexpectedEOF.Error() {
-		t.Errorf("got %+v, want a broken answer", answer)
 	}
 }
 
@@ -226,23 +207,17 @@ func TestHeldRequestIsNotPassed(t *testing.T) {
 		}
 	}
 
-	if n := l.Waiting(); n != 2 {
-		t.Errorf("%d wait, want 2", n)
-	}
+	l.wantWaiting(2)
 	l.Step()
 	if err := <-first; err != nil {
 		t.Error(err)
 	}
-	if n := l.Waiting(); n != 1 {
-		t.Errorf("%d wait, want 1", n)
-	}
+	l.wantWaiting(1)
 	l.Open()
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
-	if n := l.Waiting(); n != 0 {
-		t.Errorf("%d wait, want none", n)
-	}
+	l.wantWaiting(0)
 }
 
 func TestClientThatGoesAwayWaitsNoMore(t *testing.T) {
@@ -268,9 +243,7 @@ func TestClientThatGoesAwayWaitsNoMore(t *testing.T) {
 	if answer.Code != 0 || answer.Reason != "the program closed the connection" {
 		t.Errorf("got %+v, want no answer", answer)
 	}
-	if n := l.Waiting(); n != 0 {
-		t.Errorf("%d wait, want none", n)
-	}
+	l.wantWaiting(0)
 	if kinds := l.kinds(); slices.Contains(kinds, RequestPassed) {
 		t.Errorf("got %v, want that nothing passed", kinds)
 	}
@@ -324,15 +297,11 @@ func TestCloseLetsGoOfEverything(t *testing.T) {
 	l.awaitKind(2, EventArrived)
 	held := l.start(http.MethodPost, deploymentsPath)
 	l.awaitKind(3, RequestArrived)
-	if n := l.Waiting(); n != 3 {
-		t.Errorf("%d wait, want 3", n)
-	}
+	l.wantWaiting(3)
 
 	l.Close()
 
-	if _, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("got %v, want %v", err, io.ErrUnexpectedEOF)
-	}
+	l.wantEnd(body)
 	for _, ended := range []chan error{unanswered, held} {
 		if err := <-ended; !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want a closed connection", err)
@@ -343,9 +312,7 @@ func TestCloseLetsGoOfEverything(t *testing.T) {
 			t.Errorf("got %+v, want that the Proxy was closed", e)
 		}
 	}
-	if n := l.Waiting(); n != 0 {
-		t.Errorf("%d wait, want none", n)
-	}
+	l.wantWaiting(0)
 	if err := <-l.start(http.MethodGet, "/version"); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v from a closed Proxy, want a closed connection", err)
 	}

@@ -83,7 +83,6 @@ type Object struct {
 	Name            string `json:"name"`
 	UID             string `json:"uid,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	Generation      int64  `json:"generation,omitempty"`
 	Deleting        bool   `json:"deleting,omitempty"` // it has a deletionTimestamp
 	// Owner is the owner that is its controller; for an Event, what it is about.
 	Owner *Owner `json:"owner,omitempty"`

@@ -11,22 +11,7 @@ import (
 
 func TestExpiredWatchEndsWith410(t *testing.T) {
 	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
-		event := encodeEvent(t, mediaType, "ADDED", deployment("b", "1"))
-		body := l.watch(deploymentsPath)
-		c.frames <- event
-		l.wantNext(body, event)
-		l.Pause()
-		c.frames <- event
-		l.awaitKind(2, EventArrived)
-
-		l.ExpireWatches("pods") // another resource
-		l.Step()
-		l.wantNext(body, event)
-		c.frames <- event
-		l.awaitKind(3, EventArrived)
-		l.ExpireWatches("deployments.apps")
-
-		data, err := io.ReadAll(body)
+		data, err := l.endWatch(c, l.ExpireWatches)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,9 +29,7 @@ func TestExpiredWatchEndsWith410(t *testing.T) {
 		if closed := l.awaitKind(1, WatchClosed)[0]; !closed.Injected || closed.Reason != "" {
 			t.Errorf("got %+v, want that the end was injected", closed)
 		}
-		if n := l.Waiting(); n != 0 {
-			t.Errorf("%d wait, want none", n)
-		}
+		l.wantWaiting(0)
 	})
 }
 

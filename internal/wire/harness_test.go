@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
@@ -186,12 +187,8 @@ func (l *line) write(text string) {
 // encode returns object as it is on the wire.
 func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	t.Helper()
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	if !ok {
-		t.Fatalf("there is no serializer for %s", mediaType)
-	}
-	version := appsv1.SchemeGroupVersion
-	data, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, version), object)
+	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
+	data, err := runtime.Encode(info.Serializer, object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,22 +196,21 @@ func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 }
 
 // encodeEvent returns an event as it is in a watch.
-func encodeEvent(t *testing.T, mediaType, eventType string, object runtime.Object) []byte {
+func encodeEvent(t *testing.T, mediaType string, typ apiwatch.EventType, object runtime.Object) []byte {
 	t.Helper()
-	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	var frame bytes.Buffer
-	writer := info.StreamSerializer.NewFrameWriter(&frame)
-	err := info.StreamSerializer.Encode(&metav1.WatchEvent{
-		Type: eventType, Object: runtime.RawExtension{Raw: encode(t, mediaType, object)},
-	}, writer)
+	data, err := frameOf(mediaType, typ, object)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return frame.Bytes()
+	return data
 }
+
+// typeMeta is in a Deployment on the wire.
+var typeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
 
 func deployment(name, resourceVersion string) *appsv1.Deployment {
 	return &appsv1.Deployment{
+		TypeMeta:   typeMeta,
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: resourceVersion},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(1))},
 	}
@@ -222,7 +218,7 @@ func deployment(name, resourceVersion string) *appsv1.Deployment {
 
 // bookmark returns the object of the bookmark at the end of the initial list.
 func bookmark() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+	return &appsv1.Deployment{TypeMeta: typeMeta, ObjectMeta: metav1.ObjectMeta{
 		ResourceVersion: "9",
 		Annotations:     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
 	}}

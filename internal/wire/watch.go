@@ -152,7 +152,7 @@ func (w *watch) pass() (data []byte, err error) {
 // expired returns the last frame of a watch that has expired.
 func (w *watch) expired() (frame, error) {
 	w.Close() // from now on, readAhead uses the watch no more
-	data, err := errorFrame(http.StatusGone, w.mediaType)
+	data, err := frameOf(w.mediaType, apiwatch.Error, status(http.StatusGone))
 	if err != nil {
 		return frame{}, err
 	}

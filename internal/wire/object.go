@@ -29,7 +29,6 @@ type content struct {
 	Metadata *struct {
 		Namespace, Name, UID, ResourceVersion, DeletionTimestamp string
 
-		Generation  int64
 		Annotations struct {
 			InitialEventsEnd string `json:"k8s.io/initial-events-end"`
 		}
@@ -84,8 +83,8 @@ func (c *content) object(resource string) *Object {
 	o := &Object{
 		Resource: resource, Kind: c.Kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name,
 		UID: c.Metadata.UID, ResourceVersion: c.Metadata.ResourceVersion,
-		Generation: c.Metadata.Generation, Deleting: c.Metadata.DeletionTimestamp != "",
-		Summary: c.summary(), Owner: cmp.Or(c.Regarding, c.InvolvedObject),
+		Deleting: c.Metadata.DeletionTimestamp != "",
+		Summary:  c.summary(), Owner: cmp.Or(c.Regarding, c.InvolvedObject),
 	}
 	for _, owner := range c.Metadata.OwnerReferences {
 		if owner.Controller {

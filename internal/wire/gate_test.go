@@ -16,17 +16,21 @@ type turnstile struct {
 	passed []string
 }
 
-func newTurnstile(t *testing.T) *turnstile {
-	return &turnstile{t: t, gate: &gate{holds: map[string]time.Time{}, changed: make(chan struct{})}}
+// atGate runs test at a gate, in virtual time.
+func atGate(t *testing.T, test func(*turnstile)) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{holds: map[string]time.Time{}, changed: make(chan struct{})}
+		test(&turnstile{t: t, gate: g})
+	})
 }
 
-// arrive makes something wait at the gate until ctx is done.
-func (s *turnstile) arrive(ctx context.Context, name, watch string) {
+// arrive makes something wait at the gate.
+func (s *turnstile) arrive(name, watch string) {
 	s.t.Helper()
 	h := &held{watch: watch}
 	s.enter(h)
 	go func() {
-		if err := s.wait(ctx, h); err == nil {
+		if err := s.wait(s.t.Context(), h); err == nil {
 			s.passed = append(s.passed, name)
 		}
 	}()
@@ -42,44 +46,31 @@ func (s *turnstile) want(waiting int, passed ...string) {
 	}
 }
 
-func TestOpenGateHoldsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
-		s.arrive(t.Context(), "a", "")
-		s.want(0, "a")
-		s.Pause()
-		s.arrive(t.Context(), "b", "pods")
-		s.want(1, "a")
-		s.Open()
-		s.want(0, "a", "b")
-	})
-}
-
 func TestStepLetsTheFirstPass(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
+		s.arrive("open", "")
+		s.want(0, "open")
 		s.Pause()
 		s.Step() // nothing waits
-		s.arrive(t.Context(), "a", "")
-		s.arrive(t.Context(), "b", "pods")
-		s.arrive(t.Context(), "c", "")
+		s.arrive("a", "")
+		s.arrive("b", "pods")
+		s.arrive("c", "")
 		time.Sleep(time.Hour)
-		s.want(3)
+		s.want(3, "open")
 		s.Step()
-		s.want(2, "a")
+		s.want(2, "open", "a")
 		s.Step()
-		s.want(1, "a", "b")
-		s.Step()
-		s.want(0, "a", "b", "c")
+		s.want(1, "open", "a", "b")
+		s.Open()
+		s.want(0, "open", "a", "b", "c")
 	})
 }
 
 func TestStepsCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
 		s.Pause()
 		s.enter(&held{}) // its goroutine is slow: it does not even wait yet
-		s.arrive(t.Context(), "b", "")
+		s.arrive("b", "")
 		s.Step()
 		s.want(2)
 		s.Step()
@@ -88,12 +79,11 @@ func TestStepsCount(t *testing.T) {
 }
 
 func TestSlowGateHoldsEachThingForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
 		s.Slow(300 * time.Millisecond)
-		s.arrive(t.Context(), "a", "")
+		s.arrive("a", "")
 		time.Sleep(200 * time.Millisecond)
-		s.arrive(t.Context(), "b", "pods")
+		s.arrive("b", "pods")
 		time.Sleep(99 * time.Millisecond)
 		s.want(2)
 		time.Sleep(time.Millisecond)
@@ -106,10 +96,9 @@ func TestSlowGateHoldsEachThingForAWhile(t *testing.T) {
 }
 
 func TestDelayCountsFromWhenItWasSet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
 		s.Pause()
-		s.arrive(t.Context(), "a", "")
+		s.arrive("a", "")
 		time.Sleep(time.Hour)
 		s.Slow(time.Second)
 		time.Sleep(999 * time.Millisecond)
@@ -120,44 +109,35 @@ func TestDelayCountsFromWhenItWasSet(t *testing.T) {
 }
 
 func TestHeldWatch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
 		s.HoldWatch("pods", 5*time.Second)
-		s.arrive(t.Context(), "pod", "pods")
-		s.arrive(t.Context(), "node", "nodes")
-		s.arrive(t.Context(), "request", "")
+		s.arrive("pod", "pods")
+		s.arrive("node", "nodes")
+		s.arrive("request", "")
 		s.want(1, "node", "request")
 		s.Open() // is about something else
 		time.Sleep(5*time.Second - time.Nanosecond)
 		s.want(1, "node", "request")
 		time.Sleep(time.Nanosecond)
 		s.want(0, "node", "request", "pod")
-		s.arrive(t.Context(), "pod 2", "pods")
+		s.arrive("pod 2", "pods")
 		s.want(0, "node", "request", "pod", "pod 2")
-	})
-}
-
-func TestStepBreaksAHold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
 		s.HoldWatch("pods", time.Hour)
-		s.arrive(t.Context(), "pod", "pods")
+		s.arrive("pod 3", "pods")
 		s.Step()
-		s.want(0, "pod")
+		s.want(0, "node", "request", "pod", "pod 2", "pod 3")
 	})
 }
 
 func TestWaitEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newTurnstile(t)
+	atGate(t, func(s *turnstile) {
 		s.Pause()
-		ctx, cancel := context.WithCancelCause(t.Context())
-		h := &held{}
+		ctx, cancel := context.WithCancelCause(s.t.Context())
+		h, cause := &held{}, errors.New("because")
 		s.enter(h)
-		cause := errors.New("because")
 		cancel(cause)
 		if err := s.wait(ctx, h); !errors.Is(err, cause) {
-			t.Errorf("got %v, want %v", err, cause)
+			s.t.Errorf("got %v, want %v", err, cause)
 		}
 	})
 }
