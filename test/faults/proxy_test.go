@@ -35,39 +35,35 @@ type proxy struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	on     bool
-	hidden string // the end of the path that cannot be read, if any
 }
 
 // startProxy starts a proxy that injects no faults yet.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
 	p := &proxy{random: random}
-	var err error
-	p.Proxy, p.url, err = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
+	p.Proxy, p.url = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		p.next = next
 		return p
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return p
 }
 
 // serveProxy serves a proxy until the test ends. Its requests to the API server go through the
 // transport that wrap returns.
-func serveProxy(t *testing.T, wrap transport.WrapperFunc) (p *wire.Proxy, url string, err error) {
+func serveProxy(t *testing.T, wrap transport.WrapperFunc) (p *wire.Proxy, url string) {
+	t.Helper()
 	config, err := controlPlane.Config()
 	if err != nil {
-		return nil, "", err
+		t.Fatal(err)
 	}
 	config.Wrap(wrap)
 	if p, err = wire.New(config, func(wire.Event) {}); err != nil {
-		return nil, "", err
+		t.Fatal(err)
 	}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	t.Cleanup(p.Close)
-	return p, server.URL, nil
+	return p, server.URL
 }
 
 // inject switches the faults on or off.
@@ -77,30 +73,16 @@ func (p *proxy) inject(on bool) {
 	p.on = on
 }
 
-// hide cuts all watches, and makes the resource unreadable until hide(""). After that, an informer
-// has to list, which does not show what came and went meanwhile.
-func (p *proxy) hide(resource string) {
-	p.mu.Lock()
-	p.hidden = resource
-	p.mu.Unlock()
-	p.CutWatches("")
-}
-
 // RoundTrip sends a request to the API server, unless a fault prevents it.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	watch := r.URL.Query().Get("watch") != ""
 	p.mu.Lock()
-	hidden := p.hidden != "" && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, p.hidden)
 	var fault string
 	var much float64 // between 0 and 1
 	if p.on && !strings.Contains(r.URL.Path, "/leases") {
 		fault, much = p.draw(watch)
 	}
 	p.mu.Unlock()
-	if hidden {
-		total.count(faultPrefix + "read of a hidden resource")
-		return wire.Failure(http.StatusGone, false), nil
-	}
 	if fault != "" {
 		total.count(faultPrefix + fault)
 	}
