@@ -55,7 +55,6 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"plural", "widget", "is the kind itself; write another word"},
 		{"plural", "nodes", "kubectl knows a resource of Kubernetes"},
 		{"without", "fault", "there is no such part; write some of faults,lens,mutants"},
-		{"without", "lens", "faults uses a piece of it; write --without lens,faults"},
 		{"short", "Wi", "write some lower-case letters"},
 		{"short", "po", "kubectl knows a resource of Kubernetes"},
 		{"name", "Widgets", "write a DNS label"},

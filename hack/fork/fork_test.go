@@ -189,8 +189,7 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 
 func TestForkDoesWithoutParts(t *testing.T) {
 	from := thisRepository(t)
-	for _, without := range []string{"faults", "mutants", "faults,lens",
-		"faults,lens,mutants"} {
+	for _, without := range []string{"faults", "lens", "mutants", "faults,lens,mutants"} {
 		t.Run(without, func(t *testing.T) {
 			out, err := omit(strings.Split(without, ","))
 			if err != nil {

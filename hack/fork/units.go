@@ -23,7 +23,6 @@ type part struct {
 	name  string
 	paths []string
 	words string // a regular expression
-	needs string // the part that has to go, too
 }
 
 var parts = []part{
@@ -31,7 +30,7 @@ var parts = []part{
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "lens",
 		paths: []string{"lens", "test/lens", "docs/lens", "docs/lens.md", "internal/mutants/lens.txt"},
-		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`, needs: "faults"},
+		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "mutants", paths: []string{"internal/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
 }
@@ -51,10 +50,6 @@ func omit(without []string) (*omission, error) {
 		names = append(names, p.name)
 		if !slices.Contains(without, p.name) {
 			continue
-		}
-		if p.needs != "" && !slices.Contains(without, p.needs) {
-			return nil, fmt.Errorf("--without %s: %s uses a piece of it; write --without %s,%s",
-				p.name, p.needs, p.name, p.needs)
 		}
 		o.paths, words = append(o.paths, p.paths...), append(words, p.words)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +18,6 @@ import (
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/scenarios"
 	"example.com/sample-controller/internal/suite/process"
-	"example.com/sample-controller/lens/wire"
 	"example.com/sample-controller/test/internal/cluster"
 )
 
@@ -31,9 +31,12 @@ var crashScenarios = []string{
 	"taken", "two Foos", "two Foos that swap", "terminating", "namespace",
 }
 
+// isWriteOfScenario matches what run.note gets for a write of a Foo or a Deployment.
+var isWriteOfScenario = regexp.MustCompile("^(post|put|patch|delete)-(foos|deployments)")
+
 // crash is the death of a process at a write: before it, or after it and before the answer.
 type crash struct {
-	write string // such as update-foos-status-a-1
+	write string // such as put-foos-a-status-1
 	after bool
 }
 
@@ -112,7 +115,7 @@ func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, url := serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
+	url := serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		r.next = next
 		return r
 	})
@@ -136,8 +139,8 @@ func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	return r
 }
 
-// await waits until the controller works, and everything is as it must be. If quiet is true, it also
-// waits until the controller writes nothing for longer than it takes to look at a write again.
+// await waits until the controller works, and everything is as it must be. If quiet is true, it
+// also waits until the controller writes nothing for longer than it takes to look at a write again.
 func (r *run) await(after string, quiet bool) {
 	r.t.Helper()
 	err := cluster.WaitUntil(*patience, 200*time.Millisecond, func() error {
@@ -188,14 +191,12 @@ func (s *state) String() string {
 
 // RoundTrip sends a request to the API server. If the process is to die at it, it dies there.
 func (r *run) RoundTrip(request *http.Request) (*http.Response, error) {
-	e := wire.Requested(request)
-	resource, _, _ := strings.Cut(e.Resource, ".")
-	isWrite := e.Verb != "get" && e.Verb != "list" && e.Verb != "watch"
-	if !isWrite || resource != "foos" && resource != "deployments" {
+	_, what, _ := strings.Cut(request.URL.Path, "/namespaces/"+r.namespace+"/")
+	what = strings.ToLower(request.Method) + "-" + strings.ReplaceAll(what, "/", "-")
+	if !isWriteOfScenario.MatchString(what) {
 		return r.next.RoundTrip(request)
 	}
-	dies := r.note(strings.ReplaceAll(
-		strings.Join([]string{e.Verb, resource, e.Subresource, e.Name}, "-"), "--", "-"))
+	dies := r.note(what)
 	if dies && !r.crash.after {
 		<-r.supervisor.kill()
 		return nil, errCut
@@ -204,16 +205,16 @@ func (r *run) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	if response.StatusCode < http.StatusMultipleChoices && resource == "deployments" {
-		switch e.Verb {
-		case "create":
+	if response.StatusCode < http.StatusMultipleChoices {
+		r.mu.Lock()
+		switch verb, resource, _ := strings.Cut(what, "-"); {
+		case verb == "post" && resource == "deployments":
 			r.created++
-		case "delete":
+		case verb == "delete": // it deletes nothing else
 			r.deleted++
 		}
+		r.mu.Unlock()
 	}
-	r.mu.Unlock()
 	if dies {
 		_, _ = io.Copy(io.Discard, response.Body)
 		response.Body.Close()
@@ -222,9 +223,6 @@ func (r *run) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	return response, nil
 }
-
-// WrappedRoundTripper is for wire.Proxy, which closes the connections in the end.
-func (r *run) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // note notes a write, and reports whether the process is to die at it.
 func (r *run) note(what string) (dies bool) {

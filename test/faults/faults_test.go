@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// disturb calls disturbance again and again while users work.
-func (h *history) disturb(disturbance func() error) {
+// disturb calls disturbance again and again while users work, every so often on average.
+func (h *history) disturb(every time.Duration, disturbance func() error) {
 	h.t.Helper()
 	h.proxy.inject(true)
 	var workErr error
@@ -15,7 +15,7 @@ func (h *history) disturb(disturbance func() error) {
 		defer close(worked)
 		workErr = h.users.work()
 	}()
-	err := again(worked, *killEvery, h.random("disturbances"), disturbance)
+	err := again(worked, every, h.random("disturbances"), disturbance)
 	if <-worked; workErr != nil || err != nil {
 		h.t.Fatal(workErr, err)
 	}
@@ -26,7 +26,7 @@ func TestRequestsFailAndTheControllerIsKilled(t *testing.T) {
 	t.Parallel()
 	inRounds(t, func(h *history) {
 		controller := h.supervise()
-		h.disturb(func() error {
+		h.disturb(*killEvery, func() error {
 			controller.kill()
 			return nil
 		})
@@ -43,9 +43,9 @@ func TestRequestsFailAndServersAreKilled(t *testing.T) {
 	inRounds(t, func(h *history) {
 		h.users.newNames = true
 		controller := h.supervise()
-		random := h.random("servers")
-		h.disturb(func() error {
-			server := []string{"kube-apiserver", "etcd"}[random.IntN(2)]
+		random, server, next := h.random("servers"), "kube-apiserver", "etcd"
+		h.disturb(*killEvery*3/2, func() error { // to start it again takes longer, too
+			server, next = next, server
 			return restart(server, time.Duration(random.IntN(1000))*time.Millisecond)
 		})
 		h.lastWave()
