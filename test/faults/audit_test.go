@@ -9,10 +9,6 @@ import (
 // isWrite reports whether r is a write, accepted or refused, to anything but the Lease.
 func isWrite(r audit.Request) bool { return r.IsWrite() && r.ObjectRef.Resource != "leases" }
 
-func isAccepted(r audit.Request) bool { return isWrite(r) && r.Succeeded() }
-
-func isRefused(r audit.Request) bool { return isWrite(r) && !r.Succeeded() }
-
 func isCreation(r audit.Request) bool { return r.Creates("deployments") }
 
 func isDeletion(r audit.Request) bool { return r.Deletes("deployments") }

@@ -5,18 +5,11 @@
 //	make faults-long                    # the long version
 //	go test ./faults -v                 # the short one
 //	go test ./faults -v -seed 7         # the random choices of seed 7
-//	go test ./faults -v -every          # all cases of the tests that leave nothing to chance
 //
-// TestEveryCrash leaves nothing to chance: the controller dies at each of its requests.
+// The tests start a cluster of their own, because they kill its etcd and its API server. Between
+// the controller and the API server, a proxy injects faults. Users who create, change and delete
+// Foos and Deployments talk to the API server directly. All random choices come from the seed, but
+// when they take effect depends on the machine: a replay is similar, not identical.
 //
-//	make faults-all                     # in all scenarios, after the same in virtual time
-//	go test ./faults -v -run TestEveryCrash -every
-//
-// The tests start a cluster of their own, because they kill its API server. Between the controller
-// and the API server, a proxy injects faults. Users who create, change and delete Foos and
-// Deployments talk to the API server directly. All random choices come from the seed, but when they
-// take effect depends on the machine: a replay is similar, not identical.
-//
-// A second API server, on the same etcd, lags when a test wants it to: a proxy between it and etcd
-// holds what etcd's watches show.
+// TestEveryCrash leaves less to chance: the controller dies at each of its writes.
 package faults

@@ -3,11 +3,15 @@ package faults
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/suite/process"
 )
 
 // history is what happens in one namespace.
@@ -18,6 +22,16 @@ type history struct {
 	proxy *proxy
 	users *users
 	round int
+}
+
+// inRounds runs test once for each round, each in a history of its own.
+func inRounds(t *testing.T, test func(*history)) {
+	for round := range *rounds {
+		t.Logf("round %d of %d, -seed %d", round+1, *rounds, *seed)
+		t.Run(fmt.Sprint("round ", round+1), func(t *testing.T) {
+			test(newHistory(t, round))
+		})
+	}
 }
 
 // newHistory returns a history that has not begun.
@@ -41,26 +55,61 @@ func (h *history) random(party string) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
 }
 
-// disturb calls disturbance again and again while work runs. The pauses are random: 0.5 to 1.5
-// times every.
-func (h *history) disturb(
-	every time.Duration, work func() error, disturbance func(*rand.Rand) error,
-) {
+// start starts a controller that acts as user.
+func (h *history) start(user string, flags ...string) (*process.Process, error) {
+	return startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy.url), h.namespace, flags...)
+}
+
+// supervise runs a controller until the test ends.
+func (h *history) supervise(flags ...string) *supervisor {
 	h.t.Helper()
-	random := h.random("disturbances")
-	worked := make(chan error, 1)
-	go func() { worked <- work() }()
+	path := writeKubeconfig(h.t, h.user, h.namespace, h.proxy.url)
+	s := supervise(h.t, func() (*process.Process, error) {
+		return startProgram(path, h.namespace, flags...)
+	})
+	h.t.Cleanup(func() {
+		if h.t.Failed() {
+			h.t.Logf("output of the controller:\n%s", s.output())
+		}
+	})
+	return s
+}
+
+// What a controller says if it finds no API server when it starts, or one that is itself starting
+// and does not serve Foos yet. The last one is what a leader says that could not renew its Lease.
+const (
+	noAPIServer = "does not answer"
+	noFoos      = "does not serve foos"
+	lostLease   = "the Lease was lost"
+)
+
+// checkExits fails the test if the controller ended by itself for another reason than these. The
+// next call looks only at what has ended since.
+func (h *history) checkExits(s *supervisor, reasons ...string) {
+	h.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.ended {
+		total.count("starts given up")
+		says := func(reason string) bool { return strings.Contains(line, reason) }
+		if !slices.ContainsFunc(reasons, says) {
+			total.count(unexplained)
+			h.t.Errorf("the controller ended by itself: %s", line)
+		}
+	}
+	s.ended = nil
+}
+
+// again calls do again and again until ended is closed. The pauses are random: 0.5 to 1.5 times
+// every.
+func again(ended <-chan struct{}, every time.Duration, random *rand.Rand, do func() error) error {
 	for {
-		pause := every/2 + time.Duration(random.Int64N(int64(every)))
 		select {
-		case err := <-worked:
-			if err != nil {
-				h.t.Fatal(err)
-			}
-			return
-		case <-time.After(pause):
-			if err := disturbance(random); err != nil {
-				h.t.Fatal(err)
+		case <-ended:
+			return nil
+		case <-time.After(every/2 + time.Duration(random.Int64N(int64(every)))):
+			if err := do(); err != nil {
+				return err
 			}
 		}
 	}
@@ -70,10 +119,47 @@ func (h *history) disturb(
 // starts again syncs every Foo, which would hide that it had given one up.
 func (h *history) lastWave() {
 	h.t.Helper()
-	if err := h.users.scaleAll(); err != nil {
-		h.t.Fatal(err)
+	for _, name := range slices.Sorted(maps.Keys(h.users.names)) {
+		total.count("Foos scaled")
+		h.must(h.users.scale(name))
 	}
 	time.Sleep(time.Second) // requests fail for this long
+}
+
+// must calls do until it succeeds.
+func (h *history) must(do func() error) {
+	h.t.Helper()
+	if err := waitUntil(do); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// look returns the state. A Foo that nobody deleted, and no other one, must be there.
+func (h *history) look() (*state, error) {
+	is, err := h.state()
+	if err != nil {
+		return nil, err
+	}
+	missing := maps.Clone(h.users.names)
+	for _, foo := range is.foos {
+		if missing[foo.Name] == "" {
+			is.report("Foo %s was deleted, but still exists", foo.Name)
+		}
+		delete(missing, foo.Name)
+	}
+	for name := range missing {
+		is.report("Foo %s is gone, but nobody deleted it", name)
+	}
+	return is, nil
+}
+
+// right returns an error that says what is wrong.
+func (h *history) right() error {
+	is, err := h.look()
+	if err != nil {
+		return err
+	}
+	return is.err()
 }
 
 // settle waits until everything is as it must be, and checks that it stays so.
@@ -81,72 +167,49 @@ func (h *history) settle() {
 	h.t.Helper()
 	h.proxy.inject(false)
 	begin := time.Now()
-	var problems []problem
-	err := waitUntil(func() (err error) {
-		if problems, err = h.problems(h.users.expected()); err == nil && len(problems) > 0 {
-			err = fmt.Errorf("%d problems, the first of them: %v", len(problems), problems[0])
-		}
-		return err
-	})
-	for _, problem := range problems {
-		total.count(problem.kind)
-		h.t.Error(problem)
-	}
-	if err != nil {
+	if err := waitUntil(h.right); err != nil {
 		if err := controlPlane.Check(); err != nil {
 			h.t.Fatal(err) // the control plane failed, not the controller
 		}
+		total.count(wrong)
 		h.t.Fatalf("still wrong %v after the last fault: %v\nthe control plane works: look at the "+
 			"controller; if this machine is slow or busy, try again with -patience %v",
 			*patience, err, 4**patience)
 	}
 	h.t.Logf("settled %v after the last fault", time.Since(begin).Round(time.Millisecond))
 	total.add("Foos checked", len(h.users.names))
-
-	h.awaitEvents()
-	last := now(h.t)
-	time.Sleep(*quiet) // nothing may be written in this time
-	if late := h.requests(last, h.user, isWrite); len(late) > 0 {
-		total.add(lateWrites, len(late))
-		h.t.Errorf("the controller made %d writes in %v of quiet, want none: %v", len(late), *quiet, late)
-	}
+	h.must(h.quiet)
 }
 
-// awaitEvents waits until no Event is written for a moment: Events come after all other writes.
-func (h *history) awaitEvents() {
-	h.t.Helper()
-	err := waitUntil(func() error {
-		begin := now(h.t)
-		time.Sleep(2 * time.Second) // the moment
-		events := h.requests(begin, h.user, func(r audit.Request) bool {
-			return r.ObjectRef.Resource == "events"
-		})
-		if len(events) > 0 {
-			return fmt.Errorf("%d Events were written in the last two seconds", len(events))
+// quiet returns an error if Events are written in a while: they come after all other writes. If
+// anything else is written, the test fails.
+func (h *history) quiet() error {
+	last := now(h.t)
+	time.Sleep(*quiet)
+	late := h.requests(last, h.user, isWrite)
+	for _, r := range late {
+		if r.ObjectRef.Resource != "events" {
+			total.count(lateWrites)
+			h.t.Errorf("the controller wrote in %v of quiet: %v", *quiet, r)
 		}
-		return nil
-	})
-	if err != nil {
-		h.t.Fatal(err)
 	}
+	if len(late) > 0 && !h.t.Failed() {
+		return fmt.Errorf("%d Events were written in the last %v", len(late), *quiet)
+	}
+	return nil
 }
 
 // checkNeedless fails the test if the controller created or deleted more Deployments than the users
 // gave reason for.
 func (h *history) checkNeedless() {
 	h.t.Helper()
-	created := h.requests(h.begin, h.user, isCreation)
-	deleted := h.requests(h.begin, h.user, isDeletion)
-	total.add("Deployments created by the controller", len(created))
-	total.add("Deployments deleted by the controller", len(deleted))
-	if n := len(created) - h.users.reasonsToCreate; n > 0 {
-		total.add(needless, n)
-		h.t.Errorf("the controller created %d Deployments, but had reason for %d",
-			len(created), h.users.reasonsToCreate)
+	check := func(what string, writes []audit.Request, reasons int) {
+		total.add("Deployments "+what+" by the controller", len(writes))
+		if n := len(writes) - reasons; n > 0 {
+			total.add(needless, n)
+			h.t.Errorf("%d Deployments were %s, but there was reason for %d", len(writes), what, reasons)
+		}
 	}
-	if n := len(deleted) - h.users.reasonsToDelete; n > 0 {
-		total.add(needless, n)
-		h.t.Errorf("the controller deleted %d Deployments, but had reason for %d",
-			len(deleted), h.users.reasonsToDelete)
-	}
+	check("created", h.requests(h.begin, h.user, isCreation), h.users.reasonsToCreate)
+	check("deleted", h.requests(h.begin, h.user, isDeletion), h.users.reasonsToDelete)
 }

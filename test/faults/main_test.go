@@ -1,11 +1,13 @@
 package faults
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -53,4 +55,22 @@ func TestMain(m *testing.M) {
 // waitUntil calls check until it returns nil. After -patience, it returns the error of check.
 func waitUntil(check func() error) error {
 	return cluster.WaitUntil(*patience, 50*time.Millisecond, check)
+}
+
+// restart kills a server of the cluster, and starts it again after a pause. It returns when Foos
+// are served again.
+func restart(server string, pause time.Duration) error {
+	total.count(server + " killed")
+	if err := controlPlane.Kill(server); err != nil {
+		return err
+	}
+	time.Sleep(pause) // the server is away for this long
+	if err := controlPlane.Mend(); err != nil {
+		return err
+	}
+	return waitUntil(func() error {
+		foos := fooClient.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
+		return err
+	})
 }

@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,7 +17,8 @@ import (
 
 // writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,
 // and keeps its Lease in that namespace.
-func writeKubeconfig(user, namespace, url string) (path string, err error) {
+func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
+	t.Helper()
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"
 	config.Contexts["proxy"] = &clientcmdapi.Context{
@@ -24,7 +26,11 @@ func writeKubeconfig(user, namespace, url string) (path string, err error) {
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	return kubeconfig.Write(controlPlane.Dir, config, user, nil)
+	path, err := kubeconfig.Write(controlPlane.Dir, config, user, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // startProgram starts the controller for one namespace.
@@ -51,13 +57,6 @@ type supervisor struct {
 func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}
-	s.begin(t)
-	return s
-}
-
-// begin starts the first controller.
-func (s *supervisor) begin(t *testing.T) {
-	t.Helper()
 	if err := s.next(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +71,7 @@ func (s *supervisor) begin(t *testing.T) {
 		}
 	}()
 	t.Cleanup(s.stop)
+	return s
 }
 
 // next starts a program, unless stop was called.
@@ -132,6 +132,13 @@ func (s *supervisor) stop() {
 	s.current.Signal(syscall.SIGKILL)
 	s.mu.Unlock()
 	<-s.done
+}
+
+// works reports whether the current program has begun to work.
+func (s *supervisor) works() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.killed && strings.Contains(s.current.Output(), "Starting the workers")
 }
 
 // output returns what the current program printed.

@@ -1,19 +1,26 @@
 package faults
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
-
-	"example.com/sample-controller/internal/wire"
 )
 
 // The share of requests that get a fault. It is larger for watches, because there are few.
@@ -25,49 +32,57 @@ const (
 // errCut makes the proxy close the connection without an answer, or in the middle of one.
 var errCut = errors.New("injected: connection cut")
 
-// proxy stands between the controller and the API server. It adds random faults to those that a
-// wire.Proxy offers.
+// proxy stands between the controller and the API server, and injects faults.
 type proxy struct {
-	*wire.Proxy
 	url  string
 	next http.RoundTripper // to the API server
 
 	mu     sync.Mutex
 	random *rand.Rand
 	on     bool
-	hidden string // the end of the path that cannot be read, if any
 }
 
 // startProxy starts a proxy that injects no faults yet.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
 	p := &proxy{random: random}
-	var err error
-	p.Proxy, p.url, err = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
+	p.url = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		p.next = next
 		return p
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return p
 }
 
 // serveProxy serves a proxy until the test ends. Its requests to the API server go through the
-// transport that wrap returns.
-func serveProxy(t *testing.T, wrap transport.WrapperFunc) (p *wire.Proxy, url string, err error) {
+// transport that wrap returns. If that returns an error, the connection is closed.
+func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
+	t.Helper()
 	config, err := controlPlane.Config()
 	if err != nil {
-		return nil, "", err
+		t.Fatal(err)
 	}
-	config.Wrap(wrap)
-	if p, err = wire.New(config, func(wire.Event) {}); err != nil {
-		return nil, "", err
+	target, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		t.Fatal(err)
 	}
-	server := httptest.NewServer(p)
-	t.Cleanup(server.Close)
-	t.Cleanup(p.Close)
-	return p, server.URL, nil
+	next, err := rest.TransportFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     wrap(next),
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
+			panic(http.ErrAbortHandler)
+		},
+	})
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
 }
 
 // inject switches the faults on or off.
@@ -77,38 +92,21 @@ func (p *proxy) inject(on bool) {
 	p.on = on
 }
 
-// hide cuts all watches, and makes the resource unreadable until hide(""). After that, an informer
-// has to list, which does not show what came and went meanwhile.
-func (p *proxy) hide(resource string) {
-	p.mu.Lock()
-	p.hidden = resource
-	p.mu.Unlock()
-	p.CutWatches("")
-}
-
 // RoundTrip sends a request to the API server, unless a fault prevents it.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	watch := r.URL.Query().Get("watch") != ""
 	p.mu.Lock()
-	hidden := p.hidden != "" && r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, p.hidden)
 	var fault string
 	var much float64 // between 0 and 1
 	if p.on && !strings.Contains(r.URL.Path, "/leases") {
 		fault, much = p.draw(watch)
 	}
 	p.mu.Unlock()
-	if hidden {
-		total.count(faultPrefix + "read of a hidden resource")
-		return wire.Failure(http.StatusGone, false), nil
-	}
 	if fault != "" {
 		total.count(faultPrefix + fault)
 	}
 	return p.with(fault, much, r)
 }
-
-// WrappedRoundTripper is for wire.Proxy, which closes the connections in the end.
-func (p *proxy) WrappedRoundTripper() http.RoundTripper { return p.next }
 
 // draw draws what happens to the next request.
 func (p *proxy) draw(watch bool) (fault string, much float64) {
@@ -128,15 +126,15 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
 	switch fault {
 	case "429":
-		return wire.Failure(http.StatusTooManyRequests, false), nil
+		return failure(http.StatusTooManyRequests, false), nil
 	case "500":
-		return wire.Failure(http.StatusInternalServerError, false), nil
+		return failure(http.StatusInternalServerError, false), nil
 	case "503":
-		return wire.Failure(http.StatusServiceUnavailable, false), nil
+		return failure(http.StatusServiceUnavailable, false), nil
 	case "watch expired at once":
-		return wire.Failure(http.StatusGone, false), nil
+		return failure(http.StatusGone, false), nil
 	case "watch expired later":
-		return wire.Failure(http.StatusGone, true), nil
+		return failure(http.StatusGone, true), nil
 	case "cut before the request":
 		return nil, errCut
 	case "slow":
@@ -161,6 +159,30 @@ func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Respons
 		time.AfterFunc(time.Duration(much*float64(2*time.Second)), func() { response.Body.Close() })
 	}
 	return response, nil
+}
+
+// failure returns the answer of an API server that fails with that HTTP status. In a watch that has
+// begun, the status is that of an ERROR event.
+func failure(code int, inWatch bool) *http.Response {
+	status := apierrors.NewGenericServerResponse(
+		code, "", schema.GroupResource{}, "", "injected", 1, false).ErrStatus
+	if code == http.StatusGone { // NewGenericServerResponse does not know it
+		status.Reason = metav1.StatusReasonExpired
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	body, _ := json.Marshal(status) // never fails
+	response := &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
+	}
+	switch {
+	case inWatch:
+		response.StatusCode = http.StatusOK
+		body = fmt.Appendf(nil, `{"type": "ERROR", "object": %s}`+"\n", body)
+	case code == http.StatusTooManyRequests:
+		response.Header.Set("Retry-After", "1")
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response
 }
 
 // cutReader always fails.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite/process"
 	"example.com/sample-controller/test/internal/soak"
 )
 
@@ -64,7 +63,7 @@ func newSoaking(t *testing.T) *soaking {
 	s.server, s.upgrade = s.steady.random("API server"), s.upgraded.random("upgrades")
 
 	h, address := s.steady, freeport.Address(t)
-	program, err := startProgram(h.kubeconfig(), h.namespace, "--metrics-bind-address="+address)
+	program, err := h.start(h.user, "--metrics-bind-address="+address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,18 +74,13 @@ func newSoaking(t *testing.T) *soaking {
 		}
 	})
 	s.meter = &meter{t: t, process: program, address: address, begin: time.Now()}
-
-	h = s.upgraded
-	path := h.kubeconfig()
 	for range 2 {
-		s.replicas = append(s.replicas, supervise(t, func() (*process.Process, error) {
-			return startProgram(path, h.namespace, electionFlags...)
-		}))
+		s.replicas = append(s.replicas, s.upgraded.supervise(electionFlags...))
 	}
 	for _, h := range s.histories() {
 		h.users.newNames = true
-		h.createFoo(newFoo("first", "first", 1))
-		h.awaitReady("first") // the controller has filled its caches, so that nothing must end it
+		h.must(h.users.create("first", "first"))
+		h.must(h.right) // the controller has filled its caches, so that nothing must end it
 		h.nextRound()
 	}
 	return s
@@ -97,42 +91,29 @@ func (s *soaking) histories() []*history { return []*history{s.steady, s.upgrade
 // disturb lets users work for that long, while everything fails.
 func (s *soaking) disturb(working time.Duration) {
 	s.t.Helper()
-	end := time.Now().Add(working)
-	for _, h := range s.histories() {
-		h.proxy.inject(true)
-	}
+	ended := make(chan struct{})
+	time.AfterFunc(working, func() { close(ended) })
 	var wg sync.WaitGroup
-	errs := make([]error, 4)
-	for i, party := range []func() error{
-		func() error { return s.steady.users.workUntil(end) },
-		func() error { return s.upgraded.users.workUntil(end) },
-		func() error { return again(end, working/2, s.server, s.killAPIServer) },
-		func() error { return again(end, working/8, s.upgrade, s.upgradeReplica) },
-	} {
-		wg.Go(func() { errs[i] = party() })
+	var errs [4]error
+	for i, h := range s.histories() {
+		h.proxy.inject(true)
+		wg.Go(func() {
+			errs[i] = again(ended, 100*time.Millisecond, h.users.random, func() error {
+				return h.users.act(h.users.random.IntN(*foos))
+			})
+		})
 	}
+	wg.Go(func() { errs[2] = again(ended, working/2, s.server, s.killAPIServer) })
+	wg.Go(func() { errs[3] = again(ended, working/8, s.upgrade, s.upgradeReplica) })
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(errs[:]...); err != nil {
 		s.t.Fatal(err)
-	}
-}
-
-// again calls do again and again until that time. The pauses are random: 0.5 to 1.5 times every.
-func again(end time.Time, every time.Duration, random *rand.Rand, do func() error) error {
-	for {
-		time.Sleep(every/2 + time.Duration(random.Int64N(int64(every))))
-		if time.Now().After(end) {
-			return nil
-		}
-		if err := do(); err != nil {
-			return err
-		}
 	}
 }
 
 func (s *soaking) killAPIServer() error {
 	s.kills = append(s.kills, s.meter.seconds())
-	return restartAPIServer(time.Duration(s.server.IntN(3000)) * time.Millisecond)
+	return restart("kube-apiserver", time.Duration(s.server.IntN(3000))*time.Millisecond)
 }
 
 // upgradeReplica puts a new process in the place of one replica, as a rolling update does it, or as
@@ -167,16 +148,14 @@ func (s *soaking) settle() {
 // waits for a name is a reason that is left over.
 func (h *history) nextRound() {
 	h.t.Helper()
-	var s *state
-	err := waitUntil(func() (err error) {
-		s, err = h.state(h.users.expected())
+	h.must(func() error {
+		is, err := h.look()
+		if err == nil {
+			h.users.reasonsToCreate, h.users.reasonsToDelete = is.pending()
+		}
 		return err
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	h.begin = now(h.t)
-	h.users.reasonsToCreate, h.users.reasonsToDelete = s.pending()
 }
 
 // report writes the results, and judges them.

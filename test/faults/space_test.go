@@ -4,13 +4,11 @@ import (
 	"context"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
@@ -43,26 +41,4 @@ func newSpace(t *testing.T) space {
 		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
 		deployments: kubeClient.AppsV1().Deployments(created.Name),
 	}
-}
-
-// changeFoo changes a Foo. It fails if somebody else changes it at the same time.
-func (s *space) changeFoo(name string, change func(*v1alpha1.Foo)) error {
-	foo, err := s.foos.Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	change(foo)
-	_, err = s.foos.Update(context.Background(), foo, metav1.UpdateOptions{})
-	return err
-}
-
-// changeDeployment changes a Deployment. It fails if somebody else changes it at the same time.
-func (s *space) changeDeployment(name string, change func(*appsv1.Deployment)) error {
-	deployment, err := s.deployments.Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	change(deployment)
-	_, err = s.deployments.Update(context.Background(), deployment, metav1.UpdateOptions{})
-	return err
 }

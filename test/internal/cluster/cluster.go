@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -82,9 +80,19 @@ func Start(root, name string) (*Cluster, error) {
 }
 
 // Check returns nil if all components are alive, or else an error that says what is dead.
-func (c *Cluster) Check() error {
-	script := filepath.Join(c.root, "hack/cluster")
-	return run(exec.Command(script, "check", filepath.Base(c.Dir)))
+func (c *Cluster) Check() error { return c.script("check") }
+
+// Kill kills a server, such as etcd or kube-apiserver.
+func (c *Cluster) Kill(server string) error { return c.script("kill-server", "SERVER="+server) }
+
+// Mend starts the servers that were killed.
+func (c *Cluster) Mend() error { return c.script("start-server") }
+
+// script runs a command of hack/cluster.
+func (c *Cluster) script(command string, environment ...string) error {
+	script := exec.Command(filepath.Join(c.root, "hack/cluster"), command, filepath.Base(c.Dir))
+	script.Env = append(os.Environ(), environment...)
+	return run(script)
 }
 
 // Stop stops the cluster and deletes its state.
@@ -153,44 +161,6 @@ func WaitUntil(patience, pause time.Duration, check func() error) error {
 			return err
 		}
 	}
-}
-
-// PIDFile returns the path of the file with that component's process ID.
-func (c *Cluster) PIDFile(component string) string {
-	return filepath.Join(c.Dir, "pids", component+".pid")
-}
-
-// Process returns that component's process ID and command line. If another program has the process
-// ID, it returns an error, so that no foreign process is ever signaled.
-func (c *Cluster) Process(component string) (pid int, args []string, err error) {
-	text, err := os.ReadFile(c.PIDFile(component))
-	if err != nil {
-		return 0, nil, err
-	}
-	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-		return 0, nil, err
-	}
-	if args, err = arguments(pid); err != nil {
-		return 0, nil, err
-	}
-	if program := filepath.Join(c.Dir, "bin", component); args[0] != program {
-		return 0, nil, fmt.Errorf("process %d is %s, not %s", pid, args[0], program)
-	}
-	return pid, args, nil
-}
-
-// arguments returns the command line of a process.
-func arguments(pid int) ([]string, error) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err == nil {
-		return strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), nil
-	}
-	// There may be no /proc. No argument has a space: hack/cluster makes sure of that.
-	line, err = exec.Command("ps", "-ww", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return nil, fmt.Errorf("there is no process %d: %w", pid, err)
-	}
-	return strings.Fields(string(line)), nil
 }
 
 // run runs command. Its output goes to a file: what it starts would hold a pipe open.

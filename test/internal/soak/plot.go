@@ -73,7 +73,7 @@ func (r *Results) drawPanel(b *strings.Builder, p panel) {
 	fmt.Fprintf(b, `<text x="%d" y="18" fill="#000" font-size="13">%s</text>`+"\n", left, p.title)
 	s.drawAxes(b)
 	for _, kill := range r.Kills {
-		fmt.Fprintf(b, `<path d="M%.1f %dV%d" stroke="#d9480f" stroke-opacity=".45"/>`+"\n",
+		fmt.Fprintf(b, `<path d="M%.1f %dV%d" stroke="#d9480f" stroke-opacity=".45"/>`,
 			s.x(kill/60), top, panelHeight-bottom)
 	}
 	for i, f := range shown {
@@ -86,11 +86,11 @@ func (s scale) drawAxes(b *strings.Builder) {
 	const end = panelWidth - right
 	for value, step := 0.0, step(s.most, 4); value <= s.most; value += step {
 		fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="#ddd"/>`+
-			`<text x="%d" y="%.1f" fill="#000" text-anchor="end">%g</text>`+"\n",
+			`<text x="%d" y="%.1f" fill="#000" text-anchor="end">%g</text>`,
 			left, s.y(value), end, left-5, s.y(value)+4, value)
 	}
 	for minutes, step := 0.0, step(s.minutes, 7); minutes <= s.minutes; minutes += step {
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="#000" text-anchor="middle">%g</text>`+"\n",
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="#000" text-anchor="middle">%g</text>`,
 			s.x(minutes), panelHeight-bottom+15, minutes)
 	}
 }
@@ -121,6 +121,6 @@ func (r *Results) drawLine(b *strings.Builder, s scale, f figure, colour string)
 			fmt.Fprintf(&dots, `<circle cx="%.1f" cy="%.1f" r="2.5"/>`, x, y)
 		}
 	}
-	fmt.Fprintf(b, `<path d="%s" stroke="%s"/>`+"\n"+`<g fill="%[2]s">%s</g>`+"\n",
+	fmt.Fprintf(b, "\n"+`<path d="%s" stroke="%s"/>`+"\n"+`<g fill="%[2]s">%s</g>`+"\n",
 		&line, colour, &dots)
 }

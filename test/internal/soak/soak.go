@@ -3,7 +3,6 @@
 package soak
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 )
 
@@ -131,16 +131,31 @@ const (
 	plot = "soak.svg"
 )
 
-// Write writes the results and a picture of them to a folder.
+// thin keeps one measurement a minute, those of the moments of quiet, and the largest ones.
+func (r *Results) thin() {
+	all, last := r.Measurements, -1.0
+	r.Measurements = slices.DeleteFunc(slices.Clone(all), func(m Measurement) bool {
+		minute := math.Floor(m.Seconds / 60)
+		keep := minute > last || m.Settled > 0 || m == all[len(all)-1] ||
+			slices.ContainsFunc(figures, func(f figure) bool { return f.of(m) == f.most(all) })
+		last = minute
+		return !keep
+	})
+}
+
+var settledEntry = regexp.MustCompile(`"Settled":[^}]*},`)
+
+// Write writes the results, without most of the measurements, and a picture of them to a folder.
 func (r *Results) Write(folder string) error {
 	if len(r.Measurements) == 0 {
 		return errors.New("there are no measurements to write")
 	}
+	r.thin()
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	text = bytes.ReplaceAll(text, []byte(`{"Seconds"`), []byte("\n"+`{"Seconds"`)) // a line each
+	text = settledEntry.ReplaceAll(text, []byte("$0\n")) // a line for each round
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}

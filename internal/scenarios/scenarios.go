@@ -1,4 +1,6 @@
-package main
+// Package scenarios describes what happens to Foos, and says what must come of it: to the package
+// explore, in virtual time, and to tests on a real API server.
+package scenarios
 
 import (
 	"fmt"
@@ -63,14 +65,14 @@ var (
 	breakDeployments = explore.BreakWatch("deployments")
 )
 
-// scenarios are what users and the cluster do, with Foos a and b and Deployments x and y. There are
+// All is what users and the cluster do, with Foos a and b and Deployments x and y. There are
 // few names, so that they collide.
-var scenarios = []explore.Scenario{
+var All = []explore.Scenario{
 	{Name: "create", Steps: steps(create, rollOut), Begins: 2},
 	{Name: "scale", Steps: steps(create, rollOut, scale("3"))},
 	{Name: "absent replicas", Steps: steps(foo("a", "x"), scale("3"), scale("null"))},
 	{Name: "repair", Steps: steps(create, rollOut, change(`
-spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "evil:1"}]}}}`))},
+spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "`+EvilImage+`"}]}}}`))},
 	{Name: "other fields", Steps: steps(create,
 		change("metadata: {annotations: {example.com/team: blue}}"), scale("3"))},
 	{Name: "deleted", Steps: steps(create, rollOut, deleteDeployment)},
@@ -122,56 +124,11 @@ spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "evil:1"}]
 	{Name: "restart", Steps: steps(create, rollOut, explore.Restart)},
 }
 
-// moves are what histories have besides these steps.
-var moves = []explore.Step{
+// Moves are what histories have besides these steps.
+var Moves = []explore.Step{
 	foo("a", "y", 1), explore.Delete("foos/b"), explore.Delete("deployments.apps/y"),
 	explore.LoseWatch("foos"), explore.BreakWatch("foos"),
 	explore.FailWrites(5), explore.LoseAnswers(5), explore.Conflict(5),
 }
 
 func steps(steps ...explore.Step) []explore.Step { return steps }
-
-// shown has the situations in docs/behaviour.md, by the scenario that shows them.
-var shown = map[string][]string{
-	"create": {"a new Foo", "the Deployment changes"},
-	"scale":  {"the Foo is scaled, by `kubectl scale` too"},
-	"absent replicas": {"`spec.replicas` is absent, or null",
-		"`spec.replicas` is taken off a Foo that had it"},
-	"repair": {"somebody changes a field that the controller owns (image, count, ...)"},
-	"other fields": {"somebody writes other fields: labels, annotations, `kubectl rollout restart`, " +
-		"sidecars"},
-	"deleted":         {"the Deployment is deleted"},
-	"rename":          {"`spec.deploymentName` changes"},
-	"rename and back": {"the Foo gets a new name, and the watches are behind"},
-	"delete":          {"the Foo is deleted"},
-	"unseen deletion": {"the Foo is deleted, and its watch is behind that of Deployments"},
-	"held":            {"the Foo is deleted, and somebody's finalizer holds it"},
-	"taken": {"a Deployment of that name exists and is not this Foo's",
-		"that Deployment goes"},
-	"two Foos":    {"two Foos name one Deployment"},
-	"released":    {"the owner reference is taken off"},
-	"terminating": {"the Deployment is being deleted"},
-	"label":       {"the label `app.kubernetes.io/managed-by` is taken off"},
-	"refused": {"the API server refuses the Deployment (invalid, forbidden by admission or " +
-		"RBAC)"},
-	"failing":   {"a request fails"},
-	"conflict":  {"somebody else wrote the Deployment in between"},
-	"behind":    {"the watch lags behind the controller's own write"},
-	"missed":    {"the watch breaks and misses a deletion"},
-	"namespace": {"the namespace is being deleted"},
-	"paused":    {"the Deployment is paused"},
-	"restart":   {"the controller restarts", "nothing changes"},
-}
-
-// leftOut has the situations without a scenario, and why.
-var leftOut = map[string]string{
-	"`kubectl scale` or an autoscaler sets the count, and a manifest without `replicas` is applied " +
-		"again": "the API server decides",
-	"the Foo goes while its status is written":                 "it is the 404 and the 409 of Error",
-	"Pods cannot be created, or the rollout makes no progress": "only the words in the status differ",
-	"no cluster, no CustomResourceDefinition, no permission to list or watch": "it is the 403 and " +
-		"the 404 of Error, and the cut connection",
-	"a Deployment of another namespace names the Foo as its owner": "a scenario has one namespace",
-	"SIGTERM":           "nothing is disturbed; SIGKILL is Crash",
-	"the Lease is lost": "a process in a bubble has no Lease",
-}
