@@ -94,35 +94,6 @@ func finish(in, out any, t reflect.Type) {
 	}
 }
 
-// known returns a copy of a value without the fields that its Go type does not have.
-func known(value any, t reflect.Type) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if reflect.PointerTo(t).Implements(unmarshaler) {
-		return value
-	}
-	switch value := value.(type) {
-	case []any:
-		list := make([]any, len(value))
-		for i, element := range value {
-			list[i] = known(element, t.Elem())
-		}
-		return list
-	case map[string]any:
-		content := make(map[string]any, len(value))
-		for name, element := range value {
-			if t.Kind() == reflect.Map {
-				content[name] = known(element, t.Elem())
-			} else if field := fieldsOf(t)[name]; field != nil {
-				content[name] = known(element, field)
-			}
-		}
-		return content
-	}
-	return value
-}
-
 // fieldsOf returns the types of a struct's fields by their names in JSON.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if known, ok := structFields.Load(t); ok {
@@ -141,6 +112,3 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	structFields.Store(t, fields)
 	return fields
 }
-
-// deepCopy returns a copy of an object's content.
-func deepCopy(object map[string]any) map[string]any { return runtime.DeepCopyJSON(object) }

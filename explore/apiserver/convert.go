@@ -7,19 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// view returns an object that is stored in the version of a kind.
-func (s *Server) view(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
+// view returns an object that is stored in the version of a kind, or nil if there is none.
+func (k *kind) view(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return converted(object, k.gvk.GroupVersion().String())
-}
-
-// stored returns an object in the version in which it is stored.
-func (s *Server) stored(k *kind, object *unstructured.Unstructured) *unstructured.Unstructured {
-	return converted(object, k.storage.GroupVersion().String())
 }
 
 // converted returns an object in another version.
 func converted(object *unstructured.Unstructured, apiVersion string) *unstructured.Unstructured {
-	if object.GetAPIVersion() == apiVersion {
+	if object == nil || object.GetAPIVersion() == apiVersion {
 		return object
 	}
 	content := maps.Clone(object.Object)
@@ -49,21 +44,10 @@ func rename(content map[string]any, from, to string) {
 }
 
 // withRevision returns an object that says it is of this revision.
-func (s *Server) withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
+func withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
 	content := maps.Clone(object.Object)
-	metadata := maps.Clone(content["metadata"].(map[string]any))
-	metadata["resourceVersion"] = strconv.FormatInt(revision, 10)
-	content["metadata"] = metadata
-	return &unstructured.Unstructured{Object: content}
-}
-
-// suffix returns what makes a name of a generateName: always the next of the same sequence.
-func (s *Server) suffix() string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789"
-	s.suffixes++
-	result := make([]byte, 5)
-	for i, n := 0, s.suffixes*2654435761; i < len(result); i, n = i+1, n/int64(len(letters)) {
-		result[i] = letters[n%int64(len(letters))]
-	}
-	return string(result)
+	content["metadata"] = maps.Clone(content["metadata"].(map[string]any))
+	object = &unstructured.Unstructured{Object: content}
+	object.SetResourceVersion(strconv.FormatInt(revision, 10))
+	return object
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -131,15 +131,14 @@ func (k *kind) addVersion(
 	crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion,
 ) error {
 	for _, selectable := range version.SelectableFields {
-		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
+		k.fields = append(k.fields, trimDot(selectable.JSONPath))
 	}
 	if subresources := version.Subresources; subresources != nil {
 		k.status = subresources.Status != nil
 		if scale := subresources.Scale; scale != nil {
-			k.scale = &scalePaths{replicas: split(scale.SpecReplicasPath),
-				statusReplicas: split(scale.StatusReplicasPath)}
-			if scale.LabelSelectorPath != nil {
-				k.scale.selector = split(*scale.LabelSelectorPath)
+			k.scale = &scalePaths{trimDot(scale.SpecReplicasPath), trimDot(scale.StatusReplicasPath), ""}
+			if selector := scale.LabelSelectorPath; selector != nil {
+				k.scale.selector = trimDot(*selector)
 			}
 		}
 	}
@@ -170,11 +169,11 @@ func (k *kind) addVersion(
 		}
 	}
 	c.cel = cel.NewValidator(c.schema, true, celconfig.PerCallLimit)
-	k.managers = managersOf(k, func() (typeConverter, error) { return customConverter(k) })
+	k.converter = sync.OnceValue(func() managedfields.TypeConverter { return customConverter(k) })
 	return nil
 }
 
-func split(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+func trimDot(path string) string { return strings.TrimPrefix(path, ".") }
 
 // decode brings an object that a client has sent into the form in which it is kept.
 func (k *kind) decode(object *unstructured.Unstructured) error {
@@ -219,11 +218,15 @@ func (c *customKind) validate(
 		}
 	}
 	if subresource != "status" {
-		errs = append(errs, k.validateScale(object, k.scale.specPath())...)
 		errs = append(errs, objectmeta.Validate(context.Background(), nil, object.Object, c.schema,
 			false)...)
 	}
-	errs = append(errs, k.validateScale(object, k.scale.statusPath())...)
+	if k.scale != nil {
+		if subresource != "status" {
+			errs = append(errs, validateScale(object, k.scale.replicas)...)
+		}
+		errs = append(errs, validateScale(object, k.scale.statusReplicas)...)
+	}
 	errs = append(errs, listErrs...)
 	if c.cel == nil {
 		return errs
@@ -241,9 +244,4 @@ func (c *customKind) validate(
 func blocks(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired,
 		field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
-}
-
-// sameObject reports whether two objects differ in nothing but times of managed fields.
-func sameObject(a, b *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(a.Object, b.Object) || sameManaged(a, b)
 }

@@ -51,6 +51,10 @@ var constantDefaults = []struct {
 	{corev1.ServiceSpec{}, `{"type": "ClusterIP", "sessionAffinity": "None",
 		"internalTrafficPolicy": "Cluster"}`},
 	{corev1.Secret{}, `{"type": "Opaque"}`},
+	{corev1.NamespaceStatus{}, `{"phase": "Active"}`},
+	{corev1.PodStatus{}, `{"phase": "Pending", "qosClass": "BestEffort"}`},
+	{corev1.PersistentVolumeClaimStatus{}, `{"phase": "Pending"}`},
+	{corev1.PersistentVolumeStatus{}, `{"phase": "Pending"}`},
 }
 
 // defaults returns what sets the defaults of a Go type.

@@ -9,9 +9,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
@@ -20,42 +18,39 @@ import (
 // discover answers what is not about objects.
 func (s *Server) discover(r *Request) (*Response, error) {
 	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	core := parts[0] == "api"
 	switch {
 	case r.Path == "/healthz" || r.Path == "/readyz" || r.Path == "/livez":
-		return &Response{Code: http.StatusOK, text: "ok"}, nil
+		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
 	case r.Path == "/version":
-		return &Response{Code: http.StatusOK, body: version.Info{Major: "1", Minor: "37",
-			GitVersion: "v1.37.2"}}, nil
-	case len(parts) == 1 && parts[0] != "api" && parts[0] != "apis":
+		return document(http.StatusOK, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}), nil
+	case !core && parts[0] != "apis":
 		return nil, notFound()
 	case len(parts) == 1 && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
-		return &Response{Code: http.StatusOK, body: s.discovery(parts[0] == "api"),
-			media: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}, nil
+		response := document(http.StatusOK, s.discovery(core))
+		response.media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+		return response, nil
 	}
-	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(parts[0] == "api"))
-	var gv schema.GroupVersion
+	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(core))
 	switch {
-	case parts[0] == "api" && len(parts) == 1:
-		return &Response{Code: http.StatusOK, body: metav1.APIVersions{TypeMeta: metav1.TypeMeta{
-			Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}}, nil
+	case core && len(parts) == 1:
+		return document(http.StatusOK, metav1.APIVersions{Versions: []string{"v1"},
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}), nil
 	case len(parts) == 1:
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
-		return &Response{Code: http.StatusOK, body: groups}, nil
-	case parts[0] == "api":
-		gv.Version = parts[1]
-	case len(parts) == 2:
+		return document(http.StatusOK, groups), nil
+	case !core && len(parts) == 2:
 		for _, group := range groups.Groups {
 			if group.Name == parts[1] {
 				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				return &Response{Code: http.StatusOK, body: group}, nil
+				return document(http.StatusOK, group), nil
 			}
 		}
-	default:
-		gv = schema.GroupVersion{Group: parts[1], Version: parts[2]}
 	}
-	if list := resources[gv]; list != nil {
+	gv, err := schema.ParseGroupVersion(strings.Join(parts[1:], "/"))
+	if list := resources[gv]; list != nil && err == nil {
 		list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
-		return &Response{Code: http.StatusOK, body: list}, nil
+		return document(http.StatusOK, list), nil
 	}
 	return nil, notFound()
 }
@@ -97,10 +92,12 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
-		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create",
-			"delete", "deletecollection", "get", "list", "patch", "update", "watch"}}
+		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create"}}
 	if k.namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace
+	}
+	if k.review == "" {
+		d.Verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	}
 	add := func(name string, kind *schema.GroupVersionKind) {
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,
@@ -113,26 +110,4 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 		add("scale", &scaleKind)
 	}
 	return d
-}
-
-// reviews are the questions for access, and what answers them: that everything is allowed.
-var reviews = map[string]string{"SelfSubjectAccessReview": "allowed", "SubjectAccessReview": "allowed",
-	"LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
-
-// reviewKind returns the kind of a review, or nil.
-func reviewKind(resource schema.GroupVersionResource) *kind {
-	for name := range reviews {
-		gvk := resource.GroupVersion().WithKind(name)
-		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == resource {
-			return &kind{gvk: gvk, gvr: resource, review: true}
-		}
-	}
-	return nil
-}
-
-// review answers a review.
-func review(r *Request) *Response {
-	object := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
-	object.Object["status"] = map[string]any{reviews[r.kind.gvk.Kind]: true}
-	return &Response{Code: http.StatusCreated, Object: object}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,13 +24,6 @@ func mediaType(accept string) string {
 		return runtime.ContentTypeProtobuf
 	}
 	return runtime.ContentTypeJSON
-}
-
-// remember makes an object one whose JSON is kept. The object does not change any more.
-func (s *Server) remember(object *unstructured.Unstructured) {
-	s.encodedMu.Lock()
-	defer s.encodedMu.Unlock()
-	s.encoded[object] = nil
 }
 
 // encode returns an object as the client wants it.
@@ -62,14 +56,13 @@ func marshal(value any) []byte {
 
 // encodeProtobuf returns an object of the scheme as a Protocol Buffer; anything else, as JSON.
 func encodeProtobuf(content map[string]any) []byte {
-	u := unstructured.Unstructured{Object: content}
-	object, err := scheme.Scheme.New(u.GroupVersionKind())
+	gvk := (&unstructured.Unstructured{Object: content}).GroupVersionKind()
+	object, err := scheme.Scheme.New(gvk)
 	if err == nil {
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, object)
+		err = converter.FromUnstructured(content, object)
 	}
 	var buffer bytes.Buffer
 	if err == nil {
-		object.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind())
 		err = protobufSerializer.Encode(object, &buffer)
 	}
 	if err != nil {
@@ -80,18 +73,14 @@ func encodeProtobuf(content map[string]any) []byte {
 
 // encodeResponse returns the body of an answer.
 func (s *Server) encodeResponse(response *Response, accept string) []byte {
-	if response.text != "" {
-		return []byte(response.text)
-	}
-	if response.body != nil {
-		return marshal(response.body)
-	}
-	if response.items == nil || mediaType(accept) == runtime.ContentTypeProtobuf {
+	switch {
+	case response.raw != nil:
+		return response.raw
+	case response.items == nil || mediaType(accept) == runtime.ContentTypeProtobuf:
 		return s.encode(response.Object, accept)
 	}
-	header := map[string]any{"kind": response.Object.Object["kind"], "apiVersion": "v1",
-		"metadata": response.Object.Object["metadata"]}
-	header["apiVersion"] = response.Object.Object["apiVersion"]
+	header := maps.Clone(response.Object.Object)
+	delete(header, "items")
 	if strings.Contains(accept, "as=PartialObjectMetadata") {
 		header["kind"], header["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}

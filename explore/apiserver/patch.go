@@ -2,10 +2,13 @@ package apiserver
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,98 +27,84 @@ func (s *Server) patch(r *Request) (*Response, error) {
 	if old == nil {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	content, err := s.patched(r, old)
+	object, err := s.patched(r, r.found(old).Object)
 	if err != nil {
 		return nil, err
 	}
-	object := &unstructured.Unstructured{Object: content}
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
 	}
 	if r.kind.custom != nil && object.GetKind() == "" {
-		return nil, invalidPatch(content, errNoKind)
+		return nil, invalidPatch(object.Object, errNoKind)
 	}
 	if err := checkKind(object.Object, r.kind.gvk); err != nil {
 		return nil, err
 	}
 	if err := r.kind.decode(object); err != nil {
-		return nil, invalidPatch(content, err)
+		return nil, invalidPatch(object.Object, err)
 	}
-	if object.GetName() != r.Name {
-		return nil, wrongName(r, object.GetName())
+	if err := r.checkName(object); err != nil {
+		return nil, err
 	}
 	s.track(r, object, old)
 	return s.replace(r, old, object)
 }
 
 func invalidPatch(content any, err error) error {
-	text, _ := json.Marshal(content)
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-		field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+		field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
 }
 
-// wrongName refuses an object that is not of the name that the URL has.
-func wrongName(r *Request, name string) error {
-	if name == "" {
-		return apierrors.NewBadRequest("the name of the object (based on URL) was undeterminable")
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name"+
-		" on the URL (%s)", name, r.Name))
-}
+// errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
+var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
+	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
+	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
-// patched returns the content of an object, or of its Scale, after a patch.
-func (s *Server) patched(r *Request, old *unstructured.Unstructured) (map[string]any, error) {
-	if r.PatchType == types.StrategicMergePatchType {
-		return r.strategicallyPatched(r.found(old).Object)
-	}
-	before := s.encode(r.found(old).Object, "")
+// patched returns an object after a patch. An error without a status has the code 422.
+func (s *Server) patched(
+	r *Request, old *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	var after []byte
-	var err error
+	content, err := map[string]any{}, error(nil)
 	switch r.PatchType {
-	case types.JSONPatchType:
-		var patch jsonpatch.Patch
-		if patch, err = jsonpatch.DecodePatch(r.Patch); err != nil {
+	case types.StrategicMergePatchType:
+		var patch map[string]any
+		if err := json.Unmarshal(r.Patch, &patch); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		if after, err = patch.Apply(before); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+		meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
+		if r.Subresource == "scale" {
+			meta.T = reflect.TypeFor[autoscalingv1.Scale]()
+		}
+		content, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(
+			old.DeepCopy().Object, patch, meta)
+		if slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
+			err = apierrors.NewBadRequest(err.Error())
+		}
+	case types.JSONPatchType:
+		patch, bad := jsonpatch.DecodePatch(r.Patch)
+		if bad != nil {
+			return nil, apierrors.NewBadRequest(bad.Error())
+		}
+		after, err = patch.Apply(s.encode(old, ""))
+	default:
+		if after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch); err != nil {
+			err = apierrors.NewBadRequest(err.Error())
+		}
+	}
+	switch {
+	case err != nil:
+		if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+			err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
 				schema.GroupResource{}, "", err.Error(), 0, false)
 		}
-	default:
-		if after, err = jsonpatch.MergePatch(before, r.Patch); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
+	case after != nil:
+		if err := json.Unmarshal(after, &content); err != nil {
+			return nil, invalidPatch(string(after), err)
 		}
 	}
-	var content map[string]any
-	if err := json.Unmarshal(after, &content); err != nil {
-		return nil, invalidPatch(string(after), err)
-	}
-	return content, nil
-}
-
-func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
-	var patch map[string]any
-	if err := json.Unmarshal(r.Patch, &patch); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	goType := r.kind.goType
-	if r.Subresource == "scale" {
-		goType = scaleType
-	}
-	meta := strategicpatch.PatchMetaFromStruct{T: goType}
-	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(deepCopy(old.Object),
-		patch, meta)
-	switch {
-	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
-		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
-		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
-		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
-		return nil, apierrors.NewBadRequest(err.Error())
-	case err != nil:
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-			schema.GroupResource{}, "", err.Error(), 0, false)
-	}
-	return content, nil
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // apply merges an applied configuration, or creates an object of it.
@@ -126,21 +115,20 @@ func (s *Server) apply(r *Request) (*Response, error) {
 	} else if r.Subresource != "" {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	config := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
+	config := r.Body.DeepCopy()
 	if r.Subresource == "scale" {
 		config = r.kind.scaleConfig(config)
 	}
-	merged, err := r.kind.managers(r.Subresource).Apply(live.DeepCopy(), config, r.FieldManager,
-		r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), config, r.FieldManager, r.Force)
 	if err != nil {
 		return nil, err
 	}
 	object := merged.(*unstructured.Unstructured)
-	if r.kind.goType != nil {
-		finish(live.Object, object.Object, r.kind.goType)
+	if old == nil && object.GetName() == "" {
+		object.SetName(r.Name)
 	}
-	if object.GetName() != r.Name && (old != nil || object.GetName() != "") {
-		return nil, wrongName(r, object.GetName())
+	if err := r.checkName(object); err != nil {
+		return nil, err
 	}
 	if err := r.decode(object); err != nil {
 		return nil, err
@@ -149,10 +137,8 @@ func (s *Server) apply(r *Request) (*Response, error) {
 		return s.replace(r, live, object)
 	}
 	if uid := object.GetUID(); uid != "" {
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("uid mismatch:"+
-			" the provided object specified uid %s, and no existing object was found", uid))
+		return nil, r.conflict(uid, "")
 	}
-	object.SetName(r.Name)
 	return s.createObject(r, object)
 }
 
@@ -172,7 +158,8 @@ func (k *kind) scaleConfig(scale *unstructured.Unstructured) *unstructured.Unstr
 	config.SetGroupVersionKind(k.gvk)
 	config.Object["metadata"] = scale.Object["metadata"]
 	if replicas, found, _ := nested(scale.Object, "spec.replicas"); found {
-		_ = unstructured.SetNestedField(config.Object, replicas, k.scale.replicas...)
+		path := strings.Split(k.scale.replicas, ".")
+		_ = unstructured.SetNestedField(config.Object, replicas, path...)
 	}
 	return config
 }

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -20,7 +19,7 @@ func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
 		keep(object.Object, old.Object, "status")
 	}
 	if k.is("namespaces") && r.Subresource == "" {
-		keepIn(object, old, "spec", "finalizers")
+		keep(object.Object, old.Object, "spec") // which has only finalizers
 	}
 	generation := old.GetGeneration()
 	if k.generation && k.specChanged(object.Object, old.Object) {
@@ -31,21 +30,19 @@ func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
 
 // prepareStatus keeps everything but the status. Built-in kinds also let the metadata change.
 func (k *kind) prepareStatus(object, old *unstructured.Unstructured) {
-	content := maps.Clone(old.Object)
+	content, metadata := maps.Clone(old.Object), object.Object["metadata"].(map[string]any)
+	before := old.Object["metadata"].(map[string]any)
 	keep(content, object.Object, "status")
-	if k.custom == nil {
-		content["metadata"] = object.Object["metadata"]
-	} else {
-		managed := object.GetManagedFields()
-		content["metadata"] = runtime.DeepCopyJSON(old.Object["metadata"].(map[string]any))
-		object.Object = content
-		object.SetManagedFields(managed)
+	if k.custom != nil {
+		managed := metadata
+		metadata = maps.Clone(before)
+		keep(metadata, managed, "managedFields")
 	}
-	object.Object = content
-	object.SetGeneration(old.GetGeneration())
 	if k.is("deployments") {
-		object.SetLabels(old.GetLabels())
+		keep(metadata, before, "labels")
 	}
+	keep(metadata, before, "generation")
+	content["metadata"], object.Object = metadata, content
 }
 
 // specChanged reports whether the generation counts the difference.
@@ -56,14 +53,10 @@ func (k *kind) specChanged(object, old map[string]any) bool {
 		return !reflect.DeepEqual(object["spec"], old["spec"]) ||
 			k.is("deployments") && !reflect.DeepEqual(annotations, before)
 	}
-	for _, content := range []map[string]any{object, old} {
-		for name := range content {
-			if name != "metadata" && !reflect.DeepEqual(object[name], old[name]) {
-				return true
-			}
-		}
-	}
-	return false
+	object, old = maps.Clone(object), maps.Clone(old)
+	delete(object, "metadata")
+	delete(old, "metadata")
+	return !reflect.DeepEqual(object, old)
 }
 
 // keepMetadata keeps what the server owns.
@@ -86,16 +79,6 @@ func keep(object, old map[string]any, name string) {
 	} else {
 		delete(object, name)
 	}
-}
-
-func keepIn(object, old *unstructured.Unstructured, parent, name string) {
-	from, _ := old.Object[parent].(map[string]any)
-	in, ok := object.Object[parent].(map[string]any)
-	if !ok {
-		in = map[string]any{}
-		object.Object[parent] = in
-	}
-	keep(in, from, name)
 }
 
 // validate returns what is wrong with an object, that is created if old is nil.

@@ -4,14 +4,13 @@ import (
 	"math"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 // nested returns a field, such as status.phase.
 func nested(object map[string]any, path string) (any, bool, error) {
@@ -20,48 +19,37 @@ func nested(object map[string]any, path string) (any, bool, error) {
 
 // scaleOf returns what the subresource scale shows of an object.
 func (k *kind) scaleOf(object *unstructured.Unstructured) *unstructured.Unstructured {
-	metadata := map[string]any{}
-	for _, name := range []string{"name", "namespace", "uid", "resourceVersion",
-		"creationTimestamp"} {
-		if value, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", name); value != nil {
-			metadata[name] = value
-		}
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: object.GetName(),
+		Namespace: object.GetNamespace(), UID: object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(), CreationTimestamp: object.GetCreationTimestamp()}}
+	number := func(path string) int32 {
+		value, _, _ := nested(object.Object, path)
+		replicas, _ := value.(int64)
+		return int32(replicas)
 	}
-	spec, status := map[string]any{}, map[string]any{"replicas": int64(0)}
-	at := func(path []string) (value any) {
-		if path != nil {
-			value, _, _ = unstructured.NestedFieldNoCopy(object.Object, path...)
-		}
-		return value
-	}
-	if replicas, ok := at(k.scale.replicas).(int64); ok && replicas != 0 {
-		spec["replicas"] = replicas
-	}
-	if replicas, ok := at(k.scale.statusReplicas).(int64); ok {
-		status["replicas"] = replicas
-	}
-	switch selector := at(k.scale.selector).(type) {
+	scale.Spec.Replicas, scale.Status.Replicas = number(k.scale.replicas), number(k.scale.statusReplicas)
+	selector, _, _ := nested(object.Object, k.scale.selector)
+	switch selector := selector.(type) {
 	case string:
-		if selector != "" {
-			status["selector"] = selector
-		}
+		scale.Status.Selector = selector
 	case map[string]any:
 		var parsed metav1.LabelSelector
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &parsed)
+		_ = converter.FromUnstructured(selector, &parsed)
 		if selector, err := metav1.LabelSelectorAsSelector(&parsed); err == nil {
-			status["selector"] = selector.String()
+			scale.Status.Selector = selector.String()
 		}
 	}
-	apiVersion, kind := scaleKind.ToAPIVersionAndKind()
-	return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "apiVersion": apiVersion,
-		"metadata": metadata, "spec": spec, "status": status}}
+	content, _ := converter.ToUnstructured(scale)
+	result := &unstructured.Unstructured{Object: content}
+	result.SetGroupVersionKind(scaleKind)
+	return result
 }
 
 // withScale returns a copy of an object with the replicas of a Scale, and its preconditions.
 func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
+	object := old.DeepCopy()
 	replicas, _, _ := unstructured.NestedInt64(scale.Object, "spec", "replicas")
-	_ = unstructured.SetNestedField(object.Object, replicas, k.scale.replicas...)
+	_ = unstructured.SetNestedField(object.Object, replicas, strings.Split(k.scale.replicas, ".")...)
 	if version := scale.GetResourceVersion(); version != "" {
 		object.SetResourceVersion(version)
 	}
@@ -71,35 +59,19 @@ func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Un
 	return object
 }
 
-func (p *scalePaths) specPath() []string {
-	if p == nil {
-		return nil
-	}
-	return p.replicas
-}
-
-func (p *scalePaths) statusPath() []string {
-	if p == nil {
-		return nil
-	}
-	return p.statusReplicas
-}
-
-// validateScale checks a number of replicas, if there is a path.
-func (k *kind) validateScale(object *unstructured.Unstructured, path []string) field.ErrorList {
-	if path == nil {
-		return nil
-	}
-	name := field.NewPath("." + strings.Join(path, "."))
-	replicas, _, err := unstructured.NestedInt64(object.Object, path...)
+// validateScale checks a number of replicas.
+func validateScale(object *unstructured.Unstructured, path string) field.ErrorList {
+	replicas, _, err := unstructured.NestedInt64(object.Object, strings.Split(path, ".")...)
+	message := ""
 	switch {
 	case err != nil:
-		return field.ErrorList{field.Invalid(name, replicas, err.Error())}
+		message = err.Error()
 	case replicas < 0:
-		return field.ErrorList{field.Invalid(name, replicas, "should be a non-negative integer")}
+		message = "should be a non-negative integer"
 	case replicas > math.MaxInt32:
-		return field.ErrorList{field.Invalid(name, replicas,
-			"should be less than or equal to 2147483647")}
+		message = "should be less than or equal to 2147483647"
+	default:
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(field.NewPath("."+path), replicas, message)}
 }
