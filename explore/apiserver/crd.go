@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -109,7 +110,7 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
 		return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: of several versions, only those "+
 			"with the conversion None are simulated", crd.Name)}
 	}
-	made.object, made.err = runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
+	made.object, made.err = converter.ToUnstructured(crd)
 	made.object["status"] = crdStatus(crd, stored.Version)
 	made.object["kind"], made.object["apiVersion"] = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
 	return made
@@ -121,7 +122,7 @@ func crdStatus(crd *apiextensionsv1.CustomResourceDefinition, stored string) map
 		return map[string]any{"type": name, "status": "True", "reason": name, "message": "",
 			"lastTransitionTime": nil}
 	}
-	names, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd.Spec.Names)
+	names, _ := converter.ToUnstructured(&crd.Spec.Names)
 	return map[string]any{"acceptedNames": names, "storedVersions": []any{stored},
 		"conditions": []any{condition("NamesAccepted"), condition("Established")}}
 }
@@ -177,19 +178,18 @@ func trimDot(path string) string { return strings.TrimPrefix(path, ".") }
 
 // decode brings an object that a client has sent into the form in which it is kept.
 func (k *kind) decode(object *unstructured.Unstructured) error {
-	if err := k.canonical(object.Object); err != nil || k.custom == nil {
-		return err
+	err := k.canonical(object.Object)
+	if c := k.custom; err == nil && c != nil {
+		if !c.keepsUnknowns {
+			pruning.Prune(object.Object, c.schema, true)
+			defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
+		}
+		if wrong := objectmeta.Coerce(nil, object.Object, c.schema, false, false); wrong != nil {
+			err = wrong
+		}
+		defaulting.Default(object.Object, c.schema)
 	}
-	c := k.custom
-	if !c.keepsUnknowns {
-		pruning.Prune(object.Object, c.schema, true)
-		defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
-	}
-	if err := objectmeta.Coerce(nil, object.Object, c.schema, false, false); err != nil {
-		return err
-	}
-	defaulting.Default(object.Object, c.schema)
-	return nil
+	return withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
 
 // validate returns what the schema and its rules find wrong, with what was wrong before forgiven as

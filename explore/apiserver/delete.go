@@ -133,9 +133,6 @@ func hasNamespaceFinalizers(k *kind, object *unstructured.Unstructured) bool {
 
 // deleteCollection deletes the objects that a request selects.
 func (s *Server) deleteCollection(r *Request) (*Response, error) {
-	if err := s.checkList(r); err != nil {
-		return nil, err
-	}
 	response := s.page(r, s.revision, r.List.Limit, "")
 	for _, object := range response.items {
 		one := *r

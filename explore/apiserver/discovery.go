@@ -17,37 +17,33 @@ import (
 
 // discover answers what is not about objects.
 func (s *Server) discover(r *Request) (*Response, error) {
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
-	core := parts[0] == "api"
+	path := strings.TrimSuffix(r.Path, "/")
 	switch {
-	case r.Path == "/healthz" || r.Path == "/readyz" || r.Path == "/livez":
+	case path == "/healthz" || path == "/readyz" || path == "/livez":
 		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
-	case r.Path == "/version":
+	case path == "/version":
 		return document(http.StatusOK, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}), nil
-	case !core && parts[0] != "apis":
-		return nil, notFound()
-	case len(parts) == 1 && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
-		response := document(http.StatusOK, s.discovery(core))
+	case (path == "/api" || path == "/apis") && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
+		response := document(http.StatusOK, s.discovery(path == "/api"))
 		response.media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 		return response, nil
-	}
-	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(core))
-	switch {
-	case core && len(parts) == 1:
+	case path == "/api":
 		return document(http.StatusOK, metav1.APIVersions{Versions: []string{"v1"},
 			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}), nil
-	case len(parts) == 1:
+	}
+	prefix, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(prefix == "api"))
+	if path == "/apis" {
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
 		return document(http.StatusOK, groups), nil
-	case !core && len(parts) == 2:
-		for _, group := range groups.Groups {
-			if group.Name == parts[1] {
-				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				return document(http.StatusOK, group), nil
-			}
+	}
+	for _, group := range groups.Groups {
+		if prefix == "apis" && group.Name == name {
+			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			return document(http.StatusOK, group), nil
 		}
 	}
-	gv, err := schema.ParseGroupVersion(strings.Join(parts[1:], "/"))
+	gv, err := schema.ParseGroupVersion(name)
 	if list := resources[gv]; list != nil && err == nil {
 		list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
 		return document(http.StatusOK, list), nil
@@ -97,7 +93,7 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 		d.Scope = apidiscoveryv2.ScopeNamespace
 	}
 	if k.review == "" {
-		d.Verbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+		d.Verbs = strings.Fields("create delete deletecollection get list patch update watch")
 	}
 	add := func(name string, kind *schema.GroupVersionKind) {
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,

@@ -9,7 +9,8 @@
 //     in its best version, and those of CustomResourceDefinitions.
 //   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
-//     patches. dryRun. Status and scale; finalize of Namespaces. JSON and Protocol Buffers.
+//     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
+//     Buffers, answers in JSON.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes. Events have one storage for both
 //     groups.
@@ -33,8 +34,9 @@
 //   - Managed fields before the first apply to an object. Then they tell of the writes before,
 //     too, but not when these were.
 //   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
-//   - Subresources such as logs, binding, eviction and token. Tables, CBOR, OpenAPI, warnings,
-//     compression. Unknown fields are not refused (fieldValidation).
+//   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
+//     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
+//     (fieldValidation).
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list that
 //     wants a resourceVersion of the future gets status 504 at once.
 //   - Items of lists also say their kind; a real API server leaves that out of built-in ones.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -115,11 +114,8 @@ func (s *Server) apply(r *Request) (*Response, error) {
 	} else if r.Subresource != "" {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	config := r.Body.DeepCopy()
-	if r.Subresource == "scale" {
-		config = r.kind.scaleConfig(config)
-	}
-	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), config, r.FieldManager, r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(), r.FieldManager,
+		r.Force)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +126,7 @@ func (s *Server) apply(r *Request) (*Response, error) {
 	if err := r.checkName(object); err != nil {
 		return nil, err
 	}
-	if err := r.decode(object); err != nil {
+	if err := r.kind.decode(object); err != nil {
 		return nil, err
 	}
 	if old != nil {
@@ -150,16 +146,4 @@ func (k *kind) newObject() *unstructured.Unstructured {
 	}
 	object.SetGroupVersionKind(k.gvk)
 	return object
-}
-
-// scaleConfig returns the applied configuration of an object for that of its Scale.
-func (k *kind) scaleConfig(scale *unstructured.Unstructured) *unstructured.Unstructured {
-	config := &unstructured.Unstructured{Object: map[string]any{}}
-	config.SetGroupVersionKind(k.gvk)
-	config.Object["metadata"] = scale.Object["metadata"]
-	if replicas, found, _ := nested(scale.Object, "spec.replicas"); found {
-		path := strings.Split(k.scale.replicas, ".")
-		_ = unstructured.SetNestedField(config.Object, replicas, path...)
-	}
-	return config
 }

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
@@ -67,6 +69,11 @@ func (s *Server) parse(r *http.Request, body []byte) (*Request, error) {
 	}
 	if query.Has("force") {
 		options.Force = &request.Force
+	}
+	if a := request.accept; strings.Contains(a, "protobuf") && !strings.Contains(a, "json") &&
+		!strings.Contains(a, "*/*") {
+		return nil, refusal(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+			"this server answers in JSON; it reads Protocol Buffers")
 	}
 	if dryRun := query.Get("dryRun"); dryRun != "" && !request.DryRun {
 		return nil, fmt.Errorf("dryRun: Unsupported value: %s", dryRun)
@@ -116,6 +123,8 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	switch k := r.kind; {
 	case k == nil, !k.namespaced && r.Namespace != "", !k.has(r.Subresource):
 		return notFound()
+	case r.Subresource == "scale" && from.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
+		return refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
 	case r.Verb == "", r.Verb == "delete" && r.Subresource != "", k.review != "" && r.Verb != "create",
 		(r.Name == "") != slices.Contains([]string{"create", "list", "watch", "deletecollection"}, r.Verb):
 		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), from.Method)
@@ -154,6 +163,8 @@ func (r *Request) parseList(query url.Values) error {
 	}
 	return nil
 }
+
+var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
 var errNoKind = errors.New("the object has no kind")
 

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -67,7 +69,7 @@ type Response struct {
 
 	items []*unstructured.Unstructured // of a list
 	raw   []byte                       // of what is not about objects
-	media string                       // of raw
+	media string                       // of raw, if it is not JSON
 }
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
@@ -149,13 +151,10 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	result := &http.Response{StatusCode: response.Code,
 		Status: fmt.Sprint(response.Code, " ", http.StatusText(response.Code)),
 		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: r}
-	accept := r.Header.Get("Accept")
-	header.Set("Content-Type", mediaType(accept))
-	if response.media != "" {
-		header.Set("Content-Type", response.media)
-	}
+	header.Set("Content-Type", cmp.Or(response.media, runtime.ContentTypeJSON))
 	if result.Body = response.Watch; response.Watch == nil {
-		result.Body = io.NopCloser(bytes.NewReader(c.server.encodeResponse(response, accept)))
+		text := c.server.encodeResponse(response, r.Header.Get("Accept"))
+		result.Body = io.NopCloser(bytes.NewReader(text))
 	}
 	return result, nil
 }
@@ -195,10 +194,8 @@ func failure(status metav1.Status, header http.Header) *Response {
 	return document(int(status.Code), status)
 }
 
-// document returns an answer that is JSON for everybody.
-func document(code int, value any) *Response {
-	return &Response{Code: code, raw: marshal(value), media: runtime.ContentTypeJSON}
-}
+// document returns an answer that is not about objects.
+func document(code int, value any) *Response { return &Response{Code: code, raw: marshal(value)} }
 
 var verbs = map[string]func(*Server, *Request) (*Response, error){
 	"": (*Server).discover, "get": (*Server).get, "list": (*Server).list, "watch": (*Server).watch,
@@ -210,6 +207,9 @@ var verbs = map[string]func(*Server, *Request) (*Response, error){
 func (s *Server) serve(r *Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errs := validation.ValidateListOptions(&r.list, !s.noStreams); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
+	}
 	response, err := verbs[r.Verb](s, r)
 	return response, withStatus(err, http.StatusInternalServerError, "")
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -9,11 +10,11 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -149,37 +150,19 @@ func (r *Request) found(object *unstructured.Unstructured) *Response {
 	return &Response{Code: 200, Object: object}
 }
 
-// checkList refuses options that do not go together.
-func (s *Server) checkList(r *Request) error {
-	if errs := validation.ValidateListOptions(&r.list, !s.noStreams); len(errs) > 0 {
-		return apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
-	}
-	return nil
-}
-
 // parseRevision reads a resourceVersion; the empty one is 0.
 func (s *Server) parseRevision(r *Request) (int64, error) {
-	if r.List.ResourceVersion == "" {
-		return 0, nil
+	revision, err := strconv.ParseUint(cmp.Or(r.List.ResourceVersion, "0"), 10, 63)
+	switch {
+	case err != nil:
+		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
+	case revision > uint64(s.revision):
+		err = storage.NewTooLargeResourceVersionError(revision, uint64(s.revision), 1)
 	}
-	revision, err := strconv.ParseUint(r.List.ResourceVersion, 10, 63)
-	if err != nil {
-		return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
-	}
-	if int64(revision) > s.revision {
-		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d",
-			revision, s.revision), 1)
-		err.ErrStatus.Details.Causes = []metav1.StatusCause{{
-			Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
-		return int64(revision), err
-	}
-	return int64(revision), nil
+	return int64(revision), err
 }
 
 func (s *Server) list(r *Request) (*Response, error) {
-	if err := s.checkList(r); err != nil {
-		return nil, err
-	}
 	revision, err := s.parseRevision(r)
 	if err != nil {
 		return nil, err
@@ -222,4 +205,84 @@ func (s *Server) page(r *Request, revision, limit int64, start string) *Response
 	list := map[string]any{"kind": r.kind.names.ListKind, "metadata": metadata, "items": items,
 		"apiVersion": r.kind.gvk.GroupVersion().String()}
 	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
+}
+
+// Get returns an object, which must not be changed, or nil if there is none.
+func (s *Server) Get(
+	resource schema.GroupVersionResource, namespace, name string,
+) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		return s.existing(&Request{kind: k, Namespace: namespace, Name: name})
+	}
+	return nil
+}
+
+// List returns the objects of a resource, in the order of a list. They must not be changed.
+func (s *Server) List(resource schema.GroupVersionResource) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		_, objects := s.sorted(&Request{kind: k}, s.revision)
+		return objects
+	}
+	return nil
+}
+
+// History returns all writes of a resource, in order, in the version that is stored.
+func (s *Server) History(resource schema.GroupVersionResource) []Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		return slices.Clone(s.table(k).history)
+	}
+	return nil
+}
+
+// Revision returns the revision of the last write.
+func (s *Server) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// Resources returns the resources that have had objects, sorted.
+func (s *Server) Resources() []schema.GroupVersionResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.tables), func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// Lookup returns the resource of that name, such as "foos" or "deployments.apps".
+func (s *Server) Lookup(name string) (gvr schema.GroupVersionResource, namespaced, ok bool) {
+	want := schema.ParseGroupResource(name)
+	return s.find(func(k *kind) bool {
+		return k.gvr.Resource == want.Resource && (want.Group == "" || k.gvr.Group == want.Group)
+	})
+}
+
+// LookupKind returns the resource of a kind.
+func (s *Server) LookupKind(gvk schema.GroupVersionKind) (
+	gvr schema.GroupVersionResource, namespaced, ok bool,
+) {
+	return s.find(func(k *kind) bool { return k.gvk == gvk })
+}
+
+// IsCustom reports whether a kind is that of a CustomResourceDefinition.
+func (s *Server) IsCustom(gvk schema.GroupVersionKind) bool {
+	_, _, ok := s.find(func(k *kind) bool { return k.gvk == gvk && k.custom != nil })
+	return ok
+}
+
+// find returns the first resource, by group and name, for which is returns true.
+func (s *Server) find(is func(*kind) bool) (gvr schema.GroupVersionResource, namespaced, ok bool) {
+	for _, k := range s.kinds {
+		if is(k) && (!ok || k.gvr.String() < gvr.String()) {
+			gvr, namespaced, ok = k.gvr, k.namespaced, true
+		}
+	}
+	return gvr, namespaced, ok
 }

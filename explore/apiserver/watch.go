@@ -39,19 +39,17 @@ const bookmarkEvery = time.Minute
 // watch answers a watch: the events that the client has missed, or the objects, then all that
 // happens.
 func (s *Server) watch(r *Request) (*Response, error) {
-	if err := s.checkList(r); err != nil {
-		return nil, err
-	}
 	revision, err := s.parseRevision(r)
 	if apierrors.IsBadRequest(err) {
 		return nil, err
 	}
+	var tooLarge *apierrors.StatusError
 	w := &Watch{Request: r, server: s, after: revision, wake: make(chan struct{}, 1)}
 	w.start(r.List.TimeoutSeconds)
 	stream := r.List.SendInitialEvents != nil && *r.List.SendInitialEvents
 	switch {
-	case stream && err != nil:
-		w.End(new(err.(apierrors.APIStatus).Status()))
+	case stream && errors.As(err, &tooLarge):
+		w.End(&tooLarge.ErrStatus)
 	case revision == 0 && r.List.SendInitialEvents != nil && !stream:
 		w.after = s.revision
 	case stream || revision == 0:
@@ -134,14 +132,14 @@ func (w *Watch) sendBookmark(revision int64, initialEventsEnd bool) {
 // Send shows an event to the client. It is kept until the client reads it. Nothing is sent after
 // End, or when the client has closed the watch.
 func (w *Watch) Send(e watch.Event) {
-	accept := w.Request.accept
-	object := w.server.encode(e.Object.(*unstructured.Unstructured), accept)
+	object := w.server.encode(e.Object.(*unstructured.Unstructured), w.Request.accept)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Done() {
 		return
 	}
-	w.buffer = frame(w.buffer, e.Type, object, mediaType(accept))
+	w.buffer = append(w.buffer, `{"type":"`+string(e.Type)+`","object":`...)
+	w.buffer = append(append(w.buffer, object...), "}\n"...)
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -3,11 +3,14 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,13 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
-
-// maxSuffixes is how often a name is generated, if there is an object of that name already.
-const maxSuffixes = 8
-
-// errModified is what a write based on an old version gets.
-var errModified = errors.New("the object has been modified; please apply your changes to the" +
-	" latest version and try again")
 
 func (s *Server) create(r *Request) (*Response, error) {
 	object := r.Body.DeepCopy()
@@ -33,7 +29,7 @@ func (s *Server) create(r *Request) (*Response, error) {
 	case r.Subresource != "":
 		return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
 	}
-	if err := r.decode(object); err != nil {
+	if err := r.kind.decode(object); err != nil {
 		return nil, err
 	}
 	return s.createObject(r, object)
@@ -56,7 +52,7 @@ func (s *Server) createObject(r *Request, object *unstructured.Unstructured) (*R
 			object.SetName(object.GetGenerateName() + suffix)
 		}
 		created, err := s.createNamed(r, object)
-		if !apierrors.IsAlreadyExists(err) || !generate || try == maxSuffixes {
+		if !apierrors.IsAlreadyExists(err) || !generate || try == 8 { // tries, as in Kubernetes
 			return created, err
 		}
 	}
@@ -130,7 +126,7 @@ func (s *Server) setIdentity(metadata map[string]any) {
 func (s *Server) update(r *Request) (*Response, error) {
 	object, old := r.Body.DeepCopy(), s.existing(r)
 	if r.Subresource != "scale" {
-		if err := r.decode(object); err != nil {
+		if err := r.kind.decode(object); err != nil {
 			return nil, err
 		}
 	}
@@ -147,13 +143,6 @@ func (s *Server) update(r *Request) (*Response, error) {
 	case uid != "" && uid != old.GetUID():
 		return nil, r.conflict(uid, old.GetUID())
 	}
-	return s.replaceTracked(r, old, object)
-}
-
-// replaceTracked writes an object, or one with the replicas of a Scale, in place of old.
-func (s *Server) replaceTracked(
-	r *Request, old, object *unstructured.Unstructured,
-) (*Response, error) {
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
 	}
@@ -168,12 +157,6 @@ func (r *Request) checkName(object *unstructured.Unstructured) error {
 			" on the URL (%s)", name, r.Name))
 	}
 	return nil
-}
-
-// decode brings an object that a client has sent into the form in which it is kept.
-func (r *Request) decode(object *unstructured.Unstructured) error {
-	err := r.kind.decode(object)
-	return withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
 
 // replace writes an object in place of old. It changes the object.
@@ -192,7 +175,8 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		}
 		object.SetResourceVersion(old.GetResourceVersion())
 	case version != old.GetResourceVersion():
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errModified)
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errors.New("the object has"+
+			" been modified; please apply your changes to the latest version and try again"))
 	}
 	k.prepare(r, object, old)
 	keepMetadata(object, old)
@@ -216,4 +200,91 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 func (r *Request) conflict(meant, is types.UID) error {
 	return apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf(
 		"Precondition failed: UID in precondition: %v, UID in object meta: %v", meant, is))
+}
+
+// prepare keeps what a client cannot change with this request, and counts the generation.
+func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
+	if k.status && r.Subresource == "status" {
+		k.prepareStatus(object, old)
+		return
+	}
+	if k.status {
+		keep(object.Object, old.Object, "status")
+	}
+	if k.is("namespaces") && r.Subresource == "" {
+		keep(object.Object, old.Object, "spec") // which has only finalizers
+	}
+	generation := old.GetGeneration()
+	if k.generation && k.specChanged(object.Object, old.Object) {
+		generation++
+	}
+	object.SetGeneration(generation)
+}
+
+// prepareStatus keeps everything but the status. Built-in kinds also let the metadata change.
+func (k *kind) prepareStatus(object, old *unstructured.Unstructured) {
+	content, metadata := maps.Clone(old.Object), object.Object["metadata"].(map[string]any)
+	before := old.Object["metadata"].(map[string]any)
+	keep(content, object.Object, "status")
+	if k.custom != nil {
+		managed := metadata
+		metadata = maps.Clone(before)
+		keep(metadata, managed, "managedFields")
+	}
+	if k.is("deployments") {
+		keep(metadata, before, "labels")
+	}
+	keep(metadata, before, "generation")
+	content["metadata"], object.Object = metadata, content
+}
+
+// specChanged reports whether the generation counts the difference.
+func (k *kind) specChanged(object, old map[string]any) bool {
+	if _, hasSpec := old["spec"]; hasSpec && k.custom == nil {
+		annotations, _, _ := nested(object, "metadata.annotations")
+		before, _, _ := nested(old, "metadata.annotations")
+		return !reflect.DeepEqual(object["spec"], old["spec"]) ||
+			k.is("deployments") && !reflect.DeepEqual(annotations, before)
+	}
+	object, old = maps.Clone(object), maps.Clone(old)
+	delete(object, "metadata")
+	delete(old, "metadata")
+	return !reflect.DeepEqual(object, old)
+}
+
+// keepMetadata keeps what the server owns.
+func keepMetadata(object, old *unstructured.Unstructured) {
+	in := object.Object["metadata"].(map[string]any)
+	from := old.Object["metadata"].(map[string]any)
+	setDefaults(in, map[string]any{"uid": from["uid"]})
+	keep(in, from, "creationTimestamp")
+	if from["deletionTimestamp"] != nil {
+		keep(in, from, "deletionTimestamp")
+		setDefaults(in, map[string]any{
+			"deletionGracePeriodSeconds": from["deletionGracePeriodSeconds"]})
+	}
+}
+
+// keep sets a field to what it was.
+func keep(object, old map[string]any, name string) {
+	if value, ok := old[name]; ok {
+		object[name] = value
+	} else {
+		delete(object, name)
+	}
+}
+
+// validate returns what is wrong with an object, that is created if old is nil.
+func (k *kind) validate(object, old *unstructured.Unstructured, subresource string) field.ErrorList {
+	path := field.NewPath("metadata")
+	var errs field.ErrorList
+	if old == nil {
+		errs = validation.ValidateObjectMetaAccessor(object, k.namespaced, k.validName(), path)
+	} else {
+		errs = validation.ValidateObjectMetaAccessorUpdate(object, old, path)
+	}
+	if k.custom != nil {
+		errs = k.custom.validate(k, object, old, subresource, errs)
+	}
+	return errs
 }
