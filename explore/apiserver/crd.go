@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,12 +45,11 @@ type customKind struct {
 type madeCRD struct {
 	kinds  []*kind
 	object map[string]any
-	err    error
 }
 
 var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// madeCRDs are those of all servers: func() *madeCRD by *apiextensionsv1.CustomResourceDefinition.
+// madeCRDs are those of all servers: func() (*madeCRD, error) by CustomResourceDefinition.
 var madeCRDs sync.Map
 
 // ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
@@ -75,13 +75,17 @@ func ReadCRDs(paths ...string) ([]*apiextensionsv1.CustomResourceDefinition, err
 
 // customKinds returns the kinds of a CustomResourceDefinition, one for each served version.
 func customKinds(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
-	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValue(func() *madeCRD { return makeCRD(crd) }))
-	made := lazily.(func() *madeCRD)()
-	return made, made.err
+	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValues(func() (*madeCRD, error) {
+		made, err := makeCRD(crd.DeepCopy())
+		if err != nil {
+			err = fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		return made, err
+	}))
+	return lazily.(func() (*madeCRD, error))()
 }
 
-func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
-	crd = crd.DeepCopy()
+func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	made := &madeCRD{}
 	var stored schema.GroupVersionResource
@@ -97,34 +101,35 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
 			gvr: gv.WithResource(crd.Spec.Names.Plural), names: crd.Spec.Names,
 			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, generation: true}
 		if err := k.addVersion(crd, version); err != nil {
-			return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)}
+			return nil, err
 		}
 		made.kinds = append(made.kinds, k)
 	}
 	for _, k := range made.kinds {
 		k.storage = stored
 	}
-	webhook := crd.Spec.Conversion != nil &&
-		crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter
-	if len(made.kinds) > 1 && webhook {
-		return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: of several versions, only those "+
-			"with the conversion None are simulated", crd.Name)}
+	if conversion := crd.Spec.Conversion; len(made.kinds) > 1 && conversion != nil &&
+		conversion.Strategy != apiextensionsv1.NoneConverter {
+		return nil, errors.New("of several versions, only those with the conversion None are simulated")
 	}
-	made.object, made.err = converter.ToUnstructured(crd)
-	made.object["status"] = crdStatus(crd, stored.Version)
-	made.object["kind"], made.object["apiVersion"] = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
-	return made
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.Status = crdStatus(crd, stored.Version)
+	var err error
+	made.object, err = converter.ToUnstructured(crd)
+	return made, err
 }
 
 // crdStatus returns the status of a CustomResourceDefinition whose objects are served.
-func crdStatus(crd *apiextensionsv1.CustomResourceDefinition, stored string) map[string]any {
-	condition := func(name string) any {
-		return map[string]any{"type": name, "status": "True", "reason": name, "message": "",
-			"lastTransitionTime": nil}
-	}
-	names, _ := converter.ToUnstructured(&crd.Spec.Names)
-	return map[string]any{"acceptedNames": names, "storedVersions": []any{stored},
-		"conditions": []any{condition("NamesAccepted"), condition("Established")}}
+func crdStatus(
+	crd *apiextensionsv1.CustomResourceDefinition, stored string,
+) apiextensionsv1.CustomResourceDefinitionStatus {
+	yes := apiextensionsv1.CustomResourceDefinitionCondition{Status: apiextensionsv1.ConditionTrue}
+	named, established := yes, yes
+	named.Type, named.Reason = apiextensionsv1.NamesAccepted, "NoConflicts"
+	established.Type, established.Reason = apiextensionsv1.Established, "InitialNamesAccepted"
+	return apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names,
+		StoredVersions: []string{stored},
+		Conditions:     []apiextensionsv1.CustomResourceDefinitionCondition{named, established}}
 }
 
 // addVersion adds what a version says.

@@ -130,12 +130,15 @@ func converted(object *unstructured.Unstructured, apiVersion string) *unstructur
 		return object
 	}
 	content := maps.Clone(object.Object)
-	for _, names := range eventFields {
-		switch apiVersion {
-		case "v1":
-			rename(content, names[1], names[0])
-		case "events.k8s.io/v1":
-			rename(content, names[0], names[1])
+	if isCore := apiVersion == "v1"; isCore || apiVersion == "events.k8s.io/v1" {
+		for from, to := range eventFields {
+			if isCore {
+				from, to = to, from
+			}
+			if value, ok := content[from]; ok {
+				delete(content, from)
+				content[to] = value
+			}
 		}
 	}
 	content["apiVersion"] = apiVersion
@@ -143,17 +146,10 @@ func converted(object *unstructured.Unstructured, apiVersion string) *unstructur
 }
 
 // eventFields are the fields of an Event whose names differ in v1 and in events.k8s.io/v1.
-var eventFields = [][2]string{{"involvedObject", "regarding"}, {"message", "note"},
-	{"source", "deprecatedSource"}, {"firstTimestamp", "deprecatedFirstTimestamp"},
-	{"lastTimestamp", "deprecatedLastTimestamp"}, {"count", "deprecatedCount"},
-	{"reportingComponent", "reportingController"}}
-
-func rename(content map[string]any, from, to string) {
-	if value, ok := content[from]; ok {
-		delete(content, from)
-		content[to] = value
-	}
-}
+var eventFields = map[string]string{"involvedObject": "regarding", "message": "note",
+	"source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
+	"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
+	"reportingComponent": "reportingController"}
 
 // withRevision returns an object that says it is of this revision.
 func withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {

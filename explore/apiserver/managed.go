@@ -108,7 +108,8 @@ func customConverter(k *kind) managedfields.TypeConverter {
 	if object.Properties == nil {
 		object.Properties = map[string]spec.Schema{}
 	}
-	object.Properties["apiVersion"], object.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
+	object.Properties["apiVersion"] = *spec.StringProperty()
+	object.Properties["kind"] = *spec.StringProperty()
 	object.Properties["metadata"] = *spec.RefProperty(folder + metav1.ObjectMeta{}.OpenAPIModelName())
 	object.AddExtension("x-kubernetes-group-version-kind", []any{map[any]any{
 		"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}})

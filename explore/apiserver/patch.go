@@ -9,6 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,63 +60,70 @@ var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchForm
 	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
 	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
-// patched returns an object after a patch. An error without a status has the code 422.
+// patched returns an object after a patch.
 func (s *Server) patched(
 	r *Request, old *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	var after []byte
-	content, err := map[string]any{}, error(nil)
+	content, err := map[string]any(nil), error(nil)
 	switch r.PatchType {
 	case types.StrategicMergePatchType:
-		var patch map[string]any
-		if err := json.Unmarshal(r.Patch, &patch); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
-		if r.Subresource == "scale" {
-			meta.T = reflect.TypeFor[autoscalingv1.Scale]()
-		}
-		content, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(
-			old.DeepCopy().Object, patch, meta)
-		if slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
-			err = apierrors.NewBadRequest(err.Error())
-		}
+		content, err = r.strategicallyPatched(old)
 	case types.JSONPatchType:
-		patch, bad := jsonpatch.DecodePatch(r.Patch)
-		if bad != nil {
-			return nil, apierrors.NewBadRequest(bad.Error())
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
+			if after, err = patch.Apply(s.encode(old, "")); err != nil {
+				err = unprocessable(err)
+			}
 		}
-		after, err = patch.Apply(s.encode(old, ""))
 	default:
-		if after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch); err != nil {
-			err = apierrors.NewBadRequest(err.Error())
-		}
+		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
 	}
-	switch {
-	case err != nil:
-		if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
-			err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-				schema.GroupResource{}, "", err.Error(), 0, false)
-		}
-		return nil, err
-	case after != nil:
+	if err == nil && after != nil {
 		if err := json.Unmarshal(after, &content); err != nil {
 			return nil, invalidPatch(string(after), err)
 		}
 	}
-	return &unstructured.Unstructured{Object: content}, nil
+	err = withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
+	var patch map[string]any
+	if err := json.Unmarshal(r.Patch, &patch); err != nil {
+		return nil, err
+	}
+	meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
+	if r.Subresource == "scale" {
+		meta.T = reflect.TypeFor[autoscalingv1.Scale]()
+	}
+	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
+		patch, meta)
+	if err != nil &&
+		!slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
+		err = unprocessable(err)
+	}
+	return content, err
+}
+
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+		schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
 // apply merges an applied configuration, or creates an object of it.
 func (s *Server) apply(r *Request) (*Response, error) {
+	if r.Subresource == "scale" {
+		return nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
+	}
 	live, old := r.kind.newObject(), s.existing(r)
 	if old != nil {
 		live = s.tracked(r.kind, old)
 	} else if r.Subresource != "" {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(), r.FieldManager,
-		r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(),
+		r.FieldManager, r.Force)
 	if err != nil {
 		return nil, err
 	}

@@ -103,6 +103,9 @@ func (s *Server) parse(r *http.Request, body []byte) (*Request, error) {
 var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api")}
 
+// nameless are the verbs of requests whose path has no name of an object.
+var nameless = []string{"create", "list", "watch", "deletecollection"}
+
 // parsePath understands the path and the method.
 func (r *Request) parsePath(s *Server, from *http.Request) error {
 	info, err := infos.NewRequestInfo(from)
@@ -112,8 +115,7 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	r.Verb, r.Name, r.Subresource, r.Namespace = info.Verb, info.Name, info.Subresource, info.Namespace
 	r.Resource = schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion,
 		Resource: info.Resource}
-	switch r.Verb {
-	case "list", "watch":
+	if r.Verb == "list" || r.Verb == "watch" {
 		r.Name = "" // it is that of a selector
 	}
 	if r.Resource == namespaces {
@@ -123,10 +125,8 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	switch k := r.kind; {
 	case k == nil, !k.namespaced && r.Namespace != "", !k.has(r.Subresource):
 		return notFound()
-	case r.Subresource == "scale" && from.Header.Get("Content-Type") == string(types.ApplyYAMLPatchType):
-		return refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
 	case r.Verb == "", r.Verb == "delete" && r.Subresource != "", k.review != "" && r.Verb != "create",
-		(r.Name == "") != slices.Contains([]string{"create", "list", "watch", "deletecollection"}, r.Verb):
+		(r.Name == "") != slices.Contains(nameless, r.Verb):
 		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), from.Method)
 	}
 	return nil

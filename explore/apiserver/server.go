@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,9 +35,7 @@ type Server struct {
 	noStreams bool
 	uids      int64
 	suffixes  int
-
-	encodedMu sync.Mutex
-	encoded   map[*unstructured.Unstructured][]byte // JSON of what is stored
+	encoded   sync.Map // JSON of what is stored: []byte by *unstructured.Unstructured
 }
 
 // An Interceptor stands between a client and the server.
@@ -77,9 +77,8 @@ type Response struct {
 // of them.
 func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	s := &Server{
-		kinds:   make(map[schema.GroupVersionResource]*kind, 100),
-		tables:  map[schema.GroupVersionResource]*table{},
-		encoded: map[*unstructured.Unstructured][]byte{},
+		kinds:  make(map[schema.GroupVersionResource]*kind, 100),
+		tables: map[schema.GroupVersionResource]*table{},
 	}
 	for _, k := range builtin() {
 		s.kinds[k.gvr] = k
@@ -197,6 +196,7 @@ func failure(status metav1.Status, header http.Header) *Response {
 // document returns an answer that is not about objects.
 func document(code int, value any) *Response { return &Response{Code: code, raw: marshal(value)} }
 
+// verbs has what answers the requests of a verb.
 var verbs = map[string]func(*Server, *Request) (*Response, error){
 	"": (*Server).discover, "get": (*Server).get, "list": (*Server).list, "watch": (*Server).watch,
 	"create": (*Server).create, "update": (*Server).update, "patch": (*Server).patch,
@@ -219,4 +219,47 @@ func (s *Server) DisableStreams() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noStreams = true
+}
+
+// encode returns an object as the client wants it.
+func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte {
+	if strings.Contains(accept, "as=PartialObjectMetadata") && object.GetKind() != "Status" {
+		return marshal(map[string]any{"kind": "PartialObjectMetadata",
+			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
+	}
+	kept, isStored := s.encoded.Load(object)
+	text, _ := kept.([]byte)
+	if text == nil {
+		if text = marshal(object.Object); isStored {
+			s.encoded.Store(object, text)
+		}
+	}
+	return text
+}
+
+func marshal(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // what has come as JSON goes as JSON
+	}
+	return text
+}
+
+// encodeResponse returns the body of an answer.
+func (s *Server) encodeResponse(response *Response, accept string) []byte {
+	switch {
+	case response.raw != nil:
+		return response.raw
+	case response.items == nil:
+		return s.encode(response.Object, accept)
+	}
+	items := make([]json.RawMessage, len(response.items))
+	for i, item := range response.items {
+		items[i] = s.encode(item, accept)
+	}
+	list := maps.Clone(response.Object.Object)
+	if list["items"] = items; strings.Contains(accept, "as=PartialObjectMetadata") {
+		list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
+	}
+	return marshal(list)
 }

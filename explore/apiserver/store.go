@@ -54,9 +54,7 @@ func (s *Server) commit(
 	s.revision++
 	object = converted(object, r.kind.storage.GroupVersion().String())
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
-	s.encodedMu.Lock()
-	s.encoded[object] = nil // it does not change any more, so that its JSON is kept
-	s.encodedMu.Unlock()
+	s.encoded.Store(object, nil) // it does not change any more, so that its JSON is kept
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
 	write := Write{s.revision, watch.Modified, old, object, object, "", r.Subresource}
 	if !strings.HasPrefix(r.Verb, "delete") {
@@ -114,7 +112,8 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	if r.Namespace != "" && object.GetNamespace() != r.Namespace {
 		return false
 	}
-	if s := r.list.LabelSelector; s != nil && !s.Empty() && !s.Matches(labels.Set(object.GetLabels())) {
+	with := r.list.LabelSelector
+	if with != nil && !with.Empty() && !with.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
 	if r.list.FieldSelector == nil || r.list.FieldSelector.Empty() {
