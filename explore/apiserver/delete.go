@@ -42,35 +42,29 @@ func (s *Server) delete(r *Request) (*Response, error) {
 	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
 		setDeletionFinalizers(object, r.Delete, k.is("namespaces"))
 	}
-	if stays := markDeleted(k, object); stays || len(object.GetFinalizers()) > 0 {
-		code := http.StatusOK
-		if orphan := r.Delete.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // old clients
-			code = http.StatusAccepted
-		}
-		if !r.DryRun && !sameObject(object, old) {
-			object = k.view(s.commit(r, old, object, false))
-		}
-		return &Response{Code: code, Object: object}, nil
+	stays := markDeleted(k, object) || len(object.GetFinalizers()) > 0
+	if !stays {
+		object = old.DeepCopy()
 	}
-	object = old.DeepCopy()
-	if !r.DryRun {
-		object = k.view(s.commit(r, old, object, true))
+	if !r.DryRun && !(stays && sameObject(object, old)) {
+		object = k.view(s.commit(r, old, object, !stays))
 	}
-	if k.is(returnedByDelete) {
-		return &Response{Code: http.StatusOK, Object: object}, nil
+	orphan := r.Delete.OrphanDependents //nolint:staticcheck // old clients
+	switch {
+	case !stays && !k.is(returnedByDelete):
+		object = deleted(r, old)
+	case stays && orphan != nil && !*orphan:
+		return &Response{Code: http.StatusAccepted, Object: object}, nil
 	}
-	return deleted(r, old), nil
+	return &Response{Code: http.StatusOK, Object: object}, nil
 }
 
 // deleted returns the answer to a delete that has removed the object.
-func deleted(r *Request, old *unstructured.Unstructured) *Response {
-	details := map[string]any{"name": r.Name, "kind": r.Resource.Resource, "uid": string(old.GetUID())}
-	if r.Resource.Group != "" {
-		details["group"] = r.Resource.Group
-	}
-	status := map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},
-		"status": metav1.StatusSuccess, "details": details}
-	return &Response{Code: http.StatusOK, Object: &unstructured.Unstructured{Object: status}}
+func deleted(r *Request, old *unstructured.Unstructured) *unstructured.Unstructured {
+	status, _ := converter.ToUnstructured(&metav1.Status{Status: metav1.StatusSuccess,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Details: &metav1.StatusDetails{
+			Name: r.Name, Group: r.Resource.Group, Kind: r.Resource.Resource, UID: old.GetUID()}})
+	return &unstructured.Unstructured{Object: status}
 }
 
 // setDeletionFinalizers sets the finalizers for the garbage collector, which is not part of the

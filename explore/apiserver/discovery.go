@@ -63,7 +63,8 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 		Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	kinds := slices.SortedFunc(maps.Values(s.kinds), func(a, b *kind) int {
 		return cmp.Or(strings.Compare(a.gvr.Group, b.gvr.Group),
-			compareVersions(b.gvr.Version, a.gvr.Version), strings.Compare(a.gvr.Resource, b.gvr.Resource))
+			version.CompareKubeAwareVersionStrings(b.gvr.Version, a.gvr.Version),
+			strings.Compare(a.gvr.Resource, b.gvr.Resource))
 	})
 	for _, k := range kinds {
 		if core != (k.gvr.Group == "") {

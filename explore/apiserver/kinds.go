@@ -88,10 +88,8 @@ var selectable = map[string]string{
 }
 
 // reviews are the questions for access, and what answers them: that everything is allowed.
-var reviews = map[string]string{"SelfSubjectAccessReview": "allowed", "SubjectAccessReview": "allowed",
-	"LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
-
-var compareVersions = version.CompareKubeAwareVersionStrings
+var reviews = map[string]string{"SelfSubjectAccessReview": "allowed",
+	"SubjectAccessReview": "allowed", "LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
 
 // builtin are Kubernetes' own kinds, each in its best version.
 var builtin = sync.OnceValue(func() []*kind {
@@ -99,7 +97,7 @@ var builtin = sync.OnceValue(func() []*kind {
 	best := map[schema.GroupKind]string{}
 	for gvk := range types {
 		_, hasList := types[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
-		older := compareVersions(best[gvk.GroupKind()], gvk.Version) > 0
+		older := version.CompareKubeAwareVersionStrings(best[gvk.GroupKind()], gvk.Version) > 0
 		if (hasList || reviews[gvk.Kind] != "") && gvk.Group != "extensions" && !older {
 			best[gvk.GroupKind()] = gvk.Version
 		}

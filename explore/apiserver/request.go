@@ -164,9 +164,13 @@ func (r *Request) parseList(query url.Values) error {
 	return nil
 }
 
-var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+var (
+	protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 
-var errNoKind = errors.New("the object has no kind")
+	errNoKind = errors.New("the object has no kind")
+	errFormat = refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format")
+)
 
 // readObject reads an object in one of the formats that there are.
 func readObject(body []byte, media string) (object map[string]any, err error) {
@@ -181,7 +185,7 @@ func readObject(body []byte, media string) (object map[string]any, err error) {
 		body, err = yaml.YAMLToJSONStrict(body)
 	case runtime.ContentTypeJSON, "":
 	default:
-		return nil, unknownFormat()
+		return nil, errFormat
 	}
 	if err == nil {
 		err = json.Unmarshal(body, &object)
@@ -229,22 +233,14 @@ func (r *Request) parsePatch(
 	if errs := validation.ValidatePatchOptions(options, media); len(errs) > 0 {
 		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
 	}
-	switch media {
-	case types.JSONPatchType, types.MergePatchType:
-		return nil
-	case types.StrategicMergePatchType:
-		if r.kind.custom == nil {
-			return nil
-		}
-	case types.ApplyYAMLPatchType:
+	switch {
+	case media == types.ApplyYAMLPatchType:
 		return r.parseBody(body, string(media))
+	case media == types.JSONPatchType, media == types.MergePatchType,
+		media == types.StrategicMergePatchType && r.kind.custom == nil:
+		return nil
 	}
-	return unknownFormat()
-}
-
-func unknownFormat() error {
-	return refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		"the body of the request was in an unknown format")
+	return errFormat
 }
 
 // parseDelete understands the options of a delete, in the body or in the query.

@@ -30,11 +30,10 @@ type Watch struct {
 	wake   chan struct{} // has an element if the reader should look
 }
 
-// defaultTimeout is how long a watch takes if the client does not say it.
-const defaultTimeout = 45 * time.Minute
-
-// bookmarkEvery is the time between bookmarks, if there is something to tell.
-const bookmarkEvery = time.Minute
+const (
+	defaultTimeout = 45 * time.Minute // of a watch, if the client does not say it
+	bookmarkEvery  = time.Minute      // if there is something to tell
+)
 
 // watch answers a watch: the events that the client has missed, or the objects, then all that
 // happens.
