@@ -3,16 +3,18 @@ package apiserver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
@@ -43,12 +45,11 @@ type customKind struct {
 type madeCRD struct {
 	kinds  []*kind
 	object map[string]any
-	err    error
 }
 
 var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
-// madeCRDs are those of all servers: func() *madeCRD by *apiextensionsv1.CustomResourceDefinition.
+// madeCRDs are those of all servers: func() (*madeCRD, error) by CustomResourceDefinition.
 var madeCRDs sync.Map
 
 // ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
@@ -74,13 +75,17 @@ func ReadCRDs(paths ...string) ([]*apiextensionsv1.CustomResourceDefinition, err
 
 // customKinds returns the kinds of a CustomResourceDefinition, one for each served version.
 func customKinds(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
-	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValue(func() *madeCRD { return makeCRD(crd) }))
-	made := lazily.(func() *madeCRD)()
-	return made, made.err
+	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValues(func() (*madeCRD, error) {
+		made, err := makeCRD(crd.DeepCopy())
+		if err != nil {
+			err = fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+		}
+		return made, err
+	}))
+	return lazily.(func() (*madeCRD, error))()
 }
 
-func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
-	crd = crd.DeepCopy()
+func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	made := &madeCRD{}
 	var stored schema.GroupVersionResource
@@ -96,34 +101,35 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) *madeCRD {
 			gvr: gv.WithResource(crd.Spec.Names.Plural), names: crd.Spec.Names,
 			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, generation: true}
 		if err := k.addVersion(crd, version); err != nil {
-			return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)}
+			return nil, err
 		}
 		made.kinds = append(made.kinds, k)
 	}
 	for _, k := range made.kinds {
 		k.storage = stored
 	}
-	webhook := crd.Spec.Conversion != nil &&
-		crd.Spec.Conversion.Strategy != apiextensionsv1.NoneConverter
-	if len(made.kinds) > 1 && webhook {
-		return &madeCRD{err: fmt.Errorf("CustomResourceDefinition %s: of several versions, only those "+
-			"with the conversion None are simulated", crd.Name)}
+	if conversion := crd.Spec.Conversion; len(made.kinds) > 1 && conversion != nil &&
+		conversion.Strategy != apiextensionsv1.NoneConverter {
+		return nil, errors.New("of several versions, only those with the conversion None are simulated")
 	}
-	made.object, made.err = runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	made.object["status"] = crdStatus(crd, stored.Version)
-	made.object["kind"], made.object["apiVersion"] = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
-	return made
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	crd.Status = crdStatus(crd, stored.Version)
+	var err error
+	made.object, err = converter.ToUnstructured(crd)
+	return made, err
 }
 
 // crdStatus returns the status of a CustomResourceDefinition whose objects are served.
-func crdStatus(crd *apiextensionsv1.CustomResourceDefinition, stored string) map[string]any {
-	condition := func(name string) any {
-		return map[string]any{"type": name, "status": "True", "reason": name, "message": "",
-			"lastTransitionTime": nil}
-	}
-	names, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&crd.Spec.Names)
-	return map[string]any{"acceptedNames": names, "storedVersions": []any{stored},
-		"conditions": []any{condition("NamesAccepted"), condition("Established")}}
+func crdStatus(
+	crd *apiextensionsv1.CustomResourceDefinition, stored string,
+) apiextensionsv1.CustomResourceDefinitionStatus {
+	yes := apiextensionsv1.CustomResourceDefinitionCondition{Status: apiextensionsv1.ConditionTrue}
+	named, established := yes, yes
+	named.Type, named.Reason = apiextensionsv1.NamesAccepted, "NoConflicts"
+	established.Type, established.Reason = apiextensionsv1.Established, "InitialNamesAccepted"
+	return apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names,
+		StoredVersions: []string{stored},
+		Conditions:     []apiextensionsv1.CustomResourceDefinitionCondition{named, established}}
 }
 
 // addVersion adds what a version says.
@@ -131,15 +137,14 @@ func (k *kind) addVersion(
 	crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion,
 ) error {
 	for _, selectable := range version.SelectableFields {
-		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
+		k.fields = append(k.fields, trimDot(selectable.JSONPath))
 	}
 	if subresources := version.Subresources; subresources != nil {
 		k.status = subresources.Status != nil
 		if scale := subresources.Scale; scale != nil {
-			k.scale = &scalePaths{replicas: split(scale.SpecReplicasPath),
-				statusReplicas: split(scale.StatusReplicasPath)}
-			if scale.LabelSelectorPath != nil {
-				k.scale.selector = split(*scale.LabelSelectorPath)
+			k.scale = &scalePaths{trimDot(scale.SpecReplicasPath), trimDot(scale.StatusReplicasPath), ""}
+			if selector := scale.LabelSelectorPath; selector != nil {
+				k.scale.selector = trimDot(*selector)
 			}
 		}
 	}
@@ -170,27 +175,26 @@ func (k *kind) addVersion(
 		}
 	}
 	c.cel = cel.NewValidator(c.schema, true, celconfig.PerCallLimit)
-	k.managers = managersOf(k, func() (typeConverter, error) { return customConverter(k) })
+	k.converter = sync.OnceValue(func() managedfields.TypeConverter { return customConverter(k) })
 	return nil
 }
 
-func split(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+func trimDot(path string) string { return strings.TrimPrefix(path, ".") }
 
 // decode brings an object that a client has sent into the form in which it is kept.
 func (k *kind) decode(object *unstructured.Unstructured) error {
-	if err := k.canonical(object.Object); err != nil || k.custom == nil {
-		return err
+	err := k.canonical(object.Object)
+	if c := k.custom; err == nil && c != nil {
+		if !c.keepsUnknowns {
+			pruning.Prune(object.Object, c.schema, true)
+			defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
+		}
+		if wrong := objectmeta.Coerce(nil, object.Object, c.schema, false, false); wrong != nil {
+			err = wrong
+		}
+		defaulting.Default(object.Object, c.schema)
 	}
-	c := k.custom
-	if !c.keepsUnknowns {
-		pruning.Prune(object.Object, c.schema, true)
-		defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
-	}
-	if err := objectmeta.Coerce(nil, object.Object, c.schema, false, false); err != nil {
-		return err
-	}
-	defaulting.Default(object.Object, c.schema)
-	return nil
+	return withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
 
 // validate returns what the schema and its rules find wrong, with what was wrong before forgiven as
@@ -219,11 +223,15 @@ func (c *customKind) validate(
 		}
 	}
 	if subresource != "status" {
-		errs = append(errs, k.validateScale(object, k.scale.specPath())...)
 		errs = append(errs, objectmeta.Validate(context.Background(), nil, object.Object, c.schema,
 			false)...)
 	}
-	errs = append(errs, k.validateScale(object, k.scale.statusPath())...)
+	if k.scale != nil {
+		if subresource != "status" {
+			errs = append(errs, validateScale(object, k.scale.replicas)...)
+		}
+		errs = append(errs, validateScale(object, k.scale.statusReplicas)...)
+	}
 	errs = append(errs, listErrs...)
 	if c.cel == nil {
 		return errs
@@ -241,9 +249,4 @@ func (c *customKind) validate(
 func blocks(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{field.ErrorTypeNotSupported, field.ErrorTypeRequired,
 		field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid}, err.Type)
-}
-
-// sameObject reports whether two objects differ in nothing but times of managed fields.
-func sameObject(a, b *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(a.Object, b.Object) || sameManaged(a, b)
 }

@@ -51,29 +51,21 @@ var constantDefaults = []struct {
 	{corev1.ServiceSpec{}, `{"type": "ClusterIP", "sessionAffinity": "None",
 		"internalTrafficPolicy": "Cluster"}`},
 	{corev1.Secret{}, `{"type": "Opaque"}`},
+	{corev1.NamespaceStatus{}, `{"phase": "Active"}`},
+	{corev1.PodStatus{}, `{"phase": "Pending", "qosClass": "BestEffort"}`},
+	{corev1.PersistentVolumeClaimStatus{}, `{"phase": "Pending"}`},
+	{corev1.PersistentVolumeStatus{}, `{"phase": "Pending"}`},
 }
 
-// defaults returns what sets the defaults of a Go type.
-var defaults = sync.OnceValue(func() map[reflect.Type]func(map[string]any) {
-	result := map[reflect.Type]func(map[string]any){}
+// defaults are the constant ones of a Go type.
+var defaults = sync.OnceValue(func() map[reflect.Type]map[string]any {
+	result := map[reflect.Type]map[string]any{}
 	for _, constant := range constantDefaults {
 		var values map[string]any
 		if err := json.Unmarshal([]byte(constant.values), &values); err != nil {
 			panic(err)
 		}
-		t := reflect.TypeOf(constant.of)
-		other := otherDefaults[t]
-		result[t] = func(in map[string]any) {
-			if other != nil {
-				other(in)
-			}
-			setDefaults(in, values)
-		}
-	}
-	for t, set := range otherDefaults {
-		if result[t] == nil {
-			result[t] = set
-		}
+		result[reflect.TypeOf(constant.of)] = values
 	}
 	return result
 })
@@ -94,19 +86,16 @@ var otherDefaults = map[reflect.Type]func(map[string]any){
 			setDefaults(strategy, map[string]any{"rollingUpdate": update})
 		}
 	},
-	reflect.TypeFor[corev1.Namespace](): setNameLabel,
+	reflect.TypeFor[corev1.Namespace](): func(namespace map[string]any) {
+		metadata := namespace["metadata"].(map[string]any)
+		if name, named := metadata["name"].(string); named {
+			setDefaults(metadata, map[string]any{"labels": map[string]any{}})
+			metadata["labels"].(map[string]any)[corev1.LabelMetadataName] = name
+		}
+	},
 	reflect.TypeFor[corev1.ServicePort](): func(port map[string]any) {
 		setDefaults(port, map[string]any{"targetPort": port["port"]})
 	},
-}
-
-// setNameLabel adds the label that each Namespace has.
-func setNameLabel(namespace map[string]any) {
-	metadata := namespace["metadata"].(map[string]any)
-	if name, named := metadata["name"].(string); named {
-		setDefaults(metadata, map[string]any{"labels": map[string]any{}})
-		metadata["labels"].(map[string]any)[corev1.LabelMetadataName] = name
-	}
 }
 
 // setDefaults sets those fields that have no value.

@@ -1,7 +1,7 @@
 package apiserver
 
 import (
-	"fmt"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -10,93 +10,69 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+var (
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+	typer      = unstructuredscheme.NewUnstructuredObjectTyper()
 )
 
 func (s *Server) delete(r *Request) (*Response, error) {
-	old := s.existing(r)
-	if r.kind.is("namespaces") && r.Name == metav1.NamespaceDefault {
+	k, old := r.kind, s.existing(r)
+	if k.is("namespaces") && r.Name == metav1.NamespaceDefault {
 		return nil, apierrors.NewForbidden(corev1.Resource("namespaces"), r.Name,
-			fmt.Errorf("this namespace may not be deleted"))
+			errors.New("this namespace may not be deleted"))
 	}
 	if errs := validation.ValidateDeleteOptions(&r.Delete); len(errs) > 0 {
-		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
-		return nil, apierrors.NewInvalid(kind, "", errs)
+		return nil, apierrors.NewInvalid(metav1.Kind("DeleteOptions"), "", errs)
 	}
 	if old == nil {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	if err := checkPreconditions(r, old); err != nil {
+	if _, _, err := rest.BeforeDelete(typer, r.context, old, &r.Delete); err != nil {
+		if status := new(apierrors.StatusError); k.is("namespaces") && errors.As(err, &status) {
+			status.ErrStatus.Details.Kind = "namespaces"
+		}
 		return nil, err
 	}
-	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
-	finalizers := old.GetFinalizers()
-	switch again := old.GetDeletionTimestamp() != nil; {
-	case r.kind.is("events"): // they are not for the garbage collector
-	case !again || !hasNamespaceFinalizers(r.kind, old):
-		finalizers = deletionFinalizers(finalizers, r.Delete, r.kind.is("namespaces"))
+	object := old.DeepCopy()
+	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
+		setDeletionFinalizers(object, r.Delete, k.is("namespaces"))
 	}
-	if !slices.Equal(finalizers, old.GetFinalizers()) {
-		object.SetFinalizers(finalizers)
+	stays := markDeleted(k, object) || len(object.GetFinalizers()) > 0
+	if !stays {
+		object = old.DeepCopy()
 	}
-	if stays := markDeleted(r.kind, object); stays || len(finalizers) > 0 {
-		code := http.StatusOK
-		if orphan := r.Delete.OrphanDependents; orphan != nil && !*orphan { //nolint:staticcheck // old clients
-			code = http.StatusAccepted
-		}
-		if !r.DryRun && !sameObject(object, old) {
-			object = s.view(r.kind, s.commit(r, old, object, false))
-		}
-		return &Response{Code: code, Object: object}, nil
+	if !r.DryRun && !(stays && sameObject(object, old)) {
+		object = k.view(s.commit(r, old, object, !stays))
 	}
-	object = &unstructured.Unstructured{Object: deepCopy(old.Object)}
-	if !r.DryRun {
-		object = s.view(r.kind, s.commit(r, old, object, true))
+	orphan := r.Delete.OrphanDependents //nolint:staticcheck // old clients
+	switch {
+	case !stays && !k.is(returnedByDelete):
+		object = deleted(r, old)
+	case stays && orphan != nil && !*orphan:
+		return &Response{Code: http.StatusAccepted, Object: object}, nil
 	}
-	if r.kind.is(returnedByDelete) {
-		return &Response{Code: http.StatusOK, Object: object}, nil
-	}
-	return deleted(r, old), nil
+	return &Response{Code: http.StatusOK, Object: object}, nil
 }
 
 // deleted returns the answer to a delete that has removed the object.
-func deleted(r *Request, old *unstructured.Unstructured) *Response {
-	details := map[string]any{"name": r.Name, "kind": r.Resource.Resource, "uid": string(old.GetUID())}
-	if r.Resource.Group != "" {
-		details["group"] = r.Resource.Group
-	}
-	status := map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{},
-		"status": metav1.StatusSuccess, "details": details}
-	return &Response{Code: http.StatusOK, Object: &unstructured.Unstructured{Object: status}}
+func deleted(r *Request, old *unstructured.Unstructured) *unstructured.Unstructured {
+	status, _ := converter.ToUnstructured(&metav1.Status{Status: metav1.StatusSuccess,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Details: &metav1.StatusDetails{
+			Name: r.Name, Group: r.Resource.Group, Kind: r.Resource.Resource, UID: old.GetUID()}})
+	return &unstructured.Unstructured{Object: status}
 }
 
-// checkPreconditions compares the object with what the client has seen.
-func checkPreconditions(r *Request, old *unstructured.Unstructured) error {
-	want := r.Delete.Preconditions
-	if want == nil {
-		want = &metav1.Preconditions{}
-	}
-	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.kind.gvk.Kind}
-	if r.kind.is("namespaces") {
-		resource = r.Resource.GroupResource()
-	}
-	if uid := want.UID; uid != nil && *uid != old.GetUID() {
-		return apierrors.NewConflict(resource, r.Name, fmt.Errorf("the UID in the precondition (%s) does"+
-			" not match the UID in record (%s). The object might have been deleted and then recreated",
-			*uid, old.GetUID()))
-	}
-	if version := want.ResourceVersion; version != nil && *version != old.GetResourceVersion() {
-		return apierrors.NewConflict(resource, r.Name, fmt.Errorf("the ResourceVersion in the"+
-			" precondition (%s) does not match the ResourceVersion in record (%s). The object might have"+
-			" been modified", *version, old.GetResourceVersion()))
-	}
-	return nil
-}
-
-// deletionFinalizers returns the finalizers of an object with those for the garbage collector,
-// which is not part of the server.
-func deletionFinalizers(finalizers []string, options metav1.DeleteOptions, isNamespace bool) []string {
+// setDeletionFinalizers sets the finalizers for the garbage collector, which is not part of the
+// server.
+func setDeletionFinalizers(
+	object *unstructured.Unstructured, options metav1.DeleteOptions, isNamespace bool,
+) {
+	finalizers := object.GetFinalizers()
 	orphan := slices.Contains(finalizers, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 	switch policy := options.PropagationPolicy; {
@@ -107,25 +83,18 @@ func deletionFinalizers(finalizers []string, options metav1.DeleteOptions, isNam
 		orphan = *policy == metav1.DeletePropagationOrphan
 		foreground = *policy == metav1.DeletePropagationForeground
 	}
-	var result []string
-	for _, finalizer := range finalizers {
-		if finalizer != metav1.FinalizerOrphanDependents &&
-			finalizer != metav1.FinalizerDeleteDependents {
-			result = append(result, finalizer)
+	set := func(name string, wanted bool) {
+		if !wanted {
+			finalizers = slices.DeleteFunc(finalizers, func(other string) bool { return other == name })
+		} else if !slices.Contains(finalizers, name) {
+			finalizers = append(finalizers, name)
 		}
 	}
-	if orphan {
-		result = append(result, metav1.FinalizerOrphanDependents)
+	set(metav1.FinalizerOrphanDependents, orphan)
+	set(metav1.FinalizerDeleteDependents, foreground)
+	if object.SetFinalizers(finalizers); len(finalizers) == 0 {
+		object.SetFinalizers(nil)
 	}
-	if foreground {
-		result = append(result, metav1.FinalizerDeleteDependents)
-	}
-	if len(result) == len(finalizers) && !slices.ContainsFunc(result, func(f string) bool {
-		return !slices.Contains(finalizers, f)
-	}) {
-		return finalizers
-	}
-	return result
 }
 
 // markDeleted lets an object show that it is being deleted, and reports whether it is a namespace,
@@ -158,9 +127,6 @@ func hasNamespaceFinalizers(k *kind, object *unstructured.Unstructured) bool {
 
 // deleteCollection deletes the objects that a request selects.
 func (s *Server) deleteCollection(r *Request) (*Response, error) {
-	if err := s.checkList(r); err != nil {
-		return nil, err
-	}
 	response := s.page(r, s.revision, r.List.Limit, "")
 	for _, object := range response.items {
 		one := *r
@@ -171,13 +137,3 @@ func (s *Server) deleteCollection(r *Request) (*Response, error) {
 	}
 	return response, nil
 }
-
-// initialStatus is the status of new objects, where there is one.
-var initialStatus = map[schema.GroupVersionResource]map[string]any{
-	namespaces: {"phase": "Active"},
-	corev1.SchemeGroupVersion.WithResource("pods"):                   {"phase": "Pending", "qosClass": "BestEffort"},
-	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"): {"phase": "Pending"},
-	corev1.SchemeGroupVersion.WithResource("persistentvolumes"):      {"phase": "Pending"},
-}
-
-var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")

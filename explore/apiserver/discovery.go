@@ -9,9 +9,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
@@ -19,43 +17,36 @@ import (
 
 // discover answers what is not about objects.
 func (s *Server) discover(r *Request) (*Response, error) {
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
+	path := strings.TrimSuffix(r.Path, "/")
 	switch {
-	case r.Path == "/healthz" || r.Path == "/readyz" || r.Path == "/livez":
-		return &Response{Code: http.StatusOK, text: "ok"}, nil
-	case r.Path == "/version":
-		return &Response{Code: http.StatusOK, body: version.Info{Major: "1", Minor: "37",
-			GitVersion: "v1.37.2"}}, nil
-	case len(parts) == 1 && parts[0] != "api" && parts[0] != "apis":
-		return nil, notFound()
-	case len(parts) == 1 && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
-		return &Response{Code: http.StatusOK, body: s.discovery(parts[0] == "api"),
-			media: "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}, nil
+	case path == "/healthz" || path == "/readyz" || path == "/livez":
+		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
+	case path == "/version":
+		return document(http.StatusOK, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}), nil
+	case (path == "/api" || path == "/apis") && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
+		response := document(http.StatusOK, s.discovery(path == "/api"))
+		response.media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+		return response, nil
+	case path == "/api":
+		return document(http.StatusOK, metav1.APIVersions{Versions: []string{"v1"},
+			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}), nil
 	}
-	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(parts[0] == "api"))
-	var gv schema.GroupVersion
-	switch {
-	case parts[0] == "api" && len(parts) == 1:
-		return &Response{Code: http.StatusOK, body: metav1.APIVersions{TypeMeta: metav1.TypeMeta{
-			Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}}, nil
-	case len(parts) == 1:
+	prefix, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(prefix == "api"))
+	if path == "/apis" {
 		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
-		return &Response{Code: http.StatusOK, body: groups}, nil
-	case parts[0] == "api":
-		gv.Version = parts[1]
-	case len(parts) == 2:
-		for _, group := range groups.Groups {
-			if group.Name == parts[1] {
-				group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				return &Response{Code: http.StatusOK, body: group}, nil
-			}
-		}
-	default:
-		gv = schema.GroupVersion{Group: parts[1], Version: parts[2]}
+		return document(http.StatusOK, groups), nil
 	}
-	if list := resources[gv]; list != nil {
+	for _, group := range groups.Groups {
+		if prefix == "apis" && group.Name == name {
+			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
+			return document(http.StatusOK, group), nil
+		}
+	}
+	gv, err := schema.ParseGroupVersion(name)
+	if list := resources[gv]; list != nil && err == nil {
 		list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
-		return &Response{Code: http.StatusOK, body: list}, nil
+		return document(http.StatusOK, list), nil
 	}
 	return nil, notFound()
 }
@@ -72,7 +63,8 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 		Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
 	kinds := slices.SortedFunc(maps.Values(s.kinds), func(a, b *kind) int {
 		return cmp.Or(strings.Compare(a.gvr.Group, b.gvr.Group),
-			compareVersions(b.gvr.Version, a.gvr.Version), strings.Compare(a.gvr.Resource, b.gvr.Resource))
+			version.CompareKubeAwareVersionStrings(b.gvr.Version, a.gvr.Version),
+			strings.Compare(a.gvr.Resource, b.gvr.Resource))
 	})
 	for _, k := range kinds {
 		if core != (k.gvr.Group == "") {
@@ -97,10 +89,12 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
-		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create",
-			"delete", "deletecollection", "get", "list", "patch", "update", "watch"}}
+		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create"}}
 	if k.namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace
+	}
+	if k.review == "" {
+		d.Verbs = strings.Fields("create delete deletecollection get list patch update watch")
 	}
 	add := func(name string, kind *schema.GroupVersionKind) {
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,
@@ -113,26 +107,4 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 		add("scale", &scaleKind)
 	}
 	return d
-}
-
-// reviews are the questions for access, and what answers them: that everything is allowed.
-var reviews = map[string]string{"SelfSubjectAccessReview": "allowed", "SubjectAccessReview": "allowed",
-	"LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
-
-// reviewKind returns the kind of a review, or nil.
-func reviewKind(resource schema.GroupVersionResource) *kind {
-	for name := range reviews {
-		gvk := resource.GroupVersion().WithKind(name)
-		if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == resource {
-			return &kind{gvk: gvk, gvr: resource, review: true}
-		}
-	}
-	return nil
-}
-
-// review answers a review.
-func review(r *Request) *Response {
-	object := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
-	object.Object["status"] = map[string]any{reviews[r.kind.gvk.Kind]: true}
-	return &Response{Code: http.StatusCreated, Object: object}
 }

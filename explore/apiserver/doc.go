@@ -9,13 +9,14 @@
 //     in its best version, and those of CustomResourceDefinitions.
 //   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
-//     patches. dryRun. Status and scale; finalize of Namespaces. JSON and Protocol Buffers.
+//     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
+//     Buffers, answers in JSON.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes. Events have one storage for both
 //     groups.
 //   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
-//     objects that begin or cease to match a selector; bookmarks, timeouts, and status 410 after
-//     Compact. One counter is the resourceVersion of all resources.
+//     objects that begin or cease to match a selector; bookmarks and timeouts. One counter is the
+//     resourceVersion of all resources.
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
 //     by schema and CEL, ratcheting, and list types. Several versions, if nothing needs
 //     conversion.
@@ -31,12 +32,13 @@
 //   - Validation of built-in kinds, except that of their metadata and the types of their fields.
 //     Their defaults are those of defaults.go. A Service gets no IP address.
 //   - Managed fields before the first apply to an object. Then they tell of the writes before,
-//     too.
+//     too, but not when these were.
 //   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
-//   - Subresources such as logs, binding, eviction and token. Tables, CBOR, OpenAPI, warnings,
-//     compression. Unknown fields are not refused (fieldValidation).
-//   - Expiry of Events and of old versions: only Compact drops those. A list that wants a
-//     resourceVersion of the future gets status 504 at once.
+//   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
+//     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
+//     (fieldValidation).
+//   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list that
+//     wants a resourceVersion of the future gets status 504 at once.
 //   - Items of lists also say their kind; a real API server leaves that out of built-in ones.
 //     Errors have the codes, reasons and causes of a real API server, but not always the message.
 package apiserver

@@ -7,9 +7,10 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -25,17 +26,17 @@ type kind struct {
 	namespaced bool
 	goType     reflect.Type // nil for a custom resource
 	names      apiextensionsv1.CustomResourceDefinitionNames
-	status     bool // has the subresource status
-	scale      *scalePaths
-	generation bool     // a change of the spec increments metadata.generation
-	fields     []string // field selectors, apart from the metadata's
+	status     bool        // has the subresource status
+	scale      *scalePaths // nil without the subresource
+	generation bool        // a change of the spec increments metadata.generation
+	fields     []string    // field selectors, apart from the metadata's
 	custom     *customKind
-	review     bool // a question for access: it is answered, and not stored
-	managers   func(subresource string) *fieldManager
+	review     string // of a question for access: the status that says yes. It is not stored
+	converter  func() managedfields.TypeConverter
 }
 
 // scalePaths are the fields that the subresource scale shows.
-type scalePaths struct{ replicas, statusReplicas, selector []string }
+type scalePaths struct{ replicas, statusReplicas, selector string }
 
 func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
@@ -50,7 +51,8 @@ const (
 		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingadmissionpolicies
 		validatingadmissionpolicybindings certificatesigningrequests clustertrustbundles
 		servicecidrs ipaddresses deviceclasses resourceslices devicetaintrules storageversions
-		storageversionmigrations customresourcedefinitions resourcepoolstatusrequests`
+		storageversionmigrations customresourcedefinitions resourcepoolstatusrequests
+		selfsubjectaccessreviews subjectaccessreviews tokenreviews`
 	withGeneration = `priorityclasses ingressclasses networkpolicies ingresses endpointslices
 		poddisruptionbudgets resourceslices deviceclasses horizontalpodautoscalers flowschemas
 		prioritylevelconfigurations daemonsets statefulsets deployments replicasets jobs cronjobs
@@ -85,7 +87,9 @@ var selectable = map[string]string{
 	"replicationcontrollers": "status.replicas", "certificatesigningrequests": "spec.signerName",
 }
 
-var compareVersions = version.CompareKubeAwareVersionStrings
+// reviews are the questions for access, and what answers them: that everything is allowed.
+var reviews = map[string]string{"SelfSubjectAccessReview": "allowed",
+	"SubjectAccessReview": "allowed", "LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
 
 // builtin are Kubernetes' own kinds, each in its best version.
 var builtin = sync.OnceValue(func() []*kind {
@@ -93,8 +97,8 @@ var builtin = sync.OnceValue(func() []*kind {
 	best := map[schema.GroupKind]string{}
 	for gvk := range types {
 		_, hasList := types[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
-		older := compareVersions(best[gvk.GroupKind()], gvk.Version) > 0
-		if hasList && gvk.Group != "extensions" && !older {
+		older := version.CompareKubeAwareVersionStrings(best[gvk.GroupKind()], gvk.Version) > 0
+		if (hasList || reviews[gvk.Kind] != "") && gvk.Group != "extensions" && !older {
 			best[gvk.GroupKind()] = gvk.Version
 		}
 	}
@@ -120,31 +124,22 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	} else {
 		k.fields = strings.Fields(selectable[plural.Resource])
 	}
+	k.review = reviews[gvk.Kind]
 	_, k.status = goType.FieldByName("Status")
+	k.status = k.status && k.review == ""
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
 	if k.is(scalable) {
-		selector := []string{"spec", "selector"}
-		k.scale = &scalePaths{[]string{"spec", "replicas"}, []string{"status", "replicas"}, selector}
+		k.scale = &scalePaths{"spec.replicas", "status.replicas", "spec.selector"}
 	}
-	k.managers = managersOf(k, func() (typeConverter, error) {
-		return knownFields{builtinConverter(), goType}, nil
-	})
+	k.converter = builtinConverter
 	return k
-}
-
-// isPathSegment is the rule for names that may have any characters that a path may have.
-func isPathSegment(name string, prefix bool) []string {
-	if prefix {
-		return content.IsPathSegmentPrefix(name)
-	}
-	return content.IsPathSegmentName(name)
 }
 
 // validName returns the rule for names of this kind.
 func (k *kind) validName() validation.ValidateNameFunc {
 	switch {
 	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return isPathSegment
+		return path.ValidatePathSegmentName
 	case k.is("namespaces services"):
 		return validation.NameIsDNSLabel
 	}

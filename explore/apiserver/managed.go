@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,86 +17,61 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
 
 // The managed fields of an object cost more than all else of a write. So an object has them from
 // its first apply on: then they are made of all writes that there were.
 
-type (
-	fieldManager  = managedfields.FieldManager
-	typeConverter = managedfields.TypeConverter
-)
-
-// manager tells of a write what managed fields say.
-type manager struct {
-	name, subresource string
-	time              metav1.Time
-}
-
-func managerOf(r *Request) manager {
-	if strings.HasPrefix(r.Verb, "delete") {
-		return manager{}
+// builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also lets
+// fields be owned that this version does not have.
+var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
+	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+	value, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(namespace)
+	if err != nil {
+		panic(err) // only without that kind
 	}
-	return manager{r.FieldManager, r.Subresource, metav1.NewTime(time.Now().Truncate(time.Second))}
-}
-
-var scaleType = reflect.TypeFor[autoscalingv1.Scale]()
-
-var builtinConverter = sync.OnceValue(func() typeConverter {
-	return applyconfigurations.NewTypeConverter(scheme.Scheme)
+	parser := &typed.Parser{Schema: smdschema.Schema{Types: slices.Clone(value.Schema().Types)}}
+	for i, definition := range parser.Schema.Types {
+		if fields := definition.Map; fields != nil && fields.ElementType == (smdschema.TypeRef{}) {
+			parser.Schema.Types[i].Map = &smdschema.Map{Fields: fields.Fields, Unions: fields.Unions,
+				ElementType:         smdschema.TypeRef{NamedType: new("__untyped_deduced_")},
+				ElementRelationship: fields.ElementRelationship}
+		}
+	}
+	return managedfields.NewSchemeTypeConverter(scheme.Scheme, parser)
 })
 
-// knownFields is a converter that leaves out what a Go type does not have.
-type knownFields struct {
-	typeConverter
-	goType reflect.Type
-}
-
-func (c knownFields) ObjectToTyped(
-	object runtime.Object, options ...typed.ValidationOptions,
-) (*typed.TypedValue, error) {
-	content := object.(*unstructured.Unstructured).Object
-	known := &unstructured.Unstructured{Object: known(content, c.goType).(map[string]any)}
-	return c.typeConverter.ObjectToTyped(known, options...)
-}
-
-// managersOf returns what makes a kind's field managers, one for each subresource.
-func managersOf(k *kind, converter func() (typeConverter, error)) func(string) *fieldManager {
-	lazily := map[string]func() *fieldManager{}
-	for _, subresource := range []string{"", "status", "scale", "finalize"} {
-		lazily[subresource] = sync.OnceValue(func() *fieldManager {
-			types, err := converter()
-			if err != nil {
-				panic(err) // of a schema that was accepted
-			}
-			return newFieldManager(k, subresource, types)
-		})
-	}
-	return func(subresource string) *fieldManager { return lazily[subresource]() }
-}
-
-func newFieldManager(k *kind, subresource string, types typeConverter) *fieldManager {
-	reset := fieldpath.NewSet()
+// manager returns what manages the fields of a kind in writes of a subresource.
+func (k *kind) manager(subresource string) *managedfields.FieldManager {
+	var reset []string
 	switch {
+	case subresource != "status" && k.status:
+		reset = []string{"status"}
 	case subresource == "status" && k.custom != nil:
-		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("spec"))
+		reset = []string{"metadata", "spec"}
 	case subresource == "status":
-		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"))
-		if k.is("deployments") {
-			reset.Insert(fieldpath.MakePathOrDie("metadata", "labels"))
-		}
-	case k.status:
-		reset = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+		reset = []string{"spec"}
+	}
+	set := fieldpath.NewSet()
+	for _, name := range reset {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	if subresource == "status" && k.is("deployments") {
+		set.Insert(fieldpath.MakePathOrDie("metadata", "labels"))
 	}
 	gv := k.gvk.GroupVersion()
 	filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(gv.String()): reset})
+		fieldpath.APIVersion(gv.String()): set})
 	create := managedfields.NewDefaultFieldManager
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	made, err := create(types, oneVersion{k}, oneVersion{k}, oneVersion{k}, k.gvk, gv, subresource, filters)
+	one := oneVersion{kind: k}
+	made, err := create(k.converter(), one, one, one, k.gvk, gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
@@ -106,20 +80,15 @@ func newFieldManager(k *kind, subresource string, types typeConverter) *fieldMan
 
 // oneVersion stands for the conversions, the defaults and the constructors of objects that exist in
 // one version, without defaults.
-type oneVersion struct{ kind *kind }
-
-func (oneVersion) Convert(_, _, _ any) error { return nil }
+type oneVersion struct {
+	runtime.ObjectConvertor // for what is not called
+	kind                    *kind
+}
 
 func (oneVersion) ConvertToVersion(
 	object runtime.Object, _ runtime.GroupVersioner,
 ) (runtime.Object, error) {
 	return object, nil
-}
-
-func (oneVersion) ConvertFieldLabel(
-	_ schema.GroupVersionKind, label, value string,
-) (string, string, error) {
-	return label, value, nil
 }
 
 func (oneVersion) Default(runtime.Object) {}
@@ -129,46 +98,27 @@ func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 // customConverter makes a converter of a schema.
-func customConverter(k *kind) (typeConverter, error) {
+func customConverter(k *kind) managedfields.TypeConverter {
+	models, folder := map[string]*spec.Schema{}, "#/definitions/"
+	reference := func(name string) spec.Ref { return spec.MustCreateRef(folder + name) }
+	for name, definition := range openapi.GetOpenAPIDefinitions(reference) {
+		models[name] = &definition.Schema
+	}
 	object := k.custom.schema.ToKubeOpenAPI()
 	if object.Properties == nil {
 		object.Properties = map[string]spec.Schema{}
 	}
-	names := *spec.MapProperty(spec.StringProperty())
-	owners := *spec.ArrayProperty(spec.MapProperty(nil))
-	owners.AddExtension("x-kubernetes-list-type", "map")
-	owners.AddExtension("x-kubernetes-list-map-keys", []any{"uid"})
-	owners.Items.Schema.Properties = map[string]spec.Schema{}
-	for _, name := range []string{"apiVersion", "kind", "name", "uid"} {
-		property := spec.StringProperty()
-		property.Default = ""
-		owners.Items.Schema.Properties[name] = *property
-	}
-	for _, name := range []string{"controller", "blockOwnerDeletion"} {
-		owners.Items.Schema.Properties[name] = *spec.BooleanProperty()
-	}
-	owners.Items.Schema.AdditionalProperties = nil
-	owners.Items.Schema.AddExtension("x-kubernetes-map-type", "atomic")
-	finalizers := *spec.ArrayProperty(spec.StringProperty())
-	finalizers.AddExtension("x-kubernetes-list-type", "set")
-	object.Properties["apiVersion"], object.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
-	metadata := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"},
-		Properties: map[string]spec.Schema{"labels": names, "annotations": names,
-			"finalizers": finalizers, "ownerReferences": owners,
-			"managedFields": *spec.ArrayProperty(spec.MapProperty(nil))}}}
-	for _, name := range []string{"name", "namespace", "generateName", "uid", "resourceVersion",
-		"creationTimestamp", "deletionTimestamp", "selfLink"} {
-		metadata.Properties[name] = *spec.StringProperty()
-	}
-	for _, name := range []string{"generation", "deletionGracePeriodSeconds"} {
-		metadata.Properties[name] = *spec.Int64Property()
-	}
-	object.Properties["metadata"] = metadata
-	gvk := k.gvk
+	object.Properties["apiVersion"] = *spec.StringProperty()
+	object.Properties["kind"] = *spec.StringProperty()
+	object.Properties["metadata"] = *spec.RefProperty(folder + metav1.ObjectMeta{}.OpenAPIModelName())
 	object.AddExtension("x-kubernetes-group-version-kind", []any{map[any]any{
-		"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
-	return managedfields.NewTypeConverter(map[string]*spec.Schema{"object": object},
-		k.custom.keepsUnknowns)
+		"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}})
+	models["object"] = object
+	made, err := managedfields.NewTypeConverter(models, k.custom.keepsUnknowns)
+	if err != nil {
+		panic(err) // of a schema that was accepted
+	}
+	return made
 }
 
 // track updates the managed fields of an object, if it has some.
@@ -177,28 +127,30 @@ func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
 		return
 	}
-	*object = *r.kind.manage(old, object, managerOf(r))
+	*object = *r.kind.manage(old, object, r.FieldManager, r.Subresource)
 }
 
 // manage returns an object with the managed fields after a write. As in a real API server, a Scale
 // has none if nobody owns the replicas yet.
-func (k *kind) manage(live, object *unstructured.Unstructured, m manager) *unstructured.Unstructured {
-	if m.subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
+func (k *kind) manage(
+	live, object *unstructured.Unstructured, manager, subresource string,
+) *unstructured.Unstructured {
+	if subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
 		object.SetManagedFields(live.GetManagedFields())
 		return object
 	}
-	return k.managers(m.subresource).UpdateNoErrors(live, object, m.name).(*unstructured.Unstructured)
+	return k.manager(subresource).UpdateNoErrors(live, object, manager).(*unstructured.Unstructured)
 }
 
 // ownsReplicas reports whether an entry has the field that a Scale shows.
 func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 	set := &fieldpath.Set{}
 	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
-	parts := make([]any, len(k.scale.replicas))
-	for i, name := range k.scale.replicas {
-		parts[i] = name
+	var path fieldpath.Path
+	for name := range strings.SplitSeq(k.scale.replicas, ".") {
+		path = append(path, fieldpath.MakePathOrDie(name)...)
 	}
-	return err == nil && set.Has(fieldpath.MakePathOrDie(parts...))
+	return err == nil && set.Has(path)
 }
 
 // tracked returns an object with its managed fields.
@@ -211,53 +163,34 @@ func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.
 		if write.New == nil || write.New.GetUID() != old.GetUID() {
 			continue
 		}
-		object := &unstructured.Unstructured{Object: deepCopy(s.view(k, write.New).Object)}
+		object := k.view(write.New).DeepCopy()
 		if k.is("namespaces") {
 			delete(object.Object, "spec") // the finalizers are the server's
 		}
-		if write.manager.name == "" { // of a delete
-			object.SetManagedFields(live.GetManagedFields())
-			live = object
+		if write.manager != "" {
+			live = k.manage(live, object, write.manager, write.subresource)
 			continue
 		}
-		live = withTime(k.manage(live, object, write.manager), live.GetManagedFields(), write.manager)
+		object.SetManagedFields(live.GetManagedFields())
+		live = object
 	}
-	object := &unstructured.Unstructured{Object: deepCopy(old.Object)}
+	object := old.DeepCopy()
 	object.SetManagedFields(live.GetManagedFields())
 	return object
 }
 
-// withTime gives the entry of a manager the time of its write.
-func withTime(
-	object *unstructured.Unstructured, before []metav1.ManagedFieldsEntry, m manager,
-) *unstructured.Unstructured {
-	entries := object.GetManagedFields()
-	for i, entry := range entries {
-		changed := true
-		for _, old := range before {
-			changed = changed && !reflect.DeepEqual(old, entry)
-		}
-		if changed && entry.Manager == m.name && entry.Subresource == m.subresource {
-			entries[i].Time = &m.time
-		}
-	}
-	object.SetManagedFields(entries)
-	return object
+// sameObject reports whether two objects differ in nothing but times of managed fields.
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(a.Object, b.Object) ||
+		len(a.GetManagedFields()) > 0 && reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
 }
 
-// sameManaged reports whether two objects with managed fields differ in the times of these only.
-func sameManaged(a, b *unstructured.Unstructured) bool {
-	if len(a.GetManagedFields()) == 0 || len(b.GetManagedFields()) == 0 {
-		return false
+func withoutTimes(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	entries := object.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
 	}
-	withoutTimes := func(object *unstructured.Unstructured) map[string]any {
-		content := deepCopy(object.Object)
-		fields, _, _ := unstructured.NestedSlice(content, "metadata", "managedFields")
-		for _, entry := range fields {
-			delete(entry.(map[string]any), "time")
-		}
-		_ = unstructured.SetNestedSlice(content, fields, "metadata", "managedFields")
-		return content
-	}
-	return reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
+	object.SetManagedFields(entries)
+	return object.Object
 }

@@ -2,11 +2,14 @@ package apiserver
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,135 +27,122 @@ func (s *Server) patch(r *Request) (*Response, error) {
 	if old == nil {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	content, err := s.patched(r, old)
+	object, err := s.patched(r, r.found(old).Object)
 	if err != nil {
 		return nil, err
 	}
-	object := &unstructured.Unstructured{Object: content}
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
 	}
 	if r.kind.custom != nil && object.GetKind() == "" {
-		return nil, invalidPatch(content, errNoKind)
+		return nil, invalidPatch(object.Object, errNoKind)
 	}
 	if err := checkKind(object.Object, r.kind.gvk); err != nil {
 		return nil, err
 	}
 	if err := r.kind.decode(object); err != nil {
-		return nil, invalidPatch(content, err)
+		return nil, invalidPatch(object.Object, err)
 	}
-	if object.GetName() != r.Name {
-		return nil, wrongName(r, object.GetName())
+	if err := r.checkName(object); err != nil {
+		return nil, err
 	}
 	s.track(r, object, old)
 	return s.replace(r, old, object)
 }
 
 func invalidPatch(content any, err error) error {
-	text, _ := json.Marshal(content)
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-		field.Invalid(field.NewPath("patch"), string(text), err.Error())})
+		field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
 }
 
-// wrongName refuses an object that is not of the name that the URL has.
-func wrongName(r *Request, name string) error {
-	if name == "" {
-		return apierrors.NewBadRequest("the name of the object (based on URL) was undeterminable")
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name"+
-		" on the URL (%s)", name, r.Name))
-}
+// errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
+var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
+	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
+	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
-// patched returns the content of an object, or of its Scale, after a patch.
-func (s *Server) patched(r *Request, old *unstructured.Unstructured) (map[string]any, error) {
-	if r.PatchType == types.StrategicMergePatchType {
-		return r.strategicallyPatched(r.found(old).Object)
-	}
-	before := s.encode(r.found(old).Object, "")
+// patched returns an object after a patch.
+func (s *Server) patched(
+	r *Request, old *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	var after []byte
-	var err error
+	content, err := map[string]any(nil), error(nil)
 	switch r.PatchType {
+	case types.StrategicMergePatchType:
+		content, err = r.strategicallyPatched(old)
 	case types.JSONPatchType:
 		var patch jsonpatch.Patch
-		if patch, err = jsonpatch.DecodePatch(r.Patch); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		if after, err = patch.Apply(before); err != nil {
-			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-				schema.GroupResource{}, "", err.Error(), 0, false)
+		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
+			if after, err = patch.Apply(s.encode(old, "")); err != nil {
+				err = unprocessable(err)
+			}
 		}
 	default:
-		if after, err = jsonpatch.MergePatch(before, r.Patch); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
+	}
+	if err == nil && after != nil {
+		if err := json.Unmarshal(after, &content); err != nil {
+			return nil, invalidPatch(string(after), err)
 		}
 	}
-	var content map[string]any
-	if err := json.Unmarshal(after, &content); err != nil {
-		return nil, invalidPatch(string(after), err)
-	}
-	return content, nil
+	err = withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	return &unstructured.Unstructured{Object: content}, err
 }
 
 func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(r.Patch, &patch); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
-	goType := r.kind.goType
+	meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
 	if r.Subresource == "scale" {
-		goType = scaleType
+		meta.T = reflect.TypeFor[autoscalingv1.Scale]()
 	}
-	meta := strategicpatch.PatchMetaFromStruct{T: goType}
-	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(deepCopy(old.Object),
+	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
 		patch, meta)
-	switch {
-	case errors.Is(err, mergepatch.ErrBadJSONDoc), errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList),
-		errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys),
-		errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList),
-		errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat):
-		return nil, apierrors.NewBadRequest(err.Error())
-	case err != nil:
-		return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-			schema.GroupResource{}, "", err.Error(), 0, false)
+	if err != nil &&
+		!slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
+		err = unprocessable(err)
 	}
-	return content, nil
+	return content, err
+}
+
+func unprocessable(err error) error {
+	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+		schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
 // apply merges an applied configuration, or creates an object of it.
 func (s *Server) apply(r *Request) (*Response, error) {
+	if r.Subresource == "scale" {
+		return nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
+	}
 	live, old := r.kind.newObject(), s.existing(r)
 	if old != nil {
 		live = s.tracked(r.kind, old)
 	} else if r.Subresource != "" {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	config := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
-	if r.Subresource == "scale" {
-		config = r.kind.scaleConfig(config)
-	}
-	merged, err := r.kind.managers(r.Subresource).Apply(live.DeepCopy(), config, r.FieldManager,
-		r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(),
+		r.FieldManager, r.Force)
 	if err != nil {
 		return nil, err
 	}
 	object := merged.(*unstructured.Unstructured)
-	if r.kind.goType != nil {
-		finish(live.Object, object.Object, r.kind.goType)
+	if old == nil && object.GetName() == "" {
+		object.SetName(r.Name)
 	}
-	if object.GetName() != r.Name && (old != nil || object.GetName() != "") {
-		return nil, wrongName(r, object.GetName())
+	if err := r.checkName(object); err != nil {
+		return nil, err
 	}
-	if err := r.decode(object); err != nil {
+	if err := r.kind.decode(object); err != nil {
 		return nil, err
 	}
 	if old != nil {
 		return s.replace(r, live, object)
 	}
 	if uid := object.GetUID(); uid != "" {
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf("uid mismatch:"+
-			" the provided object specified uid %s, and no existing object was found", uid))
+		return nil, r.conflict(uid, "")
 	}
-	object.SetName(r.Name)
 	return s.createObject(r, object)
 }
 
@@ -164,15 +154,4 @@ func (k *kind) newObject() *unstructured.Unstructured {
 	}
 	object.SetGroupVersionKind(k.gvk)
 	return object
-}
-
-// scaleConfig returns the applied configuration of an object for that of its Scale.
-func (k *kind) scaleConfig(scale *unstructured.Unstructured) *unstructured.Unstructured {
-	config := &unstructured.Unstructured{Object: map[string]any{}}
-	config.SetGroupVersionKind(k.gvk)
-	config.Object["metadata"] = scale.Object["metadata"]
-	if replicas, found, _ := nested(scale.Object, "spec.replicas"); found {
-		_ = unstructured.SetNestedField(config.Object, replicas, k.scale.replicas...)
-	}
-	return config
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -10,15 +11,17 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
@@ -37,8 +40,6 @@ type Request struct {
 	PatchType types.PatchType
 
 	List   metav1.ListOptions // of list, watch and deletecollection
-	Labels labels.Selector
-	Fields fields.Selector
 	Delete metav1.DeleteOptions
 	Force  bool
 	DryRun bool
@@ -49,146 +50,158 @@ type Request struct {
 	// API server that lags behind etcd. A watch from a resourceVersion is not affected.
 	AsOf int64
 
-	kind   *kind
-	accept string
+	kind        *kind
+	list        internalversion.ListOptions
+	accept      string
+	context     context.Context
+	interceptor Interceptor
 }
 
-// parse understands a request.
+// parse understands a request. An error without a status has the code 400.
 func (s *Server) parse(r *http.Request, body []byte) (*Request, error) {
 	query := r.URL.Query()
 	request := &Request{Path: r.URL.Path, accept: r.Header.Get("Accept"),
 		DryRun: query.Get("dryRun") == metav1.DryRunAll, Force: query.Get("force") == "true",
 		FieldManager: query.Get("fieldManager")}
-	manager := request.FieldManager
-	if manager == "" {
+	options := &metav1.PatchOptions{FieldManager: request.FieldManager}
+	if request.FieldManager == "" {
 		request.FieldManager, _, _ = strings.Cut(r.UserAgent(), "/")
 	}
-	if dryRun := query["dryRun"]; len(dryRun) > 0 && !request.DryRun {
-		return nil, apierrors.NewBadRequest("dryRun: Unsupported value: " + dryRun[0])
+	if query.Has("force") {
+		options.Force = &request.Force
 	}
-	found, err := request.parsePath(s)
-	if err != nil || !found {
-		return request, err
+	if a := request.accept; strings.Contains(a, "protobuf") && !strings.Contains(a, "json") &&
+		!strings.Contains(a, "*/*") {
+		return nil, refusal(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+			"this server answers in JSON; it reads Protocol Buffers")
 	}
-	if err := request.parseVerb(r.Method, query); err != nil {
+	if dryRun := query.Get("dryRun"); dryRun != "" && !request.DryRun {
+		return nil, fmt.Errorf("dryRun: Unsupported value: %s", dryRun)
+	}
+	if err := request.parsePath(s, r); err != nil {
 		return nil, err
 	}
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch request.Verb {
+	case "list", "watch":
+		return request, request.parseList(query)
 	case "patch":
-		options := &metav1.PatchOptions{FieldManager: manager}
-		if query.Has("force") {
-			options.Force = &request.Force
-		}
-		err = request.parsePatch(body, types.PatchType(media), options)
+		return request, request.parsePatch(body, types.PatchType(media), options)
 	case "create", "update":
-		err = request.parseBody(body, media)
-	case "delete", "deletecollection":
-		err = request.parseDelete(body, media, query)
+		return request, request.parseBody(body, media)
+	case "deletecollection":
+		if err := request.parseList(query); err != nil {
+			return nil, err
+		}
+		fallthrough
+	case "delete":
+		return request, request.parseDelete(body, media, query)
 	}
-	return request, err
+	return request, nil
 }
 
-// parsePath understands the path, and reports whether it is that of a resource.
-func (r *Request) parsePath(s *Server) (bool, error) {
-	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		r.Resource.Version, parts = parts[1], parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		r.Resource.Group, r.Resource.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return false, nil
+var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
+
+// nameless are the verbs of requests whose path has no name of an object.
+var nameless = []string{"create", "list", "watch", "deletecollection"}
+
+// parsePath understands the path and the method.
+func (r *Request) parsePath(s *Server, from *http.Request) error {
+	info, err := infos.NewRequestInfo(from)
+	if err != nil || !info.IsResourceRequest {
+		return err
 	}
-	isObject := len(parts) == 3 && slices.Contains([]string{"status", "finalize"}, parts[2])
-	if parts[0] == "namespaces" && len(parts) > 2 && !isObject {
-		r.Namespace, parts = parts[1], parts[2:]
+	r.Verb, r.Name, r.Subresource, r.Namespace = info.Verb, info.Name, info.Subresource, info.Namespace
+	r.Resource = schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion,
+		Resource: info.Resource}
+	if r.Verb == "list" || r.Verb == "watch" {
+		r.Name = "" // it is that of a selector
 	}
-	parts = append(parts, "", "")
-	r.Resource.Resource, r.Name, r.Subresource = parts[0], parts[1], parts[2]
+	if r.Resource == namespaces {
+		r.Namespace = ""
+	}
 	r.kind = s.kinds[r.Resource]
-	switch {
-	case r.kind == nil:
-		if r.kind = reviewKind(r.Resource); r.kind != nil {
-			return true, nil
-		}
-	case !r.kind.namespaced && r.Namespace != "":
-	case r.Subresource == "",
-		r.Subresource == "status" && r.kind.status,
-		r.Subresource == "scale" && r.kind.scale != nil,
-		r.Subresource == "finalize" && r.kind.is("namespaces"):
-		return true, nil
+	switch k := r.kind; {
+	case k == nil, !k.namespaced && r.Namespace != "", !k.has(r.Subresource):
+		return notFound()
+	case r.Verb == "", r.Verb == "delete" && r.Subresource != "", k.review != "" && r.Verb != "create",
+		(r.Name == "") != slices.Contains(nameless, r.Verb):
+		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), from.Method)
 	}
-	return false, notFound()
+	return nil
 }
 
-// parseVerb understands the method and the options.
-func (r *Request) parseVerb(method string, query url.Values) error {
-	r.Labels, r.Fields = labels.Everything(), fields.Everything()
-	verbs := map[string]string{http.MethodPost: "create", http.MethodPut: "update",
-		http.MethodPatch: "patch", http.MethodDelete: "delete", http.MethodGet: "get"}
-	r.Verb = verbs[method]
-	wrong := r.Verb == "" || (r.Name == "") != (r.Verb == "create") &&
-		r.Verb != "get" && r.Verb != "delete"
-	if wrong || r.Verb == "delete" && r.Subresource != "" {
-		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), strings.ToLower(method))
+// has reports whether a kind has a subresource. Each has the one without a name.
+func (k *kind) has(subresource string) bool {
+	switch subresource {
+	case "status":
+		return k.status
+	case "scale":
+		return k.scale != nil
+	case "finalize":
+		return k.gvr == namespaces
 	}
-	if r.Name != "" || r.Verb == "create" {
-		return nil
+	return subresource == ""
+}
+
+// parseList understands the options of a list.
+func (r *Request) parseList(query url.Values) error {
+	err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &r.List, nil)
+	if err == nil {
+		err = internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&r.List, &r.list, nil)
 	}
-	if r.Verb == "delete" {
-		r.Verb = "deletecollection"
+	if err != nil {
+		return err
 	}
-	if err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &r.List, nil); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	if r.Verb == "get" {
-		r.Verb = "list"
-		if r.List.Watch {
-			r.Verb = "watch"
-		}
-	}
-	var err error
-	if r.Labels, err = labels.Parse(r.List.LabelSelector); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	if r.Fields, err = fields.ParseSelector(r.List.FieldSelector); err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	for _, requirement := range r.Fields.Requirements() {
+	for _, requirement := range r.list.FieldSelector.Requirements() {
 		name := requirement.Field
 		if name != "metadata.name" && name != "metadata.namespace" &&
 			!slices.Contains(r.kind.fields, name) {
-			return apierrors.NewBadRequest("field label not supported: " + name)
+			return fmt.Errorf("field label not supported: %s", name)
 		}
 	}
 	return nil
 }
 
-var errNoKind = errors.New("the object has no kind")
+var (
+	protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+	errNoKind = errors.New("the object has no kind")
+	errFormat = refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+		"the body of the request was in an unknown format")
+)
+
+// readObject reads an object in one of the formats that there are.
+func readObject(body []byte, media string) (object map[string]any, err error) {
+	switch media {
+	case runtime.ContentTypeProtobuf:
+		typed, _, err := protobufSerializer.Decode(body, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return converter.ToUnstructured(typed)
+	case runtime.ContentTypeYAML, string(types.ApplyYAMLPatchType):
+		body, err = yaml.YAMLToJSONStrict(body)
+	case runtime.ContentTypeJSON, "":
+	default:
+		return nil, errFormat
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &object)
+	}
+	return object, err
+}
 
 // parseBody understands an object.
 func (r *Request) parseBody(body []byte, media string) error {
-	object := map[string]any{}
-	var err error
-	switch media {
-	case runtime.ContentTypeProtobuf:
-		object, err = fromProtobuf(body)
-	case runtime.ContentTypeYAML:
-		if body, err = yaml.YAMLToJSONStrict(body); err == nil {
-			err = json.Unmarshal(body, &object)
-		}
-	case runtime.ContentTypeJSON, "":
-		err = json.Unmarshal(body, &object)
-	default:
-		return unknownFormat()
+	object, err := readObject(body, media)
+	if err != nil {
+		return err
 	}
-	isApply := r.PatchType == types.ApplyYAMLPatchType
-	if err == nil && (r.kind.custom != nil || isApply) && object["kind"] == nil {
-		err = errNoKind
-	}
-	if err != nil || object == nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized: %v", err))
+	mustSay := r.kind.custom != nil || r.PatchType == types.ApplyYAMLPatchType
+	if object == nil || mustSay && object["kind"] == nil {
+		return errNoKind
 	}
 	r.Body = &unstructured.Unstructured{Object: object}
 	if r.Verb == "create" {
@@ -205,13 +218,9 @@ func (r *Request) parseBody(body []byte, media string) error {
 func checkKind(object map[string]any, want schema.GroupVersionKind) error {
 	apiVersion, kind := want.ToAPIVersionAndKind()
 	setDefaults(object, map[string]any{"apiVersion": apiVersion, "kind": kind})
-	if object["apiVersion"] != apiVersion {
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%v) does not match"+
-			" the expected API version (%s)", object["apiVersion"], apiVersion))
-	}
-	if object["kind"] != kind {
-		return apierrors.NewBadRequest(fmt.Sprintf("%v in version %q cannot be handled as a %s",
-			object["kind"], want.Version, kind))
+	if object["apiVersion"] != apiVersion || object["kind"] != kind {
+		return apierrors.NewBadRequest(fmt.Sprintf("%v in version %v cannot be handled as a %s in %s",
+			object["kind"], object["apiVersion"], kind, apiVersion))
 	}
 	return nil
 }
@@ -222,74 +231,28 @@ func (r *Request) parsePatch(
 ) error {
 	r.Patch, r.PatchType = body, media
 	if errs := validation.ValidatePatchOptions(options, media); len(errs) > 0 {
-		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}
-		return apierrors.NewInvalid(kind, "", errs)
+		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
 	}
-	switch media {
-	case types.JSONPatchType, types.MergePatchType:
+	switch {
+	case media == types.ApplyYAMLPatchType:
+		return r.parseBody(body, string(media))
+	case media == types.JSONPatchType, media == types.MergePatchType,
+		media == types.StrategicMergePatchType && r.kind.custom == nil:
 		return nil
-	case types.StrategicMergePatchType:
-		if r.kind.custom == nil {
-			return nil
-		}
-	case types.ApplyYAMLPatchType:
-		return r.parseBody(body, runtime.ContentTypeYAML)
 	}
-	return unknownFormat()
-}
-
-func unknownFormat() error {
-	return refusal(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
-		"the body of the request was in an unknown format")
+	return errFormat
 }
 
 // parseDelete understands the options of a delete, in the body or in the query.
 func (r *Request) parseDelete(body []byte, media string, query url.Values) error {
-	var err error
-	switch {
-	case len(body) == 0:
-		err = metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &r.Delete, nil)
-	case media == runtime.ContentTypeProtobuf:
-		var unknown runtime.Unknown
-		if unknown, err = unwrap(body); err == nil {
-			err = r.Delete.Unmarshal(unknown.Raw)
-		}
-	default:
-		err = json.Unmarshal(body, &r.Delete)
+	if len(body) == 0 {
+		return metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &r.Delete, nil)
 	}
-	r.DryRun = slices.Equal(r.Delete.DryRun, []string{metav1.DryRunAll})
+	object, err := readObject(body, media)
 	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return err
 	}
-	return nil
-}
-
-// unwrap takes the object out of the envelope that Protocol Buffers have here.
-func unwrap(body []byte) (unknown runtime.Unknown, err error) {
-	if len(body) < 4 || string(body[:4]) != "k8s\x00" {
-		return unknown, fmt.Errorf("the body is not a Protocol Buffer")
-	}
-	return unknown, unknown.Unmarshal(body[4:])
-}
-
-// fromProtobuf reads an object of the scheme.
-func fromProtobuf(body []byte) (map[string]any, error) {
-	unknown, err := unwrap(body)
-	if err != nil {
-		return nil, err
-	}
-	gvk := schema.FromAPIVersionAndKind(unknown.APIVersion, unknown.Kind)
-	object, err := scheme.Scheme.New(gvk)
-	if err != nil {
-		return nil, err
-	}
-	message, ok := object.(interface{ Unmarshal([]byte) error })
-	if !ok {
-		return nil, fmt.Errorf("%v has no Protocol Buffer", gvk)
-	}
-	if err := message.Unmarshal(unknown.Raw); err != nil {
-		return nil, err
-	}
-	object.GetObjectKind().SetGroupVersionKind(gvk)
-	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	err = converter.FromUnstructured(object, &r.Delete)
+	r.DryRun = len(r.Delete.DryRun) > 0
+	return err
 }

@@ -2,22 +2,24 @@ package apiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
@@ -27,16 +29,13 @@ import (
 // Server is an API server. It has no goroutines.
 type Server struct {
 	mu        sync.Mutex
-	kinds     map[schema.GroupVersionResource]*kind
+	kinds     map[schema.GroupVersionResource]*kind  // nothing is added after New
 	tables    map[schema.GroupVersionResource]*table // of what is stored
 	revision  int64
-	compacted int64
 	noStreams bool
 	uids      int64
-	suffixes  int64
-
-	encodedMu sync.Mutex
-	encoded   map[*unstructured.Unstructured][]byte // JSON of what is stored
+	suffixes  int
+	encoded   sync.Map // JSON of what is stored: []byte by *unstructured.Unstructured
 }
 
 // An Interceptor stands between a client and the server.
@@ -51,6 +50,17 @@ type Interceptor interface {
 	Event(w *Watch, e watch.Event)
 }
 
+// direct is an Interceptor that lets everything pass.
+type direct struct{}
+
+func (direct) Serve(
+	_ context.Context, _ *Request, do func() (*Response, error),
+) (*Response, error) {
+	return do()
+}
+
+func (direct) Event(w *Watch, e watch.Event) { w.Send(e) }
+
 // Response is the server's answer to a request. Its objects are the server's: change a copy.
 type Response struct {
 	Code   int
@@ -58,9 +68,8 @@ type Response struct {
 	Watch  *Watch
 
 	items []*unstructured.Unstructured // of a list
-	body  any                          // of discovery
-	text  string                       // of /healthz and the like
-	media string                       // if it is not what the client asked for
+	raw   []byte                       // of what is not about objects
+	media string                       // of raw, if it is not JSON
 }
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
@@ -68,9 +77,8 @@ type Response struct {
 // of them.
 func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 	s := &Server{
-		kinds:   make(map[schema.GroupVersionResource]*kind, 100),
-		tables:  map[schema.GroupVersionResource]*table{},
-		encoded: map[*unstructured.Unstructured][]byte{},
+		kinds:  make(map[schema.GroupVersionResource]*kind, 100),
+		tables: map[schema.GroupVersionResource]*table{},
 	}
 	for _, k := range builtin() {
 		s.kinds[k.gvr] = k
@@ -105,7 +113,12 @@ func (s *Server) Config(i Interceptor) *rest.Config {
 }
 
 // Client returns what answers requests. They go through i, which may be nil.
-func (s *Server) Client(i Interceptor) http.RoundTripper { return client{s, i} }
+func (s *Server) Client(i Interceptor) http.RoundTripper {
+	if i == nil {
+		i = direct{}
+	}
+	return client{s, i}
+}
 
 type client struct {
 	server      *Server
@@ -116,32 +129,31 @@ type client struct {
 func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
+		defer func() { _ = r.Body.Close() }()
 		var err error
 		if body, err = io.ReadAll(r.Body); err != nil {
 			return nil, err
 		}
-		_ = r.Body.Close()
 	}
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
 	response, err := c.answer(r, body)
 	var status apierrors.APIStatus
+	header := http.Header{}
 	switch {
 	case errors.As(err, &status):
-		return failure(r, status.Status()), nil
+		response = failure(status.Status(), header)
 	case err != nil:
 		return nil, err
-	case response.Watch != nil:
-		return reply(r, http.StatusOK, response.Watch), nil
 	}
-	answer := c.server.encodeResponse(response, r.Header.Get("Accept"))
-	result := reply(r, response.Code, io.NopCloser(bytes.NewReader(answer)))
-	switch {
-	case response.media != "":
-		result.Header.Set("Content-Type", response.media)
-	case response.body != nil:
-		result.Header.Set("Content-Type", runtime.ContentTypeJSON)
+	result := &http.Response{StatusCode: response.Code,
+		Status: fmt.Sprint(response.Code, " ", http.StatusText(response.Code)),
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: r}
+	header.Set("Content-Type", cmp.Or(response.media, runtime.ContentTypeJSON))
+	if result.Body = response.Watch; response.Watch == nil {
+		text := c.server.encodeResponse(response, r.Header.Get("Accept"))
+		result.Body = io.NopCloser(bytes.NewReader(text))
 	}
 	return result, nil
 }
@@ -150,20 +162,12 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c client) answer(r *http.Request, body []byte) (*Response, error) {
 	request, err := c.server.parse(r, body)
 	if err != nil {
-		return nil, err
+		return nil, withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	}
-	do := func() (*Response, error) { return c.server.serve(r.Context(), c.interceptor, request) }
-	if c.interceptor == nil {
-		return do()
-	}
-	return c.interceptor.Serve(r.Context(), request, do)
-}
-
-func reply(r *http.Request, code int, body io.ReadCloser) *http.Response {
-	header := http.Header{"Content-Type": {mediaType(r.Header.Get("Accept"))}}
-	return &http.Response{Status: strconv.Itoa(code) + " " + http.StatusText(code),
-		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
-		Body: body, ContentLength: -1, Request: r}
+	request.context, request.interceptor = r.Context(), c.interceptor
+	return c.interceptor.Serve(r.Context(), request, func() (*Response, error) {
+		return c.server.serve(request)
+	})
 }
 
 // refusal returns an error with a status that no function of apierrors has.
@@ -172,51 +176,42 @@ func refusal(code int, reason metav1.StatusReason, message string) error {
 		Code: int32(code), Reason: reason, Message: message}}
 }
 
-// failure returns an answer that is an error.
-func failure(r *http.Request, status metav1.Status) *http.Response {
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	body, _ := json.Marshal(status)
-	response := reply(r, int(status.Code), io.NopCloser(bytes.NewReader(body)))
-	response.Header.Set("Content-Type", runtime.ContentTypeJSON)
-	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
-		response.Header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+// withStatus returns an error with a status, which is this one if it has none.
+func withStatus(err error, code int, reason metav1.StatusReason) error {
+	if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) {
+		return err
 	}
-	return response
+	return refusal(code, reason, err.Error())
+}
+
+// failure returns an answer that is an error.
+func failure(status metav1.Status, header http.Header) *Response {
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+	}
+	return document(int(status.Code), status)
+}
+
+// document returns an answer that is not about objects.
+func document(code int, value any) *Response { return &Response{Code: code, raw: marshal(value)} }
+
+// verbs has what answers the requests of a verb.
+var verbs = map[string]func(*Server, *Request) (*Response, error){
+	"": (*Server).discover, "get": (*Server).get, "list": (*Server).list, "watch": (*Server).watch,
+	"create": (*Server).create, "update": (*Server).update, "patch": (*Server).patch,
+	"delete": (*Server).delete, "deletecollection": (*Server).deleteCollection,
 }
 
 // serve answers a request.
-func (s *Server) serve(ctx context.Context, i Interceptor, r *Request) (*Response, error) {
+func (s *Server) serve(r *Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	response, err := s.dispatch(ctx, i, r)
-	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
-		err = refusal(http.StatusInternalServerError, "", err.Error())
+	if errs := validation.ValidateListOptions(&r.list, !s.noStreams); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
 	}
-	return response, err
-}
-
-func (s *Server) dispatch(ctx context.Context, i Interceptor, r *Request) (*Response, error) {
-	switch r.Verb {
-	case "":
-		return s.discover(r)
-	case "get":
-		return s.get(r)
-	case "list":
-		return s.list(r)
-	case "watch":
-		return s.watch(ctx, i, r)
-	case "create":
-		return s.create(r)
-	case "update":
-		return s.update(r)
-	case "patch":
-		return s.patch(r)
-	case "delete":
-		return s.delete(r)
-	case "deletecollection":
-		return s.deleteCollection(r)
-	}
-	return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
+	response, err := verbs[r.Verb](s, r)
+	return response, withStatus(err, http.StatusInternalServerError, "")
 }
 
 // DisableStreams makes this an API server without the feature WatchList.
@@ -226,30 +221,45 @@ func (s *Server) DisableStreams() {
 	s.noStreams = true
 }
 
-// Compact drops what was before the last write: a watch or list of that gets status 410.
-func (s *Server) Compact() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.compacted = s.revision
-}
-
-// Revision returns the revision of the last write.
-func (s *Server) Revision() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.revision
-}
-
-// Resources returns the resources that have had objects, sorted.
-func (s *Server) Resources() []schema.GroupVersionResource {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var resources []schema.GroupVersionResource
-	for resource := range s.tables {
-		resources = append(resources, resource)
+// encode returns an object as the client wants it.
+func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte {
+	if strings.Contains(accept, "as=PartialObjectMetadata") && object.GetKind() != "Status" {
+		return marshal(map[string]any{"kind": "PartialObjectMetadata",
+			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
 	}
-	slices.SortFunc(resources, func(a, b schema.GroupVersionResource) int {
-		return strings.Compare(a.String(), b.String())
-	})
-	return resources
+	kept, isStored := s.encoded.Load(object)
+	text, _ := kept.([]byte)
+	if text == nil {
+		if text = marshal(object.Object); isStored {
+			s.encoded.Store(object, text)
+		}
+	}
+	return text
+}
+
+func marshal(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // what has come as JSON goes as JSON
+	}
+	return text
+}
+
+// encodeResponse returns the body of an answer.
+func (s *Server) encodeResponse(response *Response, accept string) []byte {
+	switch {
+	case response.raw != nil:
+		return response.raw
+	case response.items == nil:
+		return s.encode(response.Object, accept)
+	}
+	items := make([]json.RawMessage, len(response.items))
+	for i, item := range response.items {
+		items[i] = s.encode(item, accept)
+	}
+	list := maps.Clone(response.Object.Object)
+	if list["items"] = items; strings.Contains(accept, "as=PartialObjectMetadata") {
+		list["kind"], list["apiVersion"] = "PartialObjectMetadataList", "meta.k8s.io/v1"
+	}
+	return marshal(list)
 }

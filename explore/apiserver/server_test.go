@@ -57,9 +57,6 @@ func TestTypedClient(t *testing.T) {
 	for _, media := range []string{"", runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		config := start(t).Config(nil)
 		config.ContentType = media
-		if media == runtime.ContentTypeProtobuf {
-			config.AcceptContentTypes = media
-		}
 		client := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("default")
 		created, err := client.Create(t.Context(), deployment("a"), metav1.CreateOptions{})
 		if err != nil {

@@ -1,27 +1,27 @@
 package apiserver
 
 import (
-	"encoding/base64"
+	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/storage"
 )
 
 // table has the objects of a resource, and all that was written to it.
 type table struct {
-	objects map[string]*unstructured.Unstructured // by namespace/name, or name
+	objects map[string]*unstructured.Unstructured // by keyOf
 	history []Write
 	watches []*Watch
 }
@@ -32,16 +32,11 @@ type Write struct {
 	Type     watch.EventType
 	Old, New *unstructured.Unstructured // Old is nil if Type is Added, and New if it is Deleted
 
-	event   *unstructured.Unstructured // what a watch shows
-	manager manager
+	event                *unstructured.Unstructured // what a watch shows
+	manager, subresource string                     // no manager if a delete is not finished yet
 }
 
-func keyOf(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}
+func keyOf(namespace, name string) string { return path.Join("/", namespace, name) }
 
 func (s *Server) table(k *kind) *table {
 	t := s.tables[k.storage]
@@ -57,20 +52,20 @@ func (s *Server) commit(
 	r *Request, old, object *unstructured.Unstructured, deleted bool,
 ) *unstructured.Unstructured {
 	s.revision++
-	object = s.stored(r.kind, object)
+	object = converted(object, r.kind.storage.GroupVersion().String())
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
-	s.remember(object)
+	s.encoded.Store(object, nil) // it does not change any more, so that its JSON is kept
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
-	write := Write{s.revision, watch.Modified, old, object, object, managerOf(r)}
-	switch {
-	case deleted:
+	write := Write{s.revision, watch.Modified, old, object, object, "", r.Subresource}
+	if !strings.HasPrefix(r.Verb, "delete") {
+		write.manager = r.FieldManager
+	}
+	if t.objects[key] = object; old == nil {
+		write.Type = watch.Added
+	}
+	if deleted {
 		write.Type, write.New = watch.Deleted, nil
 		delete(t.objects, key)
-	case old == nil:
-		write.Type = watch.Added
-		t.objects[key] = object
-	default:
-		t.objects[key] = object
 	}
 	t.history = append(t.history, write)
 	t.watches = slices.DeleteFunc(t.watches, (*Watch).Done)
@@ -100,10 +95,12 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 }
 
 // sorted returns the objects that a request selects, in order.
-func (s *Server) sorted(r *Request, revision int64) (keys []string, objects []*unstructured.Unstructured) {
+func (s *Server) sorted(
+	r *Request, revision int64,
+) (keys []string, objects []*unstructured.Unstructured) {
 	at := s.table(r.kind).at(revision)
 	for _, key := range slices.Sorted(maps.Keys(at)) {
-		if object := s.view(r.kind, at[key]); r.selects(object) {
+		if object := r.kind.view(at[key]); r.selects(object) {
 			keys, objects = append(keys, key), append(objects, object)
 		}
 	}
@@ -115,29 +112,33 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	if r.Namespace != "" && object.GetNamespace() != r.Namespace {
 		return false
 	}
-	if !r.Labels.Empty() && !r.Labels.Matches(labels.Set(object.GetLabels())) {
+	with := r.list.LabelSelector
+	if with != nil && !with.Empty() && !with.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
-	if r.Fields.Empty() {
+	if r.list.FieldSelector == nil || r.list.FieldSelector.Empty() {
 		return true
 	}
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
 	for _, field := range r.kind.fields {
 		if value, found, _ := nested(object.Object, field); found {
 			set[field] = fmt.Sprint(value)
-		} else {
-			set[field] = ""
 		}
 	}
-	return r.Fields.Matches(set)
+	return r.list.FieldSelector.Matches(set)
 }
 
 func (s *Server) get(r *Request) (*Response, error) {
-	object := s.table(r.kind).objects[keyOf(r.Namespace, r.Name)]
+	object := s.existing(r)
 	if object == nil {
 		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-	return r.found(s.view(r.kind, object)), nil
+	return r.found(object), nil
+}
+
+// existing returns the object of a request in its version, or nil.
+func (s *Server) existing(r *Request) *unstructured.Unstructured {
+	return r.kind.view(s.table(r.kind).objects[keyOf(r.Namespace, r.Name)])
 }
 
 // found returns the answer that is an object.
@@ -148,90 +149,39 @@ func (r *Request) found(object *unstructured.Unstructured) *Response {
 	return &Response{Code: 200, Object: object}
 }
 
-// checkList refuses options that do not go together.
-func (s *Server) checkList(r *Request) error {
-	o := r.List
-	errs := validation.ValidateListOptions(&internalversion.ListOptions{Watch: o.Watch,
-		AllowWatchBookmarks: o.AllowWatchBookmarks, ResourceVersion: o.ResourceVersion,
-		ResourceVersionMatch: o.ResourceVersionMatch, TimeoutSeconds: o.TimeoutSeconds,
-		Limit: o.Limit, Continue: o.Continue, SendInitialEvents: o.SendInitialEvents}, !s.noStreams)
-	if len(errs) > 0 {
-		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}
-		return apierrors.NewInvalid(kind, "", errs)
-	}
-	return nil
-}
-
 // parseRevision reads a resourceVersion; the empty one is 0.
 func (s *Server) parseRevision(r *Request) (int64, error) {
-	if r.List.ResourceVersion == "" {
-		return 0, nil
+	revision, err := strconv.ParseUint(cmp.Or(r.List.ResourceVersion, "0"), 10, 63)
+	switch {
+	case err != nil:
+		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
+	case revision > uint64(s.revision):
+		err = storage.NewTooLargeResourceVersionError(revision, uint64(s.revision), 1)
 	}
-	revision, err := strconv.ParseUint(r.List.ResourceVersion, 10, 63)
-	if err != nil {
-		return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
-	}
-	if int64(revision) > s.revision {
-		err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d",
-			revision, s.revision), 1)
-		err.ErrStatus.Details.Causes = []metav1.StatusCause{{
-			Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
-		return int64(revision), err
-	}
-	return int64(revision), nil
-}
-
-// expired returns the error for a revision that Compact has dropped.
-func (s *Server) expired(revision int64) error {
-	if revision >= s.compacted {
-		return nil
-	}
-	return apierrors.NewResourceExpired(
-		fmt.Sprintf("too old resource version: %d (%d)", revision, s.compacted))
-}
-
-// continuation is what a continue token says.
-type continuation struct {
-	Revision int64  `json:"rv"`
-	Start    string `json:"start"`
+	return int64(revision), err
 }
 
 func (s *Server) list(r *Request) (*Response, error) {
-	if err := s.checkList(r); err != nil {
-		return nil, err
-	}
 	revision, err := s.parseRevision(r)
 	if err != nil {
 		return nil, err
 	}
-	from, shown := continuation{}, s.revision
+	from, shown, limit := "", s.revision, r.List.Limit
+	match := r.List.ResourceVersionMatch
 	switch {
 	case r.List.Continue != "":
-		text, err := base64.RawURLEncoding.DecodeString(r.List.Continue)
-		if err == nil {
-			err = json.Unmarshal(text, &from)
-		}
-		if err != nil {
+		if from, shown, err = storage.DecodeContinue(r.List.Continue, "/"); err != nil {
 			return nil, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
 		}
-		if err := s.expired(from.Revision); err != nil {
-			return nil, err
-		}
-		shown = from.Revision
-	case r.List.ResourceVersionMatch == metav1.ResourceVersionMatchExact,
-		r.List.Limit > 0 && revision > 0 && r.List.ResourceVersionMatch == "":
-		if err := s.expired(revision); err != nil {
-			return nil, err
-		}
+	case match == metav1.ResourceVersionMatchExact, limit > 0 && revision > 0 && match == "":
 		shown = revision
 	case r.AsOf > 0:
 		shown = max(r.AsOf, revision)
 	}
-	limit := r.List.Limit
 	if r.List.ResourceVersion == "0" {
 		limit = 0
 	}
-	return s.page(r, shown, limit, from.Start), nil
+	return s.page(r, shown, limit, from), nil
 }
 
 // page returns limit objects, if it is not 0, from the key start on.
@@ -241,18 +191,12 @@ func (s *Server) page(r *Request, revision, limit int64, start string) *Response
 	keys, objects = keys[begin:], objects[begin:]
 	metadata := map[string]any{"resourceVersion": strconv.FormatInt(revision, 10)}
 	if limit > 0 && int64(len(objects)) > limit {
-		token, _ := json.Marshal(continuation{revision, keys[limit]})
-		metadata["continue"] = base64.RawURLEncoding.EncodeToString(token)
-		if r.Labels.Empty() && r.Fields.Empty() {
+		metadata["continue"], _ = storage.EncodeContinue(keys[limit], "/", revision)
+		if r.list.LabelSelector.Empty() && r.list.FieldSelector.Empty() {
 			metadata["remainingItemCount"] = int64(len(objects)) - limit
 		}
 		objects = objects[:limit]
 	}
-	return r.listOf(objects, metadata)
-}
-
-// listOf returns the answer that is a list.
-func (r *Request) listOf(objects []*unstructured.Unstructured, metadata map[string]any) *Response {
 	items := make([]any, len(objects))
 	for i, object := range objects {
 		items[i] = object.Object
@@ -260,4 +204,84 @@ func (r *Request) listOf(objects []*unstructured.Unstructured, metadata map[stri
 	list := map[string]any{"kind": r.kind.names.ListKind, "metadata": metadata, "items": items,
 		"apiVersion": r.kind.gvk.GroupVersion().String()}
 	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
+}
+
+// Get returns an object, which must not be changed, or nil if there is none.
+func (s *Server) Get(
+	resource schema.GroupVersionResource, namespace, name string,
+) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		return s.existing(&Request{kind: k, Namespace: namespace, Name: name})
+	}
+	return nil
+}
+
+// List returns the objects of a resource, in the order of a list. They must not be changed.
+func (s *Server) List(resource schema.GroupVersionResource) []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		_, objects := s.sorted(&Request{kind: k}, s.revision)
+		return objects
+	}
+	return nil
+}
+
+// History returns all writes of a resource, in order, in the version that is stored.
+func (s *Server) History(resource schema.GroupVersionResource) []Write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.kinds[resource]; k != nil {
+		return slices.Clone(s.table(k).history)
+	}
+	return nil
+}
+
+// Revision returns the revision of the last write.
+func (s *Server) Revision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// Resources returns the resources that have had objects, sorted.
+func (s *Server) Resources() []schema.GroupVersionResource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.tables), func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(), b.String())
+	})
+}
+
+// Lookup returns the resource of that name, such as "foos" or "deployments.apps".
+func (s *Server) Lookup(name string) (gvr schema.GroupVersionResource, namespaced, ok bool) {
+	want := schema.ParseGroupResource(name)
+	return s.find(func(k *kind) bool {
+		return k.gvr.Resource == want.Resource && (want.Group == "" || k.gvr.Group == want.Group)
+	})
+}
+
+// LookupKind returns the resource of a kind.
+func (s *Server) LookupKind(gvk schema.GroupVersionKind) (
+	gvr schema.GroupVersionResource, namespaced, ok bool,
+) {
+	return s.find(func(k *kind) bool { return k.gvk == gvk })
+}
+
+// IsCustom reports whether a kind is that of a CustomResourceDefinition.
+func (s *Server) IsCustom(gvk schema.GroupVersionKind) bool {
+	_, _, ok := s.find(func(k *kind) bool { return k.gvk == gvk && k.custom != nil })
+	return ok
+}
+
+// find returns the first resource, by group and name, for which is returns true.
+func (s *Server) find(is func(*kind) bool) (gvr schema.GroupVersionResource, namespaced, ok bool) {
+	for _, k := range s.kinds {
+		if is(k) && (!ok || k.gvr.String() < gvr.String()) {
+			gvr, namespaced, ok = k.gvr, k.namespaced, true
+		}
+	}
+	return gvr, namespaced, ok
 }

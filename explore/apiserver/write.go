@@ -3,34 +3,33 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// maxSuffixes is how often a name is generated, if there is an object of that name already.
-const maxSuffixes = 8
-
-// errModified is what a write based on an old version gets.
-var errModified = errors.New("the object has been modified; please apply your changes to the" +
-	" latest version and try again")
-
 func (s *Server) create(r *Request) (*Response, error) {
-	if r.kind.review {
-		return review(r), nil
-	}
-	if r.Subresource != "" {
+	object := r.Body.DeepCopy()
+	switch {
+	case r.kind.review != "":
+		object.Object["status"] = map[string]any{r.kind.review: true}
+		return &Response{Code: http.StatusCreated, Object: object}, nil
+	case r.Subresource != "":
 		return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
 	}
-	object := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}
-	if err := r.decode(object); err != nil {
+	if err := r.kind.decode(object); err != nil {
 		return nil, err
 	}
 	return s.createObject(r, object)
@@ -38,24 +37,22 @@ func (s *Server) create(r *Request) (*Response, error) {
 
 // createObject creates an object, which it changes.
 func (s *Server) createObject(r *Request, object *unstructured.Unstructured) (*Response, error) {
-	content := object.Object
 	if err := s.admit(r, object); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"creationTimestamp", "uid", "deletionTimestamp", "selfLink",
-		"deletionGracePeriodSeconds"} {
-		unstructured.RemoveNestedField(content, "metadata", name)
-	}
+	rest.WipeObjectMetaSystemFields(object)
 	if r.PatchType != types.ApplyYAMLPatchType {
-		unstructured.RemoveNestedField(content, "metadata", "managedFields")
+		object.SetManagedFields(nil)
 	}
 	generate := object.GetName() == "" && object.GetGenerateName() != ""
 	for try := 1; ; try++ {
-		if generate {
-			object.SetName(object.GetGenerateName() + s.suffix())
+		if generate { // always the next name of the same sequence
+			s.suffixes++
+			suffix := rand.SafeEncodeString(fmt.Sprintf("%05d", s.suffixes*61803%100000))
+			object.SetName(object.GetGenerateName() + suffix)
 		}
 		created, err := s.createNamed(r, object)
-		if !apierrors.IsAlreadyExists(err) || !generate || try == maxSuffixes {
+		if !apierrors.IsAlreadyExists(err) || !generate || try == 8 { // tries, as in Kubernetes
 			return created, err
 		}
 	}
@@ -63,40 +60,26 @@ func (s *Server) createObject(r *Request, object *unstructured.Unstructured) (*R
 
 // admit refuses a create in the wrong namespace, or in one that is not there or is being deleted.
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
-	if err := setNamespace(r, object); err != nil || r.Namespace == "" {
+	if r.kind.namespaced && r.Namespace == "" {
+		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
+	}
+	err := rest.EnsureObjectNamespaceMatchesRequestNamespace(r.Namespace, object)
+	if err != nil || r.Namespace == "" {
 		return err
 	}
-	namespace := s.namespace(r.Namespace)
+	namespace := s.table(s.kinds[namespaces]).objects[keyOf("", r.Namespace)]
 	if namespace == nil {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), r.Namespace)
 	}
 	if namespace.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	err := apierrors.NewForbidden(r.Resource.GroupResource(), object.GetName(), fmt.Errorf(
+	forbidden := apierrors.NewForbidden(r.Resource.GroupResource(), object.GetName(), fmt.Errorf(
 		"unable to create new content in namespace %s because it is being terminated", r.Namespace))
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{
+	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{
 		Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace",
-		Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace)})
-	return err
-}
-
-func (s *Server) namespace(name string) *unstructured.Unstructured {
-	return s.table(s.kinds[namespaces]).objects[name]
-}
-
-// setNamespace sets the object's namespace to that of the request.
-func setNamespace(r *Request, object *unstructured.Unstructured) error {
-	switch namespace := object.GetNamespace(); {
-	case r.kind.namespaced && r.Namespace == "":
-		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
-	case !r.kind.namespaced || namespace == "":
-		object.SetNamespace(r.Namespace)
-	case namespace != r.Namespace:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the" +
-			" namespace sent on the request")
-	}
-	return nil
+		Message: fmt.Sprintf("namespace %s is being terminated", r.Namespace)}}
+	return forbidden
 }
 
 // createNamed creates an object that has a name.
@@ -109,16 +92,10 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 	}
 	if k.status {
 		delete(object.Object, "status")
-		if initial := initialStatus[k.gvr]; initial != nil {
-			object.Object["status"] = deepCopy(initial)
-		} else if k.goType != nil {
-			status, _ := k.goType.FieldByName("Status")
-			object.Object["status"], _ = throughType(nil, status.Type)
-		}
+		_ = k.canonical(object.Object) // sets that of a new object
 	}
 	if k.is("namespaces") {
 		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-		setNameLabel(object.Object) // if the name is generated
 	}
 	if errs := k.validate(object, nil, ""); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
@@ -134,7 +111,7 @@ func (s *Server) createNamed(r *Request, object *unstructured.Unstructured) (*Re
 		return nil, err
 	}
 	if !r.DryRun {
-		object = s.view(k, s.commit(r, nil, object, false))
+		object = k.view(s.commit(r, nil, object, false))
 	}
 	return &Response{Code: http.StatusCreated, Object: object}, nil
 }
@@ -147,14 +124,14 @@ func (s *Server) setIdentity(metadata map[string]any) {
 }
 
 func (s *Server) update(r *Request) (*Response, error) {
-	object, old := &unstructured.Unstructured{Object: deepCopy(r.Body.Object)}, s.existing(r)
+	object, old := r.Body.DeepCopy(), s.existing(r)
 	if r.Subresource != "scale" {
-		if err := r.decode(object); err != nil {
+		if err := r.kind.decode(object); err != nil {
 			return nil, err
 		}
 	}
-	if name := object.GetName(); name != r.Name {
-		return nil, wrongName(r, name)
+	if err := r.checkName(object); err != nil {
+		return nil, err
 	}
 	switch uid := object.GetUID(); {
 	case old == nil && (!r.kind.is(createdByUpdate) || r.Subresource != ""):
@@ -162,9 +139,9 @@ func (s *Server) update(r *Request) (*Response, error) {
 	case old == nil && uid == "":
 		return s.createObject(r, object)
 	case old == nil:
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, otherUID(uid, ""))
+		return nil, r.conflict(uid, "")
 	case uid != "" && uid != old.GetUID():
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, otherUID(uid, old.GetUID()))
+		return nil, r.conflict(uid, old.GetUID())
 	}
 	if r.Subresource == "scale" {
 		object = r.kind.withScale(old, object)
@@ -173,20 +150,11 @@ func (s *Server) update(r *Request) (*Response, error) {
 	return s.replace(r, old, object)
 }
 
-// decode brings an object that a client has sent into the form in which it is kept.
-func (r *Request) decode(object *unstructured.Unstructured) error {
-	err := r.kind.decode(object)
-	if err != nil {
-		err = apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %[1]s: %v",
-			r.kind.gvk.Kind, r.kind.gvk.Version, err))
-	}
-	return err
-}
-
-// existing returns the object of a request in its version, or nil.
-func (s *Server) existing(r *Request) *unstructured.Unstructured {
-	if old := s.table(r.kind).objects[keyOf(r.Namespace, r.Name)]; old != nil {
-		return s.view(r.kind, old)
+// checkName refuses an object that is not of the name that the URL has.
+func (r *Request) checkName(object *unstructured.Unstructured) error {
+	if name := object.GetName(); name != r.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name"+
+			" on the URL (%s)", name, r.Name))
 	}
 	return nil
 }
@@ -194,7 +162,8 @@ func (s *Server) existing(r *Request) *unstructured.Unstructured {
 // replace writes an object in place of old. It changes the object.
 func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*Response, error) {
 	k := r.kind
-	if err := setNamespace(r, object); err != nil {
+	err := rest.EnsureObjectNamespaceMatchesRequestNamespace(r.Namespace, object)
+	if err != nil {
 		return nil, err
 	}
 	switch version := object.GetResourceVersion(); {
@@ -206,30 +175,116 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		}
 		object.SetResourceVersion(old.GetResourceVersion())
 	case version != old.GetResourceVersion():
-		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errModified)
+		return nil, apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errors.New("the object has"+
+			" been modified; please apply your changes to the latest version and try again"))
 	}
 	k.prepare(r, object, old)
 	keepMetadata(object, old)
 	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
 	}
-	gone := old.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 &&
-		!hasNamespaceFinalizers(k, object)
-	if r.DryRun {
-		return r.found(object), nil
+	switch {
+	case r.DryRun:
+	case old.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 &&
+		!hasNamespaceFinalizers(k, object):
+		s.commit(r, old, old.DeepCopy(), true)
+	case sameObject(object, old):
+		object = old
+	default:
+		object = k.view(s.commit(r, old, object, false))
 	}
-	if gone {
-		s.commit(r, old, &unstructured.Unstructured{Object: deepCopy(old.Object)}, true)
-		return r.found(object), nil
-	}
-	if sameObject(object, old) {
-		return r.found(old), nil
-	}
-	return r.found(s.view(k, s.commit(r, old, object, false))), nil
+	return r.found(object), nil
 }
 
-// otherUID says, in the words of the API server, that an object is not the one that was meant.
-func otherUID(meant, is types.UID) error {
-	return fmt.Errorf("%s: UID in precondition: %v, UID in object meta: %v", "Precondition failed",
-		meant, is)
+// conflict says, in the words of the API server, that an object is not the one that was meant.
+func (r *Request) conflict(meant, is types.UID) error {
+	return apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf(
+		"Precondition failed: UID in precondition: %v, UID in object meta: %v", meant, is))
+}
+
+// prepare keeps what a client cannot change with this request, and counts the generation.
+func (k *kind) prepare(r *Request, object, old *unstructured.Unstructured) {
+	if k.status && r.Subresource == "status" {
+		k.prepareStatus(object, old)
+		return
+	}
+	if k.status {
+		keep(object.Object, old.Object, "status")
+	}
+	if k.is("namespaces") && r.Subresource == "" {
+		keep(object.Object, old.Object, "spec") // which has only finalizers
+	}
+	generation := old.GetGeneration()
+	if k.generation && k.specChanged(object.Object, old.Object) {
+		generation++
+	}
+	object.SetGeneration(generation)
+}
+
+// prepareStatus keeps everything but the status. Built-in kinds also let the metadata change.
+func (k *kind) prepareStatus(object, old *unstructured.Unstructured) {
+	content, metadata := maps.Clone(old.Object), object.Object["metadata"].(map[string]any)
+	before := old.Object["metadata"].(map[string]any)
+	keep(content, object.Object, "status")
+	if k.custom != nil {
+		managed := metadata
+		metadata = maps.Clone(before)
+		keep(metadata, managed, "managedFields")
+	}
+	if k.is("deployments") {
+		keep(metadata, before, "labels")
+	}
+	keep(metadata, before, "generation")
+	content["metadata"], object.Object = metadata, content
+}
+
+// specChanged reports whether the generation counts the difference.
+func (k *kind) specChanged(object, old map[string]any) bool {
+	if _, hasSpec := old["spec"]; hasSpec && k.custom == nil {
+		annotations, _, _ := nested(object, "metadata.annotations")
+		before, _, _ := nested(old, "metadata.annotations")
+		return !reflect.DeepEqual(object["spec"], old["spec"]) ||
+			k.is("deployments") && !reflect.DeepEqual(annotations, before)
+	}
+	object, old = maps.Clone(object), maps.Clone(old)
+	delete(object, "metadata")
+	delete(old, "metadata")
+	return !reflect.DeepEqual(object, old)
+}
+
+// keepMetadata keeps what the server owns.
+func keepMetadata(object, old *unstructured.Unstructured) {
+	in := object.Object["metadata"].(map[string]any)
+	from := old.Object["metadata"].(map[string]any)
+	setDefaults(in, map[string]any{"uid": from["uid"]})
+	keep(in, from, "creationTimestamp")
+	if from["deletionTimestamp"] != nil {
+		keep(in, from, "deletionTimestamp")
+		setDefaults(in, map[string]any{
+			"deletionGracePeriodSeconds": from["deletionGracePeriodSeconds"]})
+	}
+}
+
+// keep sets a field to what it was.
+func keep(object, old map[string]any, name string) {
+	if value, ok := old[name]; ok {
+		object[name] = value
+	} else {
+		delete(object, name)
+	}
+}
+
+// validate returns what is wrong with an object, that is created if old is nil.
+func (k *kind) validate(object, old *unstructured.Unstructured, subresource string) field.ErrorList {
+	path := field.NewPath("metadata")
+	var errs field.ErrorList
+	if old == nil {
+		errs = validation.ValidateObjectMetaAccessor(object, k.namespaced, k.validName(), path)
+	} else {
+		errs = validation.ValidateObjectMetaAccessorUpdate(object, old, path)
+	}
+	if k.custom != nil {
+		errs = k.custom.validate(k, object, old, subresource, errs)
+	}
+	return errs
 }

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/diff"
 )
 
 var namespaceNumber atomic.Int64
@@ -82,7 +83,7 @@ func difference(t *testing.T, steps []step) string {
 		}
 		if codes[0] != codes[1] || !reflect.DeepEqual(answers[0], answers[1]) {
 			return fmt.Sprintf("request %d: real %d, memory %d\n%s", i+1, codes[0], codes[1],
-				compare(answers[0], answers[1]))
+				diff.Diff(answers[0], answers[1]))
 		}
 	}
 	return eventsDiffer(t, both, steps)
@@ -108,40 +109,8 @@ func trackedAlike(answers [2]object) {
 	walk(answers[0], answers[1])
 }
 
-// compare shows those fields of two answers that differ.
-func compare(a, b any) string {
-	var lines []string
-	var walk func(path string, a, b any)
-	walk = func(path string, a, b any) {
-		x, xOK := a.(object)
-		y, yOK := b.(object)
-		if !xOK || !yOK {
-			if !reflect.DeepEqual(a, b) {
-				left, _ := json.Marshal(a)
-				right, _ := json.Marshal(b)
-				lines = append(lines, fmt.Sprintf("  %s: real %s, memory %s", path, left, right))
-			}
-			return
-		}
-		for name := range x {
-			walk(path+"."+name, x[name], y[name])
-		}
-		for name := range y {
-			if _, ok := x[name]; !ok {
-				walk(path+"."+name, nil, y[name])
-			}
-		}
-	}
-	walk("", a, b)
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
-
 // eventsDiffer ends the watches with an object that all of them show, and compares the events.
 func eventsDiffer(t *testing.T, both [2]*side, steps []step) string {
-	for _, name := range []string{"", ""} {
-		_ = name
-	}
 	watched := map[string]bool{}
 	var watches []step
 	for _, st := range steps {
@@ -164,22 +133,20 @@ func eventsDiffer(t *testing.T, both [2]*side, steps []step) string {
 		real, memory := both[0].watches[i], both[1].watches[i]
 		if real.code != memory.code || !reflect.DeepEqual(real.answer, memory.answer) {
 			return fmt.Sprintf("%v: real %d, memory %d\n%s", st, real.code, memory.code,
-				compare(real.answer, memory.answer))
+				diff.Diff(real.answer, memory.answer))
 		}
 		a, b := both[0].events(real), both[1].events(memory)
 		for j := range max(len(a), len(b)) {
-			var pair [2]object
-			if j < len(a) {
-				pair[0] = a[j]
+			var pair, objects [2]object
+			for k, events := range [][]object{a, b} {
+				if j < len(events) {
+					pair[k] = events[j]
+					objects[k], _ = pair[k]["object"].(object)
+				}
 			}
-			if j < len(b) {
-				pair[1] = b[j]
-			}
-			left, _ := pair[0]["object"].(object)
-			right, _ := pair[1]["object"].(object)
-			trackedAlike([2]object{left, right})
+			trackedAlike(objects)
 			if !reflect.DeepEqual(pair[0], pair[1]) {
-				return fmt.Sprintf("%v: event %d:\n%s", st, j+1, compare(pair[0], pair[1]))
+				return fmt.Sprintf("%v: event %d:\n%s", st, j+1, diff.Diff(pair[0], pair[1]))
 			}
 		}
 	}
@@ -225,6 +192,7 @@ func isUnvalidated(st step, answers [2]object) bool {
 	return st.Resource != "foos" && answers[0]["code"] == float64(422) &&
 		slices.ContainsFunc(causes, func(cause any) bool {
 			field, _ := cause.(object)["field"].(string)
-			return strings.HasPrefix(field, "spec") || strings.HasPrefix(field, "involved") || strings.HasPrefix(field, "status")
+			root, _, _ := strings.Cut(field, ".")
+			return root == "spec" || root == "involvedObject" || root == "status"
 		})
 }

@@ -2,9 +2,7 @@ package apiserver
 
 import (
 	"flag"
-	"fmt"
 	"net/http"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -30,44 +28,28 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code, err := runTests(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "apiserver:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// runTests runs the tests between the start and the end of the cluster.
-func runTests(m *testing.M) (code int, err error) {
-	if crds, err = apiserver.ReadCRDs(root + "artifacts/examples/crd.yaml"); err != nil {
-		return 1, err
-	}
-	controlPlane, err := cluster.Start(root, "apiserver")
-	if err != nil {
-		return 1, err
-	}
-	defer controlPlane.Stop()
-	if err := controlPlane.InstallCRD(); err != nil {
-		return 1, err
-	}
-	for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok-controller"} {
-		pid, _, err := controlPlane.Process(component)
-		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+	cluster.Main(root, "apiserver", func(controlPlane *cluster.Cluster) (code int, err error) {
+		if crds, err = apiserver.ReadCRDs(root + "artifacts/examples/crd.yaml"); err != nil {
+			return 1, err
 		}
+		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok-controller"} {
+			pid, _, err := controlPlane.Process(component)
+			if err == nil {
+				err = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			if err != nil {
+				return 1, err
+			}
+		}
+		config, err := controlPlane.Config()
 		if err != nil {
 			return 1, err
 		}
-	}
-	config, err := controlPlane.Config()
-	if err != nil {
-		return 1, err
-	}
-	config.Timeout = 0
-	if realServer, err = rest.HTTPClientFor(config); err != nil {
-		return 1, err
-	}
-	realHost = config.Host
-	return m.Run(), nil
+		config.Timeout = 0
+		realHost = config.Host
+		if realServer, err = rest.HTTPClientFor(config); err != nil {
+			return 1, err
+		}
+		return m.Run(), nil
+	})
 }

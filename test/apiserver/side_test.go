@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -97,11 +97,7 @@ func (s *side) run(t *testing.T, st step) (int, object) {
 			text, _ := json.Marshal(seen[max(0, len(seen)-1-st.Behind)])
 			base = string(text)
 		}
-		merged, err := jsonpatch.MergePatch([]byte(base), []byte(st.Body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		body = string(merged)
+		body = merge(base, st.Body)
 	}
 	body = s.substitute(body, key, st.Behind)
 	path := s.substitute(st.path(), key, st.Behind)
@@ -140,10 +136,7 @@ func (s *side) remember(st step, key string, answer object) {
 	seen := s.seen[key]
 	if n := len(seen); n == 0 || metadata["resourceVersion"] !=
 		seen[n-1]["metadata"].(object)["resourceVersion"] {
-		copied, _ := json.Marshal(answer)
-		var kept object
-		_ = json.Unmarshal(copied, &kept)
-		s.seen[key] = append(seen, kept)
+		s.seen[key] = append(seen, runtime.DeepCopyJSON(answer))
 	}
 }
 
