@@ -26,8 +26,8 @@ import (
 // The managed fields of an object cost more than all else of a write. So an object has them from
 // its first apply on: then they are made of all writes that there were.
 
-// builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also lets
-// fields be owned that this version does not have.
+// builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also
+// lets fields be owned that this version does not have.
 var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
 	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 	value, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(namespace)
