@@ -68,7 +68,7 @@ func unaskedFor(write explore.Write, now explore.State) string {
 	case owner == nil || !metav1.IsControlledBy(old, owner):
 		return "it belongs to no Foo, or to another one"
 	case !maps.Equal(old.Annotations, desired.Annotations):
-		return "it undoes what others wrote"
+		return "others had written what it takes off"
 	}
 	return ""
 }
