@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,4 +153,24 @@ func (w *World) rollOut() {
 			}
 		})
 	}
+}
+
+// update changes an object as the cluster does: it reads it, and writes it if it has changed.
+func (w *World) update(
+	gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources []string,
+	change func(map[string]any),
+) {
+	before, err := json.Marshal(object)
+	if err != nil {
+		w.mistake("%v", err)
+		return
+	}
+	object = object.DeepCopy()
+	change(object.Object)
+	if after, err := json.Marshal(object); err == nil && string(before) == string(after) {
+		return
+	}
+	client := w.users.Resource(gvr).Namespace(object.GetNamespace())
+	_, err = client.Update(context.Background(), object, metav1.UpdateOptions{}, subresources...)
+	w.ignore("updating "+object.GetName(), err)
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,3 +145,49 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // Pause is a step that takes a moment, in which the controller does all that it can do at once.
 var Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
+
+// parse returns what a step is about: "foos/a", "foos/a/status", or "foos/elsewhere/a".
+func parse(text string) (resource, namespace, name, subresource string, err error) {
+	parts := strings.Split(text, "/")
+	if last := parts[len(parts)-1]; len(parts) > 2 && (last == "status" || last == "scale") {
+		parts, subresource = parts[:len(parts)-1], last
+	}
+	switch len(parts) {
+	case 2:
+		return parts[0], Namespace, parts[1], subresource, nil
+	case 3:
+		return parts[0], parts[1], parts[2], subresource, nil
+	}
+	return "", "", "", "", fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", text)
+}
+
+// on calls do, as a user, with a client for what a text names.
+func (w *World) on(text string, do func(c dynamic.ResourceInterface, name, subresource string) error) {
+	resource, namespace, name, subresource, err := parse(text)
+	gvr, namespaced, ok := w.server.Lookup(resource)
+	switch {
+	case err != nil:
+		w.mistake("%v", err)
+	case !ok:
+		w.mistake("the API server has no resource %q", resource)
+	case namespaced:
+		w.ignore(text, do(w.users.Resource(gvr).Namespace(namespace), name, subresource))
+	default:
+		w.ignore(text, do(w.users.Resource(gvr), name, subresource))
+	}
+}
+
+// create creates an object as a user.
+func (w *World) create(object *unstructured.Unstructured) error {
+	gvr, namespaced, ok := w.server.LookupKind(object.GroupVersionKind())
+	if !ok {
+		return fmt.Errorf("the API server has no kind %v", object.GroupVersionKind())
+	}
+	namespace := ""
+	if namespaced {
+		namespace = cmp.Or(object.GetNamespace(), Namespace)
+	}
+	_, err := w.users.Resource(gvr).Namespace(namespace).Create(context.Background(), object,
+		metav1.CreateOptions{})
+	return err
+}

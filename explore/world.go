@@ -1,19 +1,15 @@
 package explore
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -266,70 +262,4 @@ func (w *World) ignore(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inVain = append(w.inVain, what)
-}
-
-// parse returns what a step is about: "foos/a", "foos/a/status", or "foos/elsewhere/a".
-func parse(text string) (resource, namespace, name, subresource string, err error) {
-	parts := strings.Split(text, "/")
-	if last := parts[len(parts)-1]; len(parts) > 2 && (last == "status" || last == "scale") {
-		parts, subresource = parts[:len(parts)-1], last
-	}
-	switch len(parts) {
-	case 2:
-		return parts[0], Namespace, parts[1], subresource, nil
-	case 3:
-		return parts[0], parts[1], parts[2], subresource, nil
-	}
-	return "", "", "", "", fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", text)
-}
-
-// on calls do, as a user, with a client for what a text names.
-func (w *World) on(text string, do func(c dynamic.ResourceInterface, name, subresource string) error) {
-	resource, namespace, name, subresource, err := parse(text)
-	gvr, namespaced, ok := w.server.Lookup(resource)
-	switch {
-	case err != nil:
-		w.mistake("%v", err)
-	case !ok:
-		w.mistake("the API server has no resource %q", resource)
-	case namespaced:
-		w.ignore(text, do(w.users.Resource(gvr).Namespace(namespace), name, subresource))
-	default:
-		w.ignore(text, do(w.users.Resource(gvr), name, subresource))
-	}
-}
-
-// create creates an object as a user.
-func (w *World) create(object *unstructured.Unstructured) error {
-	gvr, namespaced, ok := w.server.LookupKind(object.GroupVersionKind())
-	if !ok {
-		return fmt.Errorf("the API server has no kind %v", object.GroupVersionKind())
-	}
-	namespace := ""
-	if namespaced {
-		namespace = cmp.Or(object.GetNamespace(), Namespace)
-	}
-	_, err := w.users.Resource(gvr).Namespace(namespace).Create(context.Background(), object,
-		metav1.CreateOptions{})
-	return err
-}
-
-// update changes an object as the cluster does: it reads it, and writes it if it has changed.
-func (w *World) update(
-	gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources []string,
-	change func(map[string]any),
-) {
-	before, err := json.Marshal(object)
-	if err != nil {
-		w.mistake("%v", err)
-		return
-	}
-	object = object.DeepCopy()
-	change(object.Object)
-	if after, err := json.Marshal(object); err == nil && string(before) == string(after) {
-		return
-	}
-	client := w.users.Resource(gvr).Namespace(object.GetNamespace())
-	_, err = client.Update(context.Background(), object, metav1.UpdateOptions{}, subresources...)
-	w.ignore("updating "+object.GetName(), err)
 }

@@ -101,7 +101,7 @@ func (t *translator) seen(s explore.Shot) model.Seen {
 	switch s.What {
 	case "started", "ended":
 		return model.Seen{Program: &model.Program{Running: s.What == "started", Note: s.Text,
-			Command: "the controller"}}
+			Command: "controller"}}
 	case "step":
 		return model.Seen{User: &model.User{Command: s.Text}}
 	case "log":

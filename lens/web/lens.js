@@ -149,7 +149,8 @@ lens.recording = async (packed) => {
   lens.replay.end = recording.steps.at(-1)?.at ?? 0;
   const fault = recording.steps.find((step) =>
     Object.values(step.set ?? {}).some((entity) => entity.lesson === "fault"));
-  lens.seek(fault ? fault.at - 1e7 : lens.replay.begin);
+  lens.replay.playing = !fault;
+  lens.seek(fault?.at ?? lens.replay.begin);
 };
 
 lens.seek = (at) => {
