@@ -29,8 +29,8 @@ func (x *explorer) explore(k kind) {
 	})
 }
 
-// each tries each fault that a run of a scenario may have, after those that it has had already. With
-// -explore.every, a second one follows in the short scenarios.
+// each tries each fault that a run of a scenario may have, after those that it has had already.
+// With -explore.every, a second one follows in the short scenarios.
 func (x *explorer) each(t *testing.T, c *cases, k kind, s *Scenario, first []fault, r *result) {
 	for _, f := range k.faults(s, r, first) {
 		faults := append(slices.Clip(first), f)

@@ -54,8 +54,8 @@ func (s *Scenario) short() bool { return len(s.Steps) <= 3 }
 
 // crashes lets the process die at each request. A new process must find what is to be done, and
 // nothing may be created or deleted twice. The new process starts at once, or only after the next
-// step. Without -explore.every, it takes only the writes: after another request, the objects are the
-// same as before it.
+// step. Without -explore.every, it takes only the writes: after another request, the objects are
+// the same as before it.
 //
 // If the process dies when it has the answer, but has done nothing more, that looks the same from
 // outside as if it dies before the answer: what it knew is lost.
@@ -228,8 +228,8 @@ func (x *explorer) schedule(of, place, wait string) fault {
 // -explore.every, it takes only the latter, and only the scenarios in which the controller deletes
 // something: elsewhere, an old state makes it do less harm.
 //
-// The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
-// the newest state.
+// The API server has no streams, as if its feature WatchList were off: a stream waits until it
+// shows the newest state.
 func (x *explorer) lags(s *Scenario, calm *result, first []fault) (faults []fault) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Values(calm.written)),
 		func(n counts) bool { return n.deleted > 0 })

@@ -21,9 +21,9 @@ import (
 // Shot is one thing that has happened in a case.
 type Shot struct {
 	At time.Time
-	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line of it), "fault",
-	// "wrong", "stored" (by the API server); "requested", "passed" (to the API server) or "answered" (a
-	// request); "arrived" (from the API server) or "shown" (an event of a watch); or "closed" (a watch).
+	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
+	// "stored" (an object); "requested", "passed" (to the API server) or "answered" (a request);
+	// "arrived" (from the API server) or "shown" (an event of a watch); or "closed" (a watch).
 	What     string
 	Text     string
 	Request  *apiserver.Request // what the Shot is about, or the watch of the event
@@ -117,7 +117,8 @@ func (w *World) look(r *apiserver.Request) {
 	}
 }
 
-// film writes the film of a case that has failed, and that of the undisturbed run. It returns where.
+// film writes the film of a case that has failed, and that of the undisturbed run. It returns
+// where.
 func (x *explorer) film(name, scenario string, r *result, wrong []string) string {
 	if WriteFilm == nil {
 		return "none, because no package is imported that can write one"

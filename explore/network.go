@@ -66,8 +66,8 @@ func (p *process) Serve(
 	}
 }
 
-// faultAt returns the fault of a request or, if ofRequest is false, of an event, or nil. w.mu must be
-// held.
+// faultAt returns the fault of a request or, if ofRequest is false, of an event, or nil. w.mu must
+// be held.
 func (w *World) faultAt(at Request, ofRequest bool) *fault {
 	for i := range w.faults {
 		f := &w.faults[i]
