@@ -114,7 +114,9 @@ func (x *explorer) failure(r Request, a Answer, forGood bool) fault {
 
 // waits returns how long the controller waited each time before it made a request again.
 func waits(got *result, r Request) (waits []time.Duration) {
-	begin := slices.IndexFunc(got.requests, func(other Request) bool { return other.String() == r.String() })
+	begin := slices.IndexFunc(got.requests, func(other Request) bool {
+		return other.String() == r.String()
+	})
 	last := got.requests[begin].At
 	for _, other := range got.requests[begin+1:] {
 		if other.about() == r.about() {

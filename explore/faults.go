@@ -267,7 +267,8 @@ func (r *result) watches(resource string) bool {
 
 // lag returns the faults that a process begins after a step with lists of the past.
 func lag(step int, what string, past map[string]int64) (faults []fault) {
-	f := fault{name: fmt.Sprintf("step-%d/%s", step, what), what: "a new process got old lists: " + what}
+	f := fault{name: fmt.Sprintf("step-%d/%s", step, what)}
+	f.what = "a new process got old lists: " + what
 	restart := Step{"restart", func(w *World) {
 		w.mu.Lock()
 		old := w.process

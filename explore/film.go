@@ -140,7 +140,8 @@ func (x *explorer) film(name, scenario string, r *result, wrong []string) string
 			shots = append(shots, Shot{At: h.at, What: "fault", Text: "in the other film, " + h.what})
 		}
 		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		err = WriteFilm(strings.TrimSuffix(file, ".js")+".undisturbed.js", scenario+", undisturbed", "", shots)
+		other := strings.TrimSuffix(file, ".js") + ".undisturbed.js"
+		err = WriteFilm(other, scenario+", undisturbed", "", shots)
 	}
 	if err != nil {
 		return err.Error()

@@ -162,7 +162,9 @@ func parse(text string) (resource, namespace, name, subresource string, err erro
 }
 
 // on calls do, as a user, with a client for what a text names.
-func (w *World) on(text string, do func(c dynamic.ResourceInterface, name, subresource string) error) {
+func (w *World) on(
+	text string, do func(c dynamic.ResourceInterface, name, subresource string) error,
+) {
 	resource, namespace, name, subresource, err := parse(text)
 	gvr, namespaced, ok := w.server.Lookup(resource)
 	switch {
