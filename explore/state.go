@@ -170,8 +170,8 @@ func (p picture) differences(calm picture) (differences []string) {
 		}
 		for _, field := range sortedKeys(got, want) {
 			if got[field] != want[field] {
-				differences = append(differences, fmt.Sprintf("the %s has the %s %s, but %s %s", name, field,
-					cmp.Or(got[field], "not set"), cmp.Or(want[field], "not set"), calmly))
+				differences = append(differences, fmt.Sprintf("the %s has %s %s, but %s %s", name, field,
+					cmp.Or(got[field], "unset"), cmp.Or(want[field], "unset"), calmly))
 			}
 		}
 	}
