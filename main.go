@@ -189,7 +189,7 @@ func (p *process) run(ctx context.Context) error {
 
 // newRecorder returns a recorder of Events about Foos and Deployments.
 func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
-	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
+	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, fooscheme.Scheme)
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the

@@ -2,12 +2,12 @@ package explore
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // object is an object of the API server, and where it is.
@@ -41,22 +41,19 @@ func (w *World) collectGarbage() {
 	for before := int64(-1); before != w.server.Revision(); {
 		before = w.server.Revision()
 		all := w.objects()
-		alive := map[types.UID]bool{}
 		for _, o := range all {
-			alive[o.GetUID()] = true
-		}
-		for _, o := range all {
-			w.collect(o, all, alive)
+			w.collect(o, all)
 		}
 	}
 }
 
 // collect deletes an object whose owners are all gone, and lets go one whose deletion waits for
 // what it owns.
-func (w *World) collect(o object, all []object, alive map[types.UID]bool) {
+func (w *World) collect(o object, all []object) {
 	owners := o.GetOwnerReferences()
-	gone := func(owner metav1.OwnerReference) bool { return !alive[owner.UID] }
-	left := slices.DeleteFunc(slices.Clone(owners), gone)
+	left := slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(all, func(o object) bool { return o.GetUID() == owner.UID })
+	})
 	switch {
 	case len(left) == len(owners): // all are there, or there are none
 	case len(left) == 0:
@@ -137,36 +134,43 @@ func (w *World) finishNamespaces() {
 // rollOut makes the Pods of all workloads available, as their controllers would. If nothing
 // changes, there is no write: its event would hide that the controller has missed one.
 func (w *World) rollOut() {
+	counts := map[string][]string{"replicasets": {"replicas", "readyReplicas", "availableReplicas"}}
+	counts["deployments"] = append(counts["replicasets"], "updatedReplicas")
+	counts["statefulsets"] = counts["deployments"]
 	for _, o := range w.objects() {
-		if o.resource.Group != "apps" || o.GetDeletionTimestamp() != nil {
+		counts := counts[o.resource.Resource]
+		if o.resource.Group != "apps" || counts == nil || o.GetDeletionTimestamp() != nil {
 			continue
 		}
-		replicas, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
-		if err != nil || !found {
-			replicas = 1
-		}
-		switch o.resource.Resource {
-		case "deployments", "statefulsets", "replicasets":
-		default:
-			continue
-		}
+		replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 		w.update(o.resource, o.Unstructured, []string{"status"}, func(fields map[string]any) {
-			status, _, _ := unstructured.NestedMap(fields, "status")
-			if status == nil {
-				status = map[string]any{}
-			}
-			status["observedGeneration"] = o.GetGeneration()
-			for _, count := range []string{"replicas", "updatedReplicas", "readyReplicas",
-				"availableReplicas"} {
-				status[count] = replicas
+			_ = unstructured.SetNestedField(fields, o.GetGeneration(), "status", "observedGeneration")
+			for _, count := range counts {
+				_ = unstructured.SetNestedField(fields, replicas, "status", count)
 				if replicas == 0 {
-					delete(status, count)
+					unstructured.RemoveNestedField(fields, "status", count)
 				}
 			}
-			if o.resource.Resource == "replicasets" {
-				delete(status, "updatedReplicas")
-			}
-			fields["status"] = status
 		})
 	}
+}
+
+// update changes an object as the cluster does: it reads it, and writes it if it has changed.
+func (w *World) update(
+	gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources []string,
+	change func(map[string]any),
+) {
+	before, err := json.Marshal(object)
+	if err != nil {
+		w.mistake("%v", err)
+		return
+	}
+	object = object.DeepCopy()
+	change(object.Object)
+	if after, err := json.Marshal(object); err == nil && string(before) == string(after) {
+		return
+	}
+	client := w.users.Resource(gvr).Namespace(object.GetNamespace())
+	_, err = client.Update(context.Background(), object, metav1.UpdateOptions{}, subresources...)
+	w.ignore("updating "+object.GetName(), err)
 }

@@ -3,57 +3,82 @@ package explore
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"os"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
 
-// explore runs a test for each scenario, with what came of that when nothing disturbed it.
-func (x *explorer) explore(name string, test func(*testing.T, *cases, *Scenario, *result)) {
-	x.t.Run(name, func(t *testing.T) {
+// explore tries the faults of a kind in each scenario.
+func (x *explorer) explore(k kind) {
+	x.t.Run(k.name, func(t *testing.T) {
 		c := &cases{what: map[string]int{}}
 		for i := range x.controller.Scenarios {
 			s := &x.controller.Scenarios[i]
 			t.Run(s.Name, func(t *testing.T) {
 				calm := x.calmly(t, s)
 				c.add("scenarios", 1)
-				test(t, c, s, calm)
+				c.add("requests", len(calm.requests))
+				c.add("events", len(calm.events))
+				x.each(t, c, k, s, nil, calm)
 			})
 		}
 		c.report(t)
 	})
 }
 
-// fail fails the test if there are problems, and says how to run it alone.
-func fail(t *testing.T, when string, problems []string) {
-	t.Helper()
-	if len(problems) == 0 {
-		return
+// each tries each fault that a run of a scenario may have, after those that it has had already.
+// With -explore.every, a second one follows in the short scenarios.
+func (x *explorer) each(t *testing.T, c *cases, k kind, s *Scenario, first []fault, r *result) {
+	for _, f := range k.faults(s, r, first) {
+		faults := append(slices.Clip(first), f)
+		c.run(t, f.name, len(first) == 0, func(t *testing.T) {
+			got := x.try(t, s, faults)
+			if len(got.hits) == 0 {
+				c.miss(t)
+			}
+			if f.judge != nil {
+				f.judge(got, x.calm[s.Name])
+			}
+			if !k.strict {
+				got.unasked = c.split(got.unasked)
+			}
+			x.fail(t, s.Name, got)
+			if *every && len(first) == 0 && f.again && s.short() {
+				x.each(t, c, k, s, faults, got)
+			}
+		})
 	}
-	alone := "'^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$'"
-	t.Errorf("%s:\n  %s\nalone: go test -explore.every -run %s", when,
-		strings.Join(problems, "\n  "), alone)
+}
+
+// try runs a scenario in which faults happen.
+func (x *explorer) try(t *testing.T, s *Scenario, faults []fault) *result {
+	t.Helper()
+	steps, last := s.steps(), faults[len(faults)-1]
+	if last.steps != nil {
+		steps = last.steps(steps)
+	}
+	return x.run(t, s, faults, func(w *World) {
+		for _, step := range steps {
+			w.play(step)
+		}
+		if w.down() {
+			w.start()
+		}
+		time.Sleep(last.rest)
+	})
 }
 
 // cases counts the cases of a test, and says how far it is.
 type cases struct {
-	mu    sync.Mutex
-	what  map[string]int
-	order []string
-	last  time.Time
+	what map[string]int
+	last time.Time // when it said so
 }
 
 // add counts something, such as a scenario or a case.
-func (c *cases) add(what string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.what[what]; !ok {
-		c.order = append(c.order, what)
-	}
-	c.what[what] += n
-}
+func (c *cases) add(what string, n int) { c.what[what] += n }
 
 // run runs a case as a subtest. If split is true, it must belong to the shard.
 func (c *cases) run(t *testing.T, name string, split bool, test func(*testing.T)) {
@@ -69,10 +94,10 @@ func (c *cases) run(t *testing.T, name string, split bool, test func(*testing.T)
 	t.Run(name, test)
 }
 
-// String returns the counts, such as "30 scenarios, 300 requests, 1200 cases".
+// String returns the counts, such as "1200 cases, 300 requests, 30 scenarios".
 func (c *cases) String() string {
 	var text []string
-	for _, what := range c.order {
+	for _, what := range slices.Sorted(maps.Keys(c.what)) {
 		text = append(text, fmt.Sprintf("%d %s", c.what[what], what))
 	}
 	return strings.Join(text, ", ")
@@ -99,17 +124,14 @@ func (c *cases) report(t *testing.T) {
 }
 
 // split returns the deletions among the writes that the newest state did not ask for, and counts
-// the others. A deletion is never right. But no controller can know that what it creates or changes
-// is no longer asked for.
-func (c *cases) split(unasked []string) (deletions []string) {
-	for _, write := range unasked {
-		if strings.HasPrefix(write, "delete-") {
-			deletions = append(deletions, write)
-		} else {
+// the others.
+func (c *cases) split(all []unasked) []unasked {
+	return slices.DeleteFunc(all, func(u unasked) bool {
+		if !u.deletion {
 			c.add("creations and changes that came too late", 1)
 		}
-	}
-	return deletions
+		return !u.deletion
+	})
 }
 
 // inShard reports whether a case belongs to the shard.

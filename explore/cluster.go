@@ -60,7 +60,7 @@ func (c *Cluster) Play(s Step) error {
 	switch {
 	case len(w.mistakes) > 0:
 		return fmt.Errorf("%s: %s", s, strings.Join(w.mistakes, "; "))
-	case s.Name == Restart.Name || len(w.faults)+len(w.refused)+len(w.lost)+len(w.held) > 0:
+	case s.Name == Restart.Name || len(w.troubles)+len(w.refused)+len(w.lost)+len(w.held) > 0:
 		return fmt.Errorf("a cluster cannot %s; an API server in memory can", s)
 	}
 	return nil

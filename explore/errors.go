@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,53 +62,44 @@ type Outcome struct {
 	Problems, Repaired bool
 }
 
-// errors answers each request of a scenario with each error, once and for good. Without
-// -explore.every, it takes the first request of each kind.
-func (x *explorer) errors(
-	t *testing.T, c *cases, s *Scenario, calm *result,
-) (outcomes []Outcome) {
-	for _, r := range calm.requests {
-		if !*every && x.tried[r.Kind] {
+// errors answers each request with each error, once and for good. Without -explore.every, it takes
+// the first request of each kind.
+func (x *explorer) errors(_ *Scenario, r *result, first []fault) (faults []fault) {
+	for _, r := range r.requests {
+		if len(first) > 0 || !*every && x.tried[r.Kind] {
 			continue
 		}
 		x.tried[r.Kind] = true
-		c.add("requests", 1)
 		for _, a := range Answers {
-			for _, forGood := range []bool{false, true} {
-				if outcome := x.failAt(t, c, s, r, a, forGood); outcome != nil {
-					outcomes = append(outcomes, *outcome)
-				}
-			}
+			faults = append(faults, x.failure(r, a, false), x.failure(r, a, true))
 		}
 	}
-	return outcomes
+	return faults
 }
 
-// failAt answers a request with an error, and returns what the controller does about it, or nil.
-func (x *explorer) failAt(
-	t *testing.T, c *cases, s *Scenario, r Request, a Answer, forGood bool,
-) (outcome *Outcome) {
-	often, more := "once", time.Duration(0)
+// failure returns the fault that a request gets an error.
+func (x *explorer) failure(r Request, a Answer, forGood bool) fault {
+	f := fault{at: r.String(), forGood: forGood}
+	often, all := "once", ""
 	if forGood {
-		often, more = "for-good", 10*time.Minute
+		often, all, f.rest = "for-good", ", and all later ones of its kind, too", 10*time.Minute
 	}
-	name := fmt.Sprintf("%s/%s/%s", r, strings.ReplaceAll(a.Name, " ", "-"), often)
-	c.run(t, name, true, func(t *testing.T) {
-		tries := &tries{request: r, answer: a, forGood: forGood}
-		got := x.run(t, s, func(w *World) { w.disturb = tries.disturb }, func(w *World) {
-			w.play(s.steps())
-			time.Sleep(more)
-		})
-		if len(tries.at) == 0 {
-			c.miss(t)
+	f.name = fmt.Sprintf("%s/%s/%s", r, strings.ReplaceAll(a.Name, " ", "-"), often)
+	f.what = fmt.Sprintf("the request %s got the answer %q%s", r, a.Name, all)
+	f.request = func(_ *World, _ *process, do func() error) error {
+		if a.Happens {
+			_ = do()
 		}
-		outcome = &Outcome{
-			Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0,
+		if apierrors.ReasonForError(a.Err) != metav1.StatusReasonUnknown {
+			return a.Err
+		}
+		return &url.Error{Op: "Any", URL: "https://injected", Err: a.Err}
+	}
+	f.judge = func(got, _ *result) {
+		x.report.Outcomes = append(x.report.Outcomes, Outcome{
+			Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0, Waits: waits(got, r),
 			Problems: len(got.problems) > 0, Repaired: got.repaired,
-		}
-		for i := 1; i < len(tries.at); i++ {
-			outcome.Waits = append(outcome.Waits, tries.at[i].Sub(tries.at[i-1]))
-		}
+		})
 		// client-go asks for a stream again at once after 410: watchList in its tools/cache.
 		if apierrors.IsResourceExpired(a.Err) && r.verb == "watch" {
 			got.restless = nil
@@ -118,42 +108,20 @@ func (x *explorer) failAt(
 		if apierrors.IsNotFound(a.Err) && got.repaired {
 			got.problems = nil
 		}
-		fail(t, fmt.Sprintf("%s gets %s (%s)", r, a.Name, often), got.wrong(got.unasked))
+	}
+	return f
+}
+
+// waits returns how long the controller waited each time before it made a request again.
+func waits(got *result, r Request) (waits []time.Duration) {
+	begin := slices.IndexFunc(got.requests, func(other Request) bool {
+		return other.String() == r.String()
 	})
-	return outcome
-}
-
-// tries answers a request with an error, and notes when the controller makes it again.
-type tries struct {
-	request Request
-	answer  Answer
-	forGood bool
-
-	mu sync.Mutex
-	at []time.Time
-}
-
-func (y *tries) disturb(_ *process, r Request, do func() error) error {
-	if !y.hit(r) {
-		return do()
+	last := got.requests[begin].At
+	for _, other := range got.requests[begin+1:] {
+		if other.about() == r.about() {
+			waits, last = append(waits, other.At.Sub(last)), other.At
+		}
 	}
-	if y.answer.Happens {
-		_ = do()
-	}
-	if apierrors.ReasonForError(y.answer.Err) != metav1.StatusReasonUnknown {
-		return y.answer.Err
-	}
-	return &url.Error{Op: "Any", URL: "https://injected", Err: y.answer.Err}
-}
-
-// hit notes a try, and reports whether it gets the error.
-func (y *tries) hit(r Request) bool {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	first := len(y.at) == 0
-	if r.about() != y.request.about() || first && r.String() != y.request.String() {
-		return false
-	}
-	y.at = append(y.at, r.At)
-	return first || y.forGood
+	return waits
 }

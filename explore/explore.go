@@ -23,6 +23,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"testing"
@@ -39,6 +40,8 @@ var (
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
 	random = flag.Int("explore.random", 0, "how many random histories to try")
 	seed   = flag.Int64("explore.seed", 1, "which random histories")
+	film   = flag.String("explore.film", "", "folder for a film of each case that fails, and of the "+
+		"undisturbed run")
 )
 
 // Controller describes a controller and what happens around it.
@@ -62,7 +65,8 @@ type Controller struct {
 	Moves []Step
 
 	// Always, if it is set, is called after each write of the controller that has succeeded, but not
-	// for Events and Leases. It returns why the newest state does not ask for it, or "".
+	// for Events and Leases. It returns "", or what speaks against the write in the newest state, such
+	// as "the Website is gone".
 	Always func(Write, State) string
 
 	// Eventually, if it is set, is called when everything is quiet. It returns what is wrong.
@@ -124,27 +128,18 @@ type Report struct {
 // that the failure names.
 func Test(t *testing.T, c Controller) *Report {
 	t.Helper()
-	if c.Delay == 0 {
-		c.Delay = 20 * time.Second
-	}
-	if c.Settle == 0 {
-		c.Settle = 6 * time.Minute
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 10 * time.Second
-	}
+	c.Delay = cmp.Or(c.Delay, 20*time.Second)
+	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	x := newExplorer(t, &c)
-	var report Report
-	x.explore("Crash", x.crashes)
-	x.explore("Error", func(t *testing.T, n *cases, s *Scenario, calm *result) {
-		report.Outcomes = append(report.Outcomes, x.errors(t, n, s, calm)...)
-	})
-	x.explore("Event", x.surprises)
-	x.explore("Schedule", x.schedules)
+	x.explore(kind{"Crash", x.crashes, true})
+	x.explore(kind{"Error", x.errors, true})
+	x.explore(kind{"Event", x.surprises, false})
+	x.explore(kind{"Schedule", x.schedules, false})
 	if !c.Streams {
-		x.explore("Lag", x.lags)
+		x.explore(kind{"Lag", x.lags, false})
 	}
 	x.histories()
 	x.randomHistories()
-	return &report
+	return &x.report
 }

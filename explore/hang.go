@@ -22,17 +22,14 @@ func guard(name string, done <-chan struct{}) {
 		return
 	case <-time.After(patience):
 	}
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
 	fmt.Fprintf(os.Stderr, "%s hangs. In a bubble of testing/synctest, time passes only while all "+
 		"goroutines wait for each other: for channels, timers and conditions that were made there. "+
 		"The controller waits for something else, such as a port, a file or a mutex. Switch its "+
 		"servers off, and make all requests with the rest.Config that it gets. It waits here:\n\n%s\n",
-		name, blockers(stacks()))
+		name, blockers(string(stacks)))
 	os.Exit(2)
-}
-
-func stacks() string {
-	text := make([]byte, 16<<20)
-	return string(text[:runtime.Stack(text, true)])
 }
 
 // blockers returns those of the goroutines that keep time from passing.

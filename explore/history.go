@@ -23,24 +23,19 @@ func (x *explorer) moves() []Step {
 	})
 }
 
-// beginnings returns the scenarios with which histories begin.
-func (x *explorer) beginnings() []*Scenario {
-	all := []*Scenario{{Name: "nothing"}}
-	for i := range x.controller.Scenarios {
-		if s := x.controller.Scenarios[i]; s.Begins > 0 {
-			all = append(all, &Scenario{Name: s.Name, Steps: s.Steps[:s.Begins]})
+// histories tries all histories of up to -explore.depth steps, in a hurry and with pauses, after
+// nothing and after what scenarios begin with. It goes on only from states that it has not seen: a
+// state is what the API server has, and what goes wrong.
+func (x *explorer) histories() {
+	begins := []Scenario{{Name: "nothing"}}
+	for _, s := range x.controller.Scenarios {
+		if s.Begins > 0 {
+			begins = append(begins, Scenario{Name: s.Name, Steps: s.Steps[:s.Begins]})
 		}
 	}
-	return all
-}
-
-// histories tries all histories of up to -explore.depth steps, in a hurry and with pauses. It goes
-// on only from states that it has not seen: a state is what the API server has, and what is
-// disturbed.
-func (x *explorer) histories() {
 	x.t.Run("History", func(t *testing.T) {
 		c := &cases{what: map[string]int{}}
-		for _, s := range x.beginnings() {
+		for _, s := range begins {
 			for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
 				t.Run(fmt.Sprintf("%s/%v", s.Name, pause), func(t *testing.T) {
 					seen := map[string]bool{}
@@ -65,10 +60,13 @@ func (x *explorer) tryAll(
 	for _, history := range histories {
 		for _, move := range x.moves() {
 			history := append(slices.Clip(history), move)
-			name := strings.NewReplacer(" ", "-", "/", ".").Replace(nameOf(history, ", "))
-			c.run(t, name, last, func(t *testing.T) {
-				end, problems := x.try(t, begin, history, pause)
-				fail(t, "after "+nameOf(history, ", "), problems)
+			var names []string // of the cases that lead to this one, and its own
+			for i := range history {
+				names = append(names, nameOfHistory(history[:i+1]))
+			}
+			c.run(t, names[len(names)-1], last, func(t *testing.T) {
+				end, r := x.tryHistory(t, begin, history, pause)
+				x.fail(t, "", r, names[:len(names)-1]...)
 				if !seen[end] {
 					seen[end] = true
 					longer = append(longer, history)
@@ -79,32 +77,36 @@ func (x *explorer) tryAll(
 	return longer
 }
 
-func nameOf(history []Step, separator string) string {
+// nameOfHistory returns the name of the case.
+func nameOfHistory(history []Step) string {
 	var names []string
 	for _, s := range history {
 		names = append(names, s.Name)
 	}
-	return strings.Join(names, separator)
+	return strings.NewReplacer(" ", "-", "/", ".").Replace(strings.Join(names, ", "))
 }
 
-// try runs a history, and returns the state after it, and what is wrong when everything is quiet.
-func (x *explorer) try(
+// tryHistory runs a history, and returns the state after it, and what came of it.
+func (x *explorer) tryHistory(
 	t *testing.T, begin, history []Step, pause time.Duration,
-) (end string, problems []string) {
+) (end string, r *result) {
 	t.Helper()
 	s := &Scenario{Name: "a history", Steps: history, AnyEnd: true}
-	r := x.run(t, s, func(*World) {}, func(w *World) {
-		w.play(begin)
+	r = x.run(t, s, nil, func(w *World) {
+		for _, step := range begin {
+			w.play(step)
+		}
 		for _, step := range history {
-			step.Do(w)
+			w.take(step)
 			time.Sleep(pause)
 		}
 		picture := w.picture()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		end = fmt.Sprint(picture, w.faults, w.refused, w.lost, w.held)
+		end = fmt.Sprint(picture, w.troubles, w.refused, w.lost, w.held)
 	})
-	return end, r.wrong(nil)
+	r.unasked = nil // users do many things at once
+	return end, r
 }
 
 // randomHistories tries -explore.random histories of up to 25 random steps, with random pauses. The
@@ -118,37 +120,29 @@ func (x *explorer) randomHistories() {
 			choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
 			history := make([]Step, 1+choice.IntN(25))
 			for i := range history {
-				history[i] = moves[choice.IntN(len(moves))].then(pauses[choice.IntN(len(pauses))])
+				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
+				history[i] = Step{fmt.Sprintf("%s, then %v", move, pause), func(w *World) {
+					move.Do(w)
+					time.Sleep(pause)
+				}}
 			}
 			x.tryRandom(t, fmt.Sprintf("-explore.seed=%d-%d", *seed, i), history)
 		}
 	})
 }
 
-// then returns a step with a pause after it.
-func (s Step) then(pause time.Duration) Step {
-	return Step{fmt.Sprintf("%s, then %v", s.Name, pause), func(w *World) {
-		s.Do(w)
-		time.Sleep(pause)
-	}}
-}
-
 func (x *explorer) tryRandom(t *testing.T, name string, history []Step) {
-	problemsOf := func(history []Step) (problems []string) {
-		_, problems = x.try(t, nil, history, 0)
-		return problems
-	}
 	t.Run(name, func(t *testing.T) {
-		problems := problemsOf(history)
-		if len(problems) == 0 {
-			return
-		}
+		_, r := x.tryHistory(t, nil, history, 0)
 		for i := range slices.Backward(history) {
+			if len(r.wrong()) == 0 {
+				return
+			}
 			shorter := slices.Delete(slices.Clone(history), i, i+1)
-			if fewer := problemsOf(shorter); len(fewer) > 0 {
-				history, problems = shorter, fewer
+			if _, fewer := x.tryHistory(t, nil, shorter, 0); len(fewer.wrong()) > 0 {
+				history, r = shorter, fewer
 			}
 		}
-		fail(t, "after\n  "+nameOf(history, "\n  "), problems)
+		x.fail(t, "", r)
 	})
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
@@ -24,6 +24,7 @@ type explorer struct {
 	crds       []*apiextensionsv1.CustomResourceDefinition
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
+	report     Report
 }
 
 func newExplorer(t *testing.T, c *Controller) *explorer {
@@ -47,23 +48,31 @@ func newExplorer(t *testing.T, c *Controller) *explorer {
 
 // result is what came of a case.
 type result struct {
-	requests, events []Request // until the disturbance ended
-	written          map[schema.GroupVersionResource]counts
-	ends             []string // why processes have ended by themselves
-	unasked          []string
-	problems         []string
-	restless         []string // requests that were made again and again without waiting
-	repaired         bool     // a new process has no problems any more
-	end              picture
-	inVain           []string             // what users could not do
-	history          []map[string][]int64 // for each step, by resource, the revisions of all writes so far
+	record // until the verdict; its requests and events until the faults ended
+
+	problems []string
+	repaired bool // a new process has no problems any more
+	end      picture
+	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
-// wrong returns all that is wrong, with these writes that the newest state did not ask for.
-func (r *result) wrong(unasked []string) []string {
-	wrong := slices.Concat(r.problems, unasked)
+// unasked is a write that the newest state did not ask for.
+type unasked struct {
+	deletion bool
+	what     string // in words
+}
+
+// wrong returns all that is wrong, in words.
+func (r *result) wrong() (wrong []string) {
+	for _, u := range r.unasked {
+		wrong = append(wrong, u.what)
+	}
+	wrong = append(wrong, r.problems...)
+	if len(r.problems) > 0 && r.repaired {
+		wrong = append(wrong, "(a new process puts right what is wrong in the end)")
+	}
 	for _, request := range r.restless {
-		wrong = append(wrong, "it makes requests without waiting: "+request)
+		wrong = append(wrong, "the controller makes one request after the other at once: "+request)
 	}
 	return wrong
 }
@@ -93,29 +102,32 @@ func (s *Scenario) steps() (steps []Step) {
 	return steps
 }
 
-// run runs a scenario in a world that prepare has set up, and calls play to let it happen. Its
-// disturbance lasts for some time after the last step.
-func (x *explorer) run(t *testing.T, s *Scenario, prepare, play func(*World)) *result {
+// run runs a scenario in a world, with these faults, and calls play to let it happen.
+func (x *explorer) run(t *testing.T, s *Scenario, faults []fault, play func(*World)) *result {
 	t.Helper()
 	var r result
-	var mistakes []string
 	bubble(t, func() {
 		w, err := x.newWorld()
 		if err != nil {
-			mistakes = []string{err.Error()}
+			r.mistakes = []string{err.Error()}
 			return
 		}
-		prepare(w)
+		w.faults = slices.Clone(faults)
+		if len(faults) > 0 && faults[0].steps != nil {
+			w.server.DisableStreams()
+		}
 		w.start()
 		play(w)
 		w.mu.Lock()
-		r.requests, r.events = slices.Clone(w.requests), slices.Clone(w.events)
+		requests, events := w.requests, w.events
 		w.mu.Unlock()
 		w.settle()
 		r.problems, r.end = x.problems(w, s)
 		w.mu.Lock()
-		r.written, r.ends, r.unasked = maps.Clone(w.written), w.ends, w.unasked
-		r.inVain, r.restless = w.inVain, w.restless
+		w.filming.Lock()
+		r.record = w.record
+		w.filming.Unlock()
+		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
 		w.mu.Unlock()
 		if len(r.problems) > 0 {
 			w.restart()
@@ -124,10 +136,10 @@ func (x *explorer) run(t *testing.T, s *Scenario, prepare, play func(*World)) *r
 			r.repaired = len(problems) == 0
 		}
 		w.stop()
-		mistakes = w.mistakes
+		r.mistakes = w.mistakes
 	})
-	if len(mistakes) > 0 {
-		t.Fatalf("the description of the controller cannot be: %s", strings.Join(mistakes, "; "))
+	if len(r.mistakes) > 0 {
+		t.Fatalf("the description of the controller cannot be: %s", strings.Join(r.mistakes, "; "))
 	}
 	return &r
 }
@@ -144,32 +156,29 @@ func (x *explorer) problems(w *World, s *Scenario) (problems []string, end pictu
 	w.mu.Unlock()
 	calm := x.calm[s.Name]
 	if calm != nil && !s.AnyEnd && slices.Equal(inVain, calm.inVain) {
-		problems = append(problems, limit(end.differences(calm.end))...)
+		problems = append(problems, end.differences(calm.end)...)
 	}
-	before := w.writes()
+	before := w.server.Revision()
 	time.Sleep(idle())
-	if after := w.writes(); after != before {
-		problems = append(problems,
-			fmt.Sprintf("%d writes in %v without a reason", after-before, idle()))
+	for _, resource := range w.resources() {
+		for _, write := range w.server.History(resource) {
+			if write.Revision > before {
+				problems = append(problems, fmt.Sprintf("%s was written although nothing had happened for "+
+					"a long time", nameOf(cmp.Or(write.New, write.Old))))
+			}
+		}
 	}
-	return problems, end
+	return limit(problems), end
 }
 
 // limit returns the first few of many problems.
 func limit(problems []string) []string {
 	const most = 8
+	problems = slices.Compact(problems)
 	if more := len(problems) - most; more > 1 {
 		return append(problems[:most:most], fmt.Sprintf("and %d more", more))
 	}
 	return problems
-}
-
-// writes counts the writes so far, but for Events and Leases.
-func (w *World) writes() (n int) {
-	for _, revisions := range w.revisions() {
-		n += len(revisions)
-	}
-	return n
 }
 
 // revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
@@ -190,14 +199,17 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	var history []map[string][]int64
-	r := x.run(t, s, func(*World) {}, func(w *World) {
+	r := x.run(t, s, nil, func(w *World) {
 		for _, step := range s.steps() {
-			w.play([]Step{step})
+			w.play(step)
 			history = append(history, w.revisions())
 		}
 	})
 	r.history = history
-	fail(t, "undisturbed", append(r.wrong(r.unasked), r.ends...))
+	for _, end := range r.ends {
+		r.problems = append(r.problems, "the controller ended by itself: "+end)
+	}
+	x.fail(t, s.Name, r)
 	x.calm[s.Name] = r
 	return r
 }

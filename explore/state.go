@@ -155,22 +155,23 @@ func flatten(path string, value any, visit func(string, any)) {
 // String returns a text that is the same for states that look the same.
 func (p picture) String() string { return fmt.Sprint(map[string]map[string]string(p)) }
 
-// differences says how a state differs from the one that is wanted.
-func (p picture) differences(want picture) (differences []string) {
-	for _, name := range sortedKeys(p, want) {
-		got, expected := p[name], want[name]
+// differences says how a state differs from the one that the undisturbed run ends with.
+func (p picture) differences(calm picture) (differences []string) {
+	const calmly = "if nothing goes wrong"
+	for _, name := range sortedKeys(p, calm) {
+		got, want := p[name], calm[name]
 		switch {
 		case got == nil:
-			differences = append(differences, name+" is missing")
+			differences = append(differences, "there is no "+name+", but there is one "+calmly)
 			continue
-		case expected == nil:
-			differences = append(differences, name+" is left over")
+		case want == nil:
+			differences = append(differences, "the "+name+" is left, but there is none "+calmly)
 			continue
 		}
-		for _, field := range sortedKeys(got, expected) {
-			if got[field] != expected[field] {
-				differences = append(differences, fmt.Sprintf("%s: %s: got %s, want %s", name, field,
-					cmp.Or(got[field], "nothing"), cmp.Or(expected[field], "nothing")))
+		for _, field := range sortedKeys(got, want) {
+			if got[field] != want[field] {
+				differences = append(differences, fmt.Sprintf("the %s has %s %s, but %s %s", name, field,
+					cmp.Or(got[field], "unset"), cmp.Or(want[field], "unset"), calmly))
 			}
 		}
 	}

@@ -1,14 +1,18 @@
 package explore
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
@@ -34,36 +38,20 @@ func Patch(object, patch string) Step {
 			w.mistake("%v in %s", err, patch)
 			return
 		}
-		w.on(object, func(client dynamic.ResourceInterface, at target) error {
-			var subresources []string
-			if at.subresource != "" {
-				subresources = []string{at.subresource}
-			}
-			_, err := client.Patch(context.Background(), at.name, types.MergePatchType, body,
-				metav1.PatchOptions{}, subresources...)
+		w.on(object, func(client dynamic.ResourceInterface, name, subresource string) error {
+			_, err := client.Patch(context.Background(), name, types.MergePatchType, body,
+				metav1.PatchOptions{}, strings.Fields(subresource)...)
 			return err
 		})
 	}}
 }
 
 // Delete returns a step that deletes an object, such as "foos/a", in the background.
-func Delete(object string) Step { return deleteWith(object, metav1.DeletePropagationBackground) }
-
-// DeleteInForeground returns a step that deletes an object, such as "foos/a", when the garbage
-// collector has deleted what it owns.
-func DeleteInForeground(object string) Step {
-	return deleteWith(object, metav1.DeletePropagationForeground)
-}
-
-func deleteWith(object string, policy metav1.DeletionPropagation) Step {
-	name := "delete " + object
-	if policy != metav1.DeletePropagationBackground {
-		name += " in the " + strings.ToLower(string(policy))
-	}
-	return Step{name, func(w *World) {
-		w.on(object, func(client dynamic.ResourceInterface, at target) error {
-			return client.Delete(context.Background(), at.name,
-				metav1.DeleteOptions{PropagationPolicy: &policy})
+func Delete(object string) Step {
+	return Step{"delete " + object, func(w *World) {
+		w.on(object, func(client dynamic.ResourceInterface, name, _ string) error {
+			return client.Delete(context.Background(), name, metav1.DeleteOptions{
+				PropagationPolicy: new(metav1.DeletePropagationBackground)})
 		})
 	}}
 }
@@ -82,22 +70,27 @@ var (
 )
 
 // FailWrites returns a step after which the next n writes of the controller fail.
-func FailWrites(n int) Step { return inject(n, failed, "fail %d writes") }
+func FailWrites(n int) Step {
+	return trouble("fail %d writes", n, apierrors.NewTimeoutError("injected", 0), false)
+}
 
 // Conflict returns a step after which the next n writes of the controller conflict, as if somebody
 // else had written in between.
-func Conflict(n int) Step { return inject(n, conflicted, "let %d writes conflict") }
+func Conflict(n int) Step {
+	return trouble("let %d writes conflict", n, apierrors.NewConflict(schema.GroupResource{}, "",
+		errors.New("injected")), false)
+}
 
 // LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
 // an error.
-func LoseAnswers(n int) Step { return inject(n, answerLost, "lose %d answers") }
+func LoseAnswers(n int) Step {
+	return trouble("lose %d answers", n, apierrors.NewTimeoutError("injected", 0), true)
+}
 
-func inject(n int, f fault, format string) Step {
-	return Step{fmt.Sprintf(format, n), func(w *World) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.faults = append(w.faults, slices.Repeat([]fault{f}, n)...)
-	}}
+func trouble(format string, n int, err error, happens bool) Step {
+	return Step{fmt.Sprintf(format, n), locked(func(w *World) {
+		w.troubles = append(w.troubles, slices.Repeat([]Answer{{"", err, happens}}, n)...)
+	})}
 }
 
 // Refuse returns a step after which admission refuses to let the controller create or change
@@ -118,7 +111,7 @@ func HoldWatch(resource string) Step {
 }
 
 // LetWatchesGo is a step in which all events come that were held.
-var LetWatchesGo = Step{"let the watches go", (*World).letWatchesGo}
+var LetWatchesGo = Step{"let the watches go", locked((*World).letWatchesGo)}
 
 // LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
 func LoseWatch(resource string) Step {
@@ -128,7 +121,7 @@ func LoseWatch(resource string) Step {
 // BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
 // the controller has to list again.
 func BreakWatch(resource string) Step {
-	return Step{"break the watch of " + resource, func(w *World) { w.breakWatch(resource) }}
+	return Step{"break the watch of " + resource, locked(func(w *World) { w.expire(resource) })}
 }
 
 // Together returns a step that takes several steps at once.
@@ -152,3 +145,51 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // Pause is a step that takes a moment, in which the controller does all that it can do at once.
 var Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
+
+// parse returns what a step is about: "foos/a", "foos/a/status", or "foos/elsewhere/a".
+func parse(text string) (resource, namespace, name, subresource string, err error) {
+	parts := strings.Split(text, "/")
+	if last := parts[len(parts)-1]; len(parts) > 2 && (last == "status" || last == "scale") {
+		parts, subresource = parts[:len(parts)-1], last
+	}
+	switch len(parts) {
+	case 2:
+		return parts[0], Namespace, parts[1], subresource, nil
+	case 3:
+		return parts[0], parts[1], parts[2], subresource, nil
+	}
+	return "", "", "", "", fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", text)
+}
+
+// on calls do, as a user, with a client for what a text names.
+func (w *World) on(
+	text string, do func(c dynamic.ResourceInterface, name, subresource string) error,
+) {
+	resource, namespace, name, subresource, err := parse(text)
+	gvr, namespaced, ok := w.server.Lookup(resource)
+	switch {
+	case err != nil:
+		w.mistake("%v", err)
+	case !ok:
+		w.mistake("the API server has no resource %q", resource)
+	case namespaced:
+		w.ignore(text, do(w.users.Resource(gvr).Namespace(namespace), name, subresource))
+	default:
+		w.ignore(text, do(w.users.Resource(gvr), name, subresource))
+	}
+}
+
+// create creates an object as a user.
+func (w *World) create(object *unstructured.Unstructured) error {
+	gvr, namespaced, ok := w.server.LookupKind(object.GroupVersionKind())
+	if !ok {
+		return fmt.Errorf("the API server has no kind %v", object.GroupVersionKind())
+	}
+	namespace := ""
+	if namespaced {
+		namespace = cmp.Or(object.GetNamespace(), Namespace)
+	}
+	_, err := w.users.Resource(gvr).Namespace(namespace).Create(context.Background(), object,
+		metav1.CreateOptions{})
+	return err
+}

@@ -2,17 +2,14 @@ package explore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -36,34 +33,40 @@ type World struct {
 	server     *apiserver.Server
 	users      dynamic.Interface
 
-	// disturb, if it is set, decides what becomes of a request: do lets it happen. onEvent does the
-	// same for the event of a watch.
-	disturb  func(p *process, r Request, do func() error) error
-	onEvent  func(p *process, e Request) treatment
-	lateness time.Duration
-	hurry    chan struct{} // the next step does not wait for its time
-
-	serving sync.Mutex // a write and what Always says of it are one
+	hurry   chan struct{} // the next step does not wait for its time
+	serving sync.Mutex    // a write and what Always says of it are one
 
 	mu         sync.Mutex
-	faults     []fault                                // of the next writes
-	refused    map[string]bool                        // resources that admission refuses
-	streams    map[string][]*stream                   // by resource
-	lost, held map[string]bool                        // resources whose events are dropped, or are kept back
-	dropped    map[string]bool                        // resources of which single events were dropped
-	past       map[string]int64                       // by resource, the revision that the next list shows
-	processes  int                                    // so far
-	process    *process                               // the newest
-	killed     bool                                   // it was killed, and nobody starts another one
-	own        map[string]bool                        // UIDs of what the controller has created
-	written    map[schema.GroupVersionResource]counts // by the controller
+	faults     []fault              // to come
+	troubles   []Answer             // to the next writes
+	refused    map[string]bool      // resources that admission refuses
+	streams    map[string][]*stream // by resource
+	lost, held map[string]bool      // resources whose events are dropped, or are kept back
+	dropped    map[string]bool      // resources of which single events were dropped
+	past       map[string]int64     // by resource, the revision that the next list shows
+	processes  int                  // so far
+	process    *process             // the newest
+	killed     bool                 // it was killed, and nobody starts another one
+	own        map[string]bool      // UIDs of what the controller has created
 
+	record
+
+	filming sync.Mutex
+	seen    map[string]bool // paths of what is filmed
+}
+
+// record is what has happened in a case.
+type record struct {
 	requests, events []Request
-	ends             []string // why processes have ended by themselves
-	restless         []string // requests that were made again and again without waiting
-	unasked          []string // what the controller wrote although the newest state did not ask for it
+	steps            []string
+	hits             []hit                                  // the faults that came about
+	written          map[schema.GroupVersionResource]counts // by the controller
+	ends             []string                               // why processes have ended by themselves
+	restless         []string                               // requests that were made without waiting
+	unasked          []unasked
 	inVain           []string // what users could not do
 	mistakes         []string // of the description
+	film             []Shot   // if there is one
 }
 
 // counts says how often objects of a resource were created and deleted.
@@ -90,15 +93,14 @@ func (x *explorer) newWorld() (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := &unstructured.Unstructured{}
-	namespace.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	namespace.SetName(Namespace)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
+		"kind": "Namespace", "metadata": map[string]any{"name": Namespace}}}
 	w := &World{
 		controller: x.controller, server: server, users: users,
 		hurry: make(chan struct{}, 1), refused: map[string]bool{}, streams: map[string][]*stream{},
 		lost: map[string]bool{}, held: map[string]bool{}, dropped: map[string]bool{},
 		past: map[string]int64{}, own: map[string]bool{},
-		written: map[schema.GroupVersionResource]counts{},
+		record: record{written: map[schema.GroupVersionResource]counts{}}, seen: map[string]bool{},
 	}
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
@@ -109,14 +111,15 @@ func (x *explorer) newWorld() (*World, error) {
 // start starts a process of the controller. If it ends by itself, another one is started ten
 // seconds later.
 func (w *World) start() {
-	quiet := klog.NewContext(context.Background(), klog.Logger{})
-	ctx, cancel := context.WithCancel(context.WithValue(quiet, outside{}, w.Outside))
+	logging := klog.NewContext(context.Background(), w.logger())
+	ctx, cancel := context.WithCancel(context.WithValue(logging, outside{}, w.Outside))
 	stopped := make(chan struct{})
 	p := &process{world: w, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
 	w.mu.Lock()
 	w.processes++
 	p.number, w.process, w.killed = w.processes, p, false
 	w.mu.Unlock()
+	w.shoot(Shot{What: "started"})
 	go func() {
 		defer close(stopped)
 		err := w.controller.Run(ctx, w.server.Config(p))
@@ -134,6 +137,7 @@ func (w *World) ended(p *process, err error) {
 	defer w.mu.Unlock()
 	p.dead = true
 	w.ends = append(w.ends, fmt.Sprint(err))
+	w.shoot(Shot{What: "ended", Text: fmt.Sprintf("It ended by itself: %v", err)})
 	time.AfterFunc(10*time.Second, func() {
 		if !w.down() { // the case has not ended
 			w.start()
@@ -147,6 +151,7 @@ func (w *World) kill(p *process, forLonger bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.dead, w.killed = true, forLonger
+	w.shoot(Shot{What: "ended", Text: "It died."})
 	go p.stop()
 }
 
@@ -164,6 +169,7 @@ func (w *World) stop() {
 	stop := w.process.stop
 	w.mu.Unlock()
 	stop()
+	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 
 // restart stops the process and starts another one.
@@ -172,21 +178,25 @@ func (w *World) restart() {
 	w.start()
 }
 
-// play lets the steps happen. A process that was killed for longer starts again after the next one.
-func (w *World) play(steps []Step) {
-	for _, s := range steps {
-		time.Sleep(time.Millisecond) // nobody does two things in the same instant
-		s.Do(w)
-		if w.down() {
-			w.start()
-		}
-		select {
-		case <-time.After(w.controller.Delay):
-		case <-w.hurry:
-		}
-	}
+// take takes a step.
+func (w *World) take(s Step) {
+	w.mu.Lock()
+	w.steps = append(w.steps, s.Name)
+	w.mu.Unlock()
+	w.shoot(Shot{What: "step", Text: s.Name})
+	s.Do(w)
+}
+
+// play takes a step, and waits. A process that was killed for longer starts again after the step.
+func (w *World) play(s Step) {
+	time.Sleep(time.Millisecond) // nobody does two things in the same instant
+	w.take(s)
 	if w.down() {
 		w.start()
+	}
+	select {
+	case <-time.After(w.controller.Delay):
+	case <-w.hurry:
 	}
 }
 
@@ -201,7 +211,7 @@ func (w *World) hurryUp() {
 // settle ends all disturbances and gives the controller time to finish its work.
 func (w *World) settle() {
 	w.mu.Lock()
-	w.faults, w.disturb, w.onEvent = nil, nil, nil
+	w.faults, w.troubles = nil, nil
 	clear(w.refused)
 	maps.Copy(w.lost, w.dropped)
 	lost := slices.Sorted(maps.Keys(w.lost))
@@ -209,10 +219,12 @@ func (w *World) settle() {
 	if w.down() {
 		w.start()
 	}
+	w.mu.Lock()
 	for _, resource := range lost { // only these: to list the others would hide missed events
-		w.breakWatch(resource)
+		w.expire(resource)
 	}
 	w.letWatchesGo()
+	w.mu.Unlock()
 	if heal := w.controller.Heal; heal != nil {
 		heal(w)
 	}
@@ -250,88 +262,4 @@ func (w *World) ignore(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inVain = append(w.inVain, what)
-}
-
-// resource returns the client of the users for a resource, such as "foos" or "deployments.apps".
-func (w *World) resource(name, namespace string) (dynamic.ResourceInterface, error) {
-	gvr, namespaced, ok := w.server.Lookup(name)
-	if !ok {
-		return nil, fmt.Errorf("the API server has no resource %q", name)
-	}
-	if !namespaced {
-		return w.users.Resource(gvr), nil
-	}
-	return w.users.Resource(gvr).Namespace(namespace), nil
-}
-
-// target is what a step is about: "foos/a", "foos/a/status", or "foos/elsewhere/a".
-type target struct{ resource, namespace, name, subresource string }
-
-// parseTarget returns the target that a text names.
-func parseTarget(text string) (target, error) {
-	parts := strings.Split(text, "/")
-	subresource := ""
-	if last := parts[len(parts)-1]; len(parts) > 2 && (last == "status" || last == "scale") {
-		parts, subresource = parts[:len(parts)-1], last
-	}
-	switch len(parts) {
-	case 2:
-		return target{parts[0], Namespace, parts[1], subresource}, nil
-	case 3:
-		return target{parts[0], parts[1], parts[2], subresource}, nil
-	}
-	return target{}, fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", text)
-}
-
-// on calls do with a client for a target.
-func (w *World) on(text string, do func(dynamic.ResourceInterface, target) error) {
-	at, err := parseTarget(text)
-	if err != nil {
-		w.mistake("%v", err)
-		return
-	}
-	client, err := w.resource(at.resource, at.namespace)
-	if err != nil {
-		w.mistake("%v", err)
-		return
-	}
-	w.ignore(text, do(client, at))
-}
-
-// create creates an object as a user.
-func (w *World) create(object *unstructured.Unstructured) error {
-	gvr, namespaced, ok := w.server.LookupKind(object.GroupVersionKind())
-	if !ok {
-		return fmt.Errorf("the API server has no kind %v", object.GroupVersionKind())
-	}
-	var client dynamic.ResourceInterface = w.users.Resource(gvr)
-	if namespaced {
-		namespace := object.GetNamespace()
-		if namespace == "" {
-			namespace = Namespace
-		}
-		client = w.users.Resource(gvr).Namespace(namespace)
-	}
-	_, err := client.Create(context.Background(), object, metav1.CreateOptions{})
-	return err
-}
-
-// update changes an object as the cluster does: it reads it, and writes it if it has changed.
-func (w *World) update(
-	gvr schema.GroupVersionResource, object *unstructured.Unstructured, subresources []string,
-	change func(map[string]any),
-) {
-	before, err := json.Marshal(object)
-	if err != nil {
-		w.mistake("%v", err)
-		return
-	}
-	object = object.DeepCopy()
-	change(object.Object)
-	if after, err := json.Marshal(object); err == nil && string(before) == string(after) {
-		return
-	}
-	client := w.users.Resource(gvr).Namespace(object.GetNamespace())
-	_, err = client.Update(context.Background(), object, metav1.UpdateOptions{}, subresources...)
-	w.ignore("updating "+object.GetName(), err)
 }

@@ -176,5 +176,5 @@ func (s *session) record(ctx context.Context, name, file string) error {
 	if err := s.play(ctx, all[i]); err != nil || file == "" {
 		return err
 	}
-	return writeRecording(file, s.recording(all[i].Title, all[i].About))
+	return s.recording(all[i].Title, all[i].About).Write(file)
 }

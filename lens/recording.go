@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -150,36 +148,4 @@ func (s *session) recording(title, about string) *model.Recording {
 		Title: title, About: about, Program: s.source, Start: l.start,
 		Steps: slices.Clone(l.steps), Seen: slices.Clone(l.seen), Code: code,
 	}
-}
-
-// writeRecording writes a recording, and the list of all recordings in the same folder.
-func writeRecording(file string, recording *model.Recording) error {
-	text, err := recording.Script()
-	if err == nil {
-		err = os.WriteFile(file, text, 0o644)
-	}
-	if err != nil {
-		return err
-	}
-	const index = "index.js"
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.js"))
-	if err != nil {
-		return err
-	}
-	var lines [][]byte
-	for _, file := range files {
-		name := filepath.Base(file)
-		if name == index {
-			continue
-		}
-		r, err := model.ReadRecording(file)
-		if err != nil {
-			return err
-		}
-		lines = append(lines, encode(map[string]string{
-			"file": name, "title": r.Title, "about": r.About,
-		}))
-	}
-	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
-	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
 }

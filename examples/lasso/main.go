@@ -36,6 +36,7 @@ import (
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 
 const (
@@ -100,8 +101,7 @@ func run(signaled context.Context) error {
 	}
 	ctx, fail := context.WithCancelCause(signaled)
 	defer fail(nil)
-	recorder, err := recorder.New(ctx, kubeClient, controllerName,
-		kubescheme.AddToScheme, v1alpha1.Install)
+	recorder, err := recorder.New(ctx, kubeClient, controllerName, kubescheme.Scheme, fooscheme.Scheme)
 	if err != nil {
 		return err
 	}

@@ -94,8 +94,7 @@ func run(o options) error {
 		return err
 	}
 	defer conn.Close()
-	recorder, err := recorder.New(background, kubeClient, controllerName,
-		kubescheme.AddToScheme)
+	recorder, err := recorder.New(background, kubeClient, controllerName, kubescheme.Scheme)
 	if err != nil {
 		return err
 	}

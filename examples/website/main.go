@@ -245,8 +245,7 @@ func newClients(config *rest.Config, o *options, registry http.RoundTripper) (_ 
 
 // newRecorder returns a recorder of Events about Websites and their children.
 func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
-	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme,
-		websitescheme.AddToScheme)
+	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, websitescheme.Scheme)
 }
 
 // newInformerFactories returns the factories of the informers. Their memory grows with the

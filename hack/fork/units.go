@@ -30,7 +30,7 @@ var parts = []part{
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "lens",
 		paths: []string{"lens", "internal/wire", "test/lens", "docs/lens", "docs/lens.md",
-			"internal/mutants/wire.txt"},
+			"internal/mutants/wire.txt", "internal/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "mutants", paths: []string{"internal/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},

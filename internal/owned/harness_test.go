@@ -85,7 +85,7 @@ func (h *harness) start() {
 		h.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := recorder.New(ctx, h.Kube, manager, fooscheme.AddToScheme, kubescheme.AddToScheme)
+	events, err := recorder.New(ctx, h.Kube, manager, fooscheme.Scheme, kubescheme.Scheme)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,7 +30,7 @@ const writers = 4
 // Recorder writes Events in the background, several at a time.
 type Recorder struct {
 	client     kubernetes.Interface
-	scheme     *runtime.Scheme
+	schemes    []*runtime.Scheme
 	controller string
 	instance   string
 	queue      workqueue.TypedInterface[*eventsv1.Event]
@@ -40,24 +41,17 @@ type Recorder struct {
 var _ events.EventRecorder = &Recorder{}
 
 // New returns a Recorder that writes Events through client in the name of a controller. They can be
-// about the types that addToScheme adds, such as AddToScheme of a clientset's scheme package.
+// about the types that the schemes have, such as Scheme of a clientset's scheme package.
 func New(
-	ctx context.Context, client kubernetes.Interface, controller string,
-	addToScheme ...func(*runtime.Scheme) error,
+	ctx context.Context, client kubernetes.Interface, controller string, schemes ...*runtime.Scheme,
 ) (*Recorder, error) {
-	scheme := runtime.NewScheme() // its own, because client-go's is shared by the whole process
-	for _, add := range addToScheme {
-		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("building the scheme of the event recorder: %w", err)
-		}
-	}
 	hostname, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("naming this process in Events: %w", err)
 	}
 	r := &Recorder{
 		client:     client,
-		scheme:     scheme,
+		schemes:    schemes,
 		controller: controller,
 		instance:   controller + "-" + hostname,
 		queue:      workqueue.NewTyped[*eventsv1.Event](),
@@ -88,7 +82,7 @@ func (r *Recorder) Eventf(
 // newEvent returns an Event that says when, by whom and about which object, but not what happened.
 func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
 	now := metav1.NowMicro()
-	about, err := reference.GetReference(r.scheme, regarding)
+	about, err := r.referTo(regarding)
 	if err != nil {
 		return nil, fmt.Errorf("referring to the object of an event: %w", err)
 	}
@@ -108,10 +102,20 @@ func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event,
 	if related == nil {
 		return event, nil
 	}
-	if event.Related, err = reference.GetReference(r.scheme, related); err != nil {
+	if event.Related, err = r.referTo(related); err != nil {
 		return nil, fmt.Errorf("referring to the related object of an event: %w", err)
 	}
 	return event, nil
+}
+
+// referTo returns a reference to an object, from the first scheme that knows its kind.
+func (r *Recorder) referTo(object runtime.Object) (to *corev1.ObjectReference, err error) {
+	for _, scheme := range r.schemes {
+		if to, err = reference.GetReference(scheme, object); err == nil {
+			break
+		}
+	}
+	return to, err
 }
 
 // nextName returns now or, if another Event has that name already, the first time after that. Some

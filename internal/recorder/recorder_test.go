@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -57,7 +58,7 @@ func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) i
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{written: map[string]int{}, names: sets.New[string]()}
-		recorder, err := New(t.Context(), s, "test-controller", corev1.AddToScheme)
+		recorder, err := New(t.Context(), s, "test-controller", scheme)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +69,11 @@ func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) i
 		})
 	})
 }
+
+// scheme has Pods, but not Deployments.
+var scheme = runtime.NewScheme()
+
+func init() { utilruntime.Must(corev1.AddToScheme(scheme)) }
 
 var pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 
@@ -151,7 +157,7 @@ func TestEventTellsWhatHappenedToWhom(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kube := kubefake.NewClientset()
-			recorder, err := New(t.Context(), kube, "test-controller", corev1.AddToScheme)
+			recorder, err := New(t.Context(), kube, "test-controller", scheme)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func Always(write explore.Write, now explore.State) string {
 	case owner == nil || !metav1.IsControlledBy(old, owner):
 		return "it belongs to no Foo, or to another one"
 	case !maps.Equal(old.Annotations, desired.Annotations):
-		return "it undoes what others wrote"
+		return "others had written what it takes off"
 	}
 	return ""
 }

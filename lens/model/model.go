@@ -119,6 +119,8 @@ func (m *Model) See(seen Seen) Step {
 		m.seeGate(seen.Gate)
 	case seen.User != nil:
 		m.seeUser(seen.User)
+	case seen.Note != "":
+		m.note("", "fault", "%s", seen.Note)
 	default:
 		m.tick()
 	}

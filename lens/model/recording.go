@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -50,6 +51,40 @@ func (r *Recording) Script() ([]byte, error) {
 	}
 	b.WriteString(recordingEnd)
 	return b.Bytes(), err
+}
+
+// Write writes the file, and the list of all recordings in the same folder.
+func (r *Recording) Write(file string) error {
+	text, err := r.Script()
+	if err == nil {
+		err = os.WriteFile(file, text, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	const index = "index.js"
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.js"))
+	if err != nil {
+		return err
+	}
+	var lines [][]byte
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == index {
+			continue
+		}
+		r, err := ReadRecording(file)
+		if err != nil {
+			return err
+		}
+		line, err := json.Marshal(map[string]string{"file": name, "title": r.Title, "about": r.About})
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line)
+	}
+	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
+	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
 }
 
 // ReadRecording returns the recording that is in a file.

@@ -145,7 +145,10 @@ lens.recording = async (packed) => {
   lens.replay = { ...recording, index: 0, at: 0, speed: 1, playing: true, frame: 0 };
   lens.replay.begin = recording.steps[0]?.at ?? 0;
   lens.replay.end = recording.steps.at(-1)?.at ?? 0;
-  lens.seek(lens.replay.begin);
+  const fault = recording.steps.find((step) =>
+    Object.values(step.set ?? {}).some((entity) => entity.lesson === "fault"));
+  lens.replay.playing = !fault;
+  lens.seek(fault?.at ?? lens.replay.begin);
 };
 
 lens.seek = (at) => {
@@ -184,6 +187,8 @@ function play(now) {
     replay.at += Math.min(now - replay.frame, 100) * 1e6 * replay.speed;
   }
   replay.frame = now;
+  const next = replay.steps[replay.index]?.at;
+  if (next > replay.at + 2e9) replay.at = next - 1e9; // nobody waits for hours
   while (replay.steps[replay.index]?.at <= replay.at) pending.push(replay.steps[replay.index++]);
   if (replay.at >= replay.end) {
     replay.at = replay.end;

@@ -156,5 +156,5 @@ func (p *process) askForShardSelectors(ctx context.Context) error {
 
 // newRecorder returns a recorder of Events about Foos and Deployments.
 func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
-	return recorder.New(ctx, client, controllerName, kubescheme.AddToScheme, fooscheme.AddToScheme)
+	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, fooscheme.Scheme)
 }

@@ -1,0 +1,3 @@
+package scenarios
+
+import _ "example.com/sample-controller/lens/film" // for -explore.film
