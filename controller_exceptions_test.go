@@ -109,12 +109,12 @@ func TestDeploymentThatGoesWhileItsLabelIsPutBackIsLookedAtAgain(t *testing.T) {
 		unseen := newDeployment(foo)
 		unseen.Labels = nil // so the informer shows neither the Deployment nor its deletion
 		h.createDeployment(unseen)
-		h.answer("update", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
+		h.answer("patch", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
 		h.start()
 		h.createFoo(foo)
 		time.Sleep(2 * time.Second)
 
-		if got := h.writes("update", "deployments"); got != 2 {
+		if got := h.writes("patch", "deployments"); got != 2 {
 			t.Errorf("updates: got %d, want 2, the second one after the NotFound", got)
 		}
 		if got := h.errors.Load(); got != 0 {
@@ -251,7 +251,7 @@ func TestConflictIsRetriedQuietly(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.answer("update", "deployments", 2,
+		h.answer("patch", "deployments", 2,
 			apierrors.NewConflict(deploymentsResource, "web", errors.New("injected")))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 		time.Sleep(time.Second)

