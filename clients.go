@@ -14,6 +14,7 @@ import (
 
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -31,14 +32,14 @@ type clients struct {
 	foo  clientset.Interface
 	// leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
 	leader leader.Config
-	// reviews asks who may get the metrics. It has no --kube-api-qps either: a scrape must not wait.
-	reviews kubernetes.Interface
+	// metrics asks who may get them, without --kube-api-qps, either: a scrape must not wait.
+	metrics metrics.Config
 }
 
 // newClients returns clients for a cluster. It makes no request.
 func newClients(config *rest.Config, o *options) (_ *clients, err error) {
 	config = rest.CopyConfig(config)
-	c := &clients{host: config.Host, leader: o.leader}
+	c := &clients{host: config.Host, leader: o.leader, metrics: o.metrics}
 	if c.leader.Namespace == "" {
 		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {
 			return nil, err
@@ -48,7 +49,7 @@ func newClients(config *rest.Config, o *options) (_ *clients, err error) {
 	if c.leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Leases: %w", err)
 	}
-	if c.reviews, err = kubernetes.NewForConfig(config); err != nil {
+	if c.metrics.Reviews, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
 	config.QPS, config.Burst = float32(o.qps), o.burst

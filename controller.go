@@ -30,31 +30,16 @@ import (
 )
 
 const (
-	// controllerName is this controller's name wherever it needs one: in the queue's metrics, in
-	// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
-	controllerName = "sample-controller"
-
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
-	// the Deployment, or the name belongs to a Deployment that the informer does not select.
-	blockedRetryDelay = 15 * time.Second
-	// staleRetryDelay is how long a key waits if the cache may not show the last write yet. The
-	// event of a write may never come: an object that is created and deleted while the watch is
-	// down leaves no trace in the informer.
-	staleRetryDelay = time.Second
 	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 
 	controllerUIDIndex  = "controllerUID"
 	deploymentNameIndex = "deploymentName"
 )
-
-var fooKind = schema.GroupVersionKind{
-	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-}
 
 // Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
@@ -181,14 +166,6 @@ func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, beca
 	c.queue.Add(key)
 }
 
-// enqueueFooAfter puts the key of a Foo on the queue later: there may be no event that does it.
-func (c *Controller) enqueueFooAfter(
-	ctx context.Context, key cache.ObjectName, delay time.Duration, because string,
-) {
-	klog.FromContext(ctx).V(5).Info("Queueing Foo again", "after", delay, "because", because)
-	c.queue.AddAfter(key, delay)
-}
-
 // handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: they
 // may wait for the name to become free, or may have lost the Deployment.
 func (c *Controller) handleObject(object metav1.Object, because string) {
@@ -276,9 +253,8 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
-// After a Create or an Update it returns: the event of the write brings the key back. A nil error
-// means that there is nothing to do until the key comes back.
+// syncHandler syncs the Foo of key, and writes its status if there is something new to report. A
+// nil error means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	if !c.fooWrites.Seen(key) || !c.deploymentWrites.Seen(key) {
 		c.enqueueFooAfter(ctx, key, staleRetryDelay, "the cache does not show the last write yet")
@@ -293,31 +269,43 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err != nil {
 		return err
 	}
-	if foo.DeletionTimestamp != nil {
-		return c.syncStatusOnly(ctx, foo)
-	}
-
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if apierrors.IsNotFound(err) {
-		return c.createDeployment(ctx, foo)
-	}
-	if err != nil {
+	status, err := c.syncDeployment(ctx, foo)
+	if err != nil || status == nil {
 		return err
 	}
-	if !metav1.IsControlledBy(observed, foo) {
-		return c.reportNameTaken(ctx, foo, observed)
+	return c.updateStatus(ctx, foo, *status)
+}
+
+// syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
+// the status that foo should have. The status is nil if the step has written the Deployment, or if
+// something is gone: an event will bring the key back.
+func (c *Controller) syncDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
+	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	case foo.DeletionTimestamp != nil:
+		// Create and repair nothing: the Deployment is deleted with the Foo, or stays with
+		// --cascade=orphan. But a finalizer may hold the Foo for long: its status must stay true.
+		return new(terminatingStatus(foo, observed)), nil // observed is nil if there is none
+	case err != nil:
+		return c.createDeployment(ctx, foo)
+	case !metav1.IsControlledBy(observed, foo):
+		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
 	}
 	if observed.DeletionTimestamp == nil {
 		desired := observed.DeepCopy()
 		setOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, desired)
+			return c.updateDeployment(ctx, foo, observed, desired)
 		}
 		if rolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+	return new(desiredStatus(foo, observed, readyCondition(observed))), nil
 }

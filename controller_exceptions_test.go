@@ -198,10 +198,10 @@ func TestWhatIsNormalIsNoError(t *testing.T) {
 		answer         error
 		writes         int // until the controller is content
 	}{
-		"somebody else wrote the Deployment": {"update", "deployments", 2,
+		"somebody else wrote the Deployment": {"patch", "deployments", 2,
 			apierrors.NewConflict(deploymentsResource, "web", errInjected), 3},
 		// There is no event for that if somebody has taken off the label.
-		"the Deployment goes while it is changed": {"update", "deployments", 1,
+		"the Deployment goes while it is changed": {"patch", "deployments", 1,
 			apierrors.NewNotFound(deploymentsResource, "web"), 2},
 		"somebody else wrote the status": {"update", "foos/status", 1,
 			apierrors.NewConflict(v1alpha1.Resource("foos"), "example-foo", errInjected), 2},

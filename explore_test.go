@@ -56,7 +56,7 @@ var columns = []struct{ name, kinds string }{
 	{"get Foo", "get-foos"},
 	{"get Deployment", "get-deployments"},
 	{"create", "create-deployments"},
-	{"update", "update-deployments"},
+	{"patch", "patch-deployments"},
 	{"delete", "delete-deployments"},
 	{"status", "update-foos-status"},
 	{"Event", "create-events"},

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // adds --logging-format=json
 
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
 )
 
 // options holds what the command line sets.
@@ -26,10 +26,7 @@ type options struct {
 	burst            int
 	resync           time.Duration
 	cacheSyncTimeout time.Duration
-	metricsAddress   string
-	metricsSecure    *bool // nil if the address decides
-	metricsCertPath  string
-	profiling        bool
+	metrics          metrics.Config // without its client
 	healthAddress    string
 	leaderElect      bool
 	leader           leader.Config // without its client
@@ -77,19 +74,19 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"0 means never. A resync reads the cache, not the API server.")
 	fs.DurationVar(&o.cacheSyncTimeout, "cache-sync-timeout", 2*time.Minute,
 		"How long to wait for the first lists of Foos and Deployments.")
-	fs.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080",
+	fs.StringVar(&o.metrics.Address, "metrics-bind-address", "127.0.0.1:8080",
 		"`Address` to serve /metrics on; 0 is none.")
 	fs.BoolFunc("metrics-secure", "Serve /metrics over HTTPS, and only to clients that the API "+
 		"server allows to get it. (default: true, unless the address is a loopback address)",
 		func(value string) error {
 			secure, err := strconv.ParseBool(value)
-			o.metricsSecure = &secure
+			o.metrics.Secure = &secure
 			return err
 		})
-	fs.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "`Directory` of the certificate for "+
+	fs.StringVar(&o.metrics.CertDir, "metrics-cert-path", "", "`Directory` of the certificate for "+
 		"--metrics-secure: tls.crt and tls.key. They may be renewed. (default: a self-signed one)")
-	fs.BoolVar(&o.profiling, "profiling", false, "Serve profiles of the Go runtime on /debug/pprof/, "+
-		"on the address of the metrics and with the same protection.")
+	fs.BoolVar(&o.metrics.Profiling, "profiling", false, "Serve profiles of the Go runtime on "+
+		"/debug/pprof/, on the address of the metrics and with the same protection.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081",
 		"`Address` to serve /healthz and /readyz on; 0 is none.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
@@ -104,20 +101,6 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"How long to wait between two tries.")
 	fs.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "",
 		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
-}
-
-// secureMetrics reports whether /metrics is served over HTTPS, and only to clients that may get it.
-func (o *options) secureMetrics() bool {
-	if o.metricsSecure != nil {
-		return *o.metricsSecure
-	}
-	return !o.loopbackMetrics()
-}
-
-// loopbackMetrics reports whether only this machine can reach the metrics.
-func (o *options) loopbackMetrics() bool {
-	host, _, _ := net.SplitHostPort(o.metricsAddress)
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
 // validate refuses wrong values that can be parsed. args are the arguments that are not flags.
@@ -138,12 +121,6 @@ func (o *options) validate(args []string) error {
 		return fmt.Errorf("--resync must not be negative, but is %v", o.resync)
 	case o.cacheSyncTimeout <= 0:
 		return fmt.Errorf("--cache-sync-timeout must be positive, not %v", o.cacheSyncTimeout)
-	case o.metricsCertPath != "" && !o.secureMetrics():
-		return errors.New("--metrics-cert-path needs --metrics-secure")
-	case o.profiling && o.metricsAddress == "0":
-		return errors.New("--profiling needs a --metrics-bind-address")
-	case o.profiling && !o.loopbackMetrics() && !o.secureMetrics():
-		return errors.New("--profiling needs --metrics-secure, or a loopback address")
 	}
-	return nil
+	return o.metrics.Validate()
 }

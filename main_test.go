@@ -155,7 +155,7 @@ func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := o.secureMetrics(); got != test.want {
+		if got := o.metrics.IsSecure(); got != test.want {
 			t.Errorf("%v: secure metrics: got %v, want %v", test.args, got, test.want)
 		}
 	}

@@ -222,7 +222,7 @@ func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
 			want:   []string{`after="15s" because="the API server refuses the Deployment"`},
 		},
 		"the Deployment goes while it is updated": {
-			before: fail("update", apierrors.NewNotFound(deploymentsResource, "web")),
+			before: fail("patch", apierrors.NewNotFound(deploymentsResource, "web")),
 			want:   []string{`after="1s" because="the Deployment was deleted in between"`},
 		},
 	} {

@@ -14,24 +14,30 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal Events.
 const (
-	reasonCreated = "DeploymentCreated"
-	reasonUpdated = "DeploymentUpdated"
-	reasonDeleted = "DeploymentDeleted"
+	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
+	// the Deployment, or the name belongs to a Deployment that the informer does not select.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is how long a key waits if the cache may not show the last write yet. The
+	// event of a write may never come: an object that is created and deleted while the watch is
+	// down leaves no trace in the informer.
+	staleRetryDelay = time.Second
 )
 
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
-func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+func (c *Controller) createDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
 	key := cache.MetaObjectToName(foo)
 	if foo.Status.ObservedGeneration != 0 || c.deploymentWrites.HasWritten(key) {
 		// It is not the first one, so something has happened: perhaps more than the cache shows.
 		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
-			return err // nil if the Foo has changed: the event of that is on the way
+			return nil, err // the event of the change is on the way
 		}
 	}
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
@@ -43,10 +49,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
 	c.recordWrite(ctx, foo, created)
-	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
-	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
-		"Created Deployment %q", created.Name)
-	return nil
+	c.wrote(ctx, foo, created, "Create", "Created Deployment", "")
+	return nil, nil
 }
 
 // hasChanged asks the API server whether foo has changed or is deleted: the cache may be behind.
@@ -68,38 +72,39 @@ func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 
 // resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
 // lacks the label that the informer selects by.
-func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
+func (c *Controller) resolveAlreadyExists(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
 	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
 		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading Deployment that exists already: %w", err)
+		return nil, fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
 			"the Deployment belongs to somebody else")
-		return c.reportNameTaken(ctx, foo, observed)
+		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
 	}
 	// It is ours, but somebody has removed the label: put it back.
 	desired := observed.DeepCopy()
 	setOwnedFields(desired, foo)
-	return c.updateDeployment(ctx, foo, desired)
+	return c.updateDeployment(ctx, foo, observed, desired)
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
 func (c *Controller) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
-) error {
-	updated, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
+) (*v1alpha1.FooStatus, error) {
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+		observed, desired, controllerName)
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	c.recordWrite(ctx, foo, updated)
-	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
-	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
-		"Updated Deployment %q", updated.Name)
-	return nil
+	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
+	return nil, nil
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -131,9 +136,8 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		if err != nil {
 			return fmt.Errorf("deleting Deployment of the former name: %w", err)
 		}
-		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
-		c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
-			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+		c.wrote(ctx, foo, deployment, "Delete", "Deleted Deployment",
+			fmt.Sprintf(", now replaced by %q", foo.Spec.DeploymentName))
 	}
 	return nil
 }
@@ -172,47 +176,45 @@ func (c *Controller) recordWrite(
 	})
 }
 
-// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
-// the API server would refuse the same write again, it reports that in the status and retries
+// wrote logs what was done to deployment, and records an Event about it with the reason
+// DeploymentCreated, DeploymentUpdated or DeploymentDeleted.
+func (c *Controller) wrote(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, verb, message, more string,
+) {
+	klog.FromContext(ctx).V(2).Info(message, "deployment", klog.KObj(deployment))
+	c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, "Deployment"+verb+"d",
+		verb+"Deployment", "%s %q%s", message, deployment.Name, more)
+}
+
+// enqueueFooAfter puts the key of a Foo on the queue later: there may be no event that does it.
+func (c *Controller) enqueueFooAfter(
+	ctx context.Context, key cache.ObjectName, delay time.Duration, because string,
+) {
+	klog.FromContext(ctx).V(5).Info("Queueing Foo again", "after", delay, "because", because)
+	c.queue.AddAfter(key, delay)
+}
+
+// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
+// the API server would refuse the same write again, it returns a status that says so, and retries
 // slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
-) error {
+) (*v1alpha1.FooStatus, error) {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. If the informer did not show it, no event tells of the deletion.
 		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), staleRetryDelay,
 			"the Deployment was deleted in between")
-		return nil
+		return nil, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the namespace goes, and the Foo with it
+		return nil, nil // the namespace goes, and the Foo with it
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
 			"the API server refuses the Deployment")
-		ready := notReady(reasonRejected, err.Error())
-		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+		return new(desiredStatus(foo, deployment, notReady(reasonRejected, err.Error()))), nil
 	default:
-		return err
+		return nil, err
 	}
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (c *Controller) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
-}
-
-// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
-// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
-// long time, so its status must stay true.
-func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	// If there is no Deployment, observed is nil.
-	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it differs from desired, and an Event about a new

@@ -140,8 +140,8 @@ func (r *Reconciler) get(ctx context.Context, key client.ObjectKey, object clien
 }
 
 // sync takes one step from the state in the Cache towards what the Foo of key asks for. After a
-// Create or an Update of a Deployment it returns: the event of the write brings the key back. The
-// zero Result means that there is nothing to do until the key comes back.
+// write of a Deployment it returns: the event of the write brings the key back. The zero Result
+// means that there is nothing to do until the key comes back.
 func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	foo := &v1alpha1.Foo{}
 	err := r.get(ctx, key, foo)
@@ -171,7 +171,7 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 		desired := observed.DeepCopy()
 		meaning.SetOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return r.updateDeployment(ctx, foo, desired)
+			return r.updateDeployment(ctx, foo, observed, desired)
 		}
 		if meaning.RolledOut(observed) {
 			if err := r.deleteOtherDeployments(ctx, foo); err != nil {

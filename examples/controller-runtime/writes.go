@@ -81,15 +81,17 @@ func (r *Reconciler) resolveAlreadyExists(
 	if equality.Semantic.DeepEqual(observed, desired) {
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}
-	return r.updateDeployment(ctx, foo, desired)
+	return r.updateDeployment(ctx, foo, observed, desired)
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
 func (r *Reconciler) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
-	if err := r.Update(ctx, desired); err != nil {
+	patch := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, desired, patch); err != nil {
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
@@ -144,7 +146,7 @@ func (r *Reconciler) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 	return metav1.IsControlledBy(named, foo) && meaning.RolledOut(named), nil
 }
 
-// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
 // the API server would refuse the same write again, it reports that in the status and retries
 // slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
 func (r *Reconciler) handleWriteError(

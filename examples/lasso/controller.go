@@ -235,7 +235,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		desired := observed.DeepCopy()
 		meaning.SetOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, desired)
+			return c.updateDeployment(ctx, foo, observed, desired)
 		}
 		if meaning.RolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -68,18 +69,24 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
 		return c.reportNameTaken(ctx, foo, observed)
 	}
-	meaning.SetOwnedFields(observed, foo)
-	return c.updateDeployment(ctx, foo, observed)
+	desired := observed.DeepCopy()
+	meaning.SetOwnedFields(desired, foo)
+	return c.updateDeployment(ctx, foo, observed, desired)
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
 func (c *Controller) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) error {
+	kind, difference, err := patch.Between(observed, desired)
+	if err != nil {
+		return err
+	}
 	updated := &appsv1.Deployment{}
-	err := c.deployments.Client().Update(ctx, foo.Namespace, desired, updated,
-		metav1.UpdateOptions{FieldManager: controllerName})
+	err = c.deployments.Client().Patch(ctx, foo.Namespace, desired.Name, kind, difference, updated,
+		metav1.PatchOptions{FieldManager: controllerName})
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -162,7 +169,7 @@ func (c *Controller) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 	return metav1.IsControlledBy(named, foo) && meaning.RolledOut(named), nil
 }
 
-// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. It
+// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. It
 // reports a refusal and retries slowly. It ignores what is gone. Lasso retries the rest.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,

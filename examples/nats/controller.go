@@ -278,7 +278,7 @@ func (c *Controller) syncHandler(ctx context.Context, key string) error {
 	if observed.DeletionTimestamp == nil {
 		desired := c.desiredDeployment(observed, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, desired)
+			return c.updateDeployment(ctx, foo, observed, desired)
 		}
 		if meaning.RolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {

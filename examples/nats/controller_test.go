@@ -258,7 +258,7 @@ func TestConflictOfResourceVersionsIsRetried(t *testing.T) {
 	revision := w.put("web", `{"deploymentName":"web","replicas":1}`)
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
 	refused := false
-	w.fake.Kube.PrependReactor("update", "deployments",
+	w.fake.Kube.PrependReactor("patch", "deployments",
 		func(clienttesting.Action) (bool, runtime.Object, error) {
 			if refused {
 				return false, nil, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -67,13 +68,14 @@ func (c *Controller) desiredDeployment(
 	return desired
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
 func (c *Controller) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) error {
-	updated, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+		observed, desired, controllerName)
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -159,7 +161,7 @@ func (c *Controller) deleteDeployment(
 	return nil
 }
 
-// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
+// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
 // the same write would fail again, it reports that in the status and retries slowly. This includes
 // a missing namespace: if a namespace is deleted, its Foos stay.
 func (c *Controller) handleWriteError(

@@ -304,7 +304,7 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 			len(spec.Volumes) != 1 || spec.Volumes[0].ConfigMap.DefaultMode == nil {
 			t.Errorf("got %+v, want the sidecar and the mode untouched", spec)
 		}
-		if got := h.writes("update", "deployments"); got != 1 {
+		if got := h.writes("patch", "deployments"); got != 1 {
 			t.Errorf("updates of the Deployment: got %d, want 1", got)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"time"
 
@@ -89,12 +88,6 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 		"How long to wait between two tries.")
 	fs.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "",
 		"`Namespace` of the Lease. (default: that of the kubeconfig's context or the Pod)")
-}
-
-// secureMetrics reports whether others than programs on this machine can reach the metrics.
-func (o *options) secureMetrics() bool {
-	host, _, _ := net.SplitHostPort(o.metricsAddress)
-	return host != "localhost" && !net.ParseIP(host).IsLoopback()
 }
 
 // validate refuses wrong values that can be parsed. args are the arguments that are not flags.

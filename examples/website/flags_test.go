@@ -42,13 +42,3 @@ func TestHelpListsTheFlags(t *testing.T) {
 		}
 	}
 }
-
-func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
-	for address, want := range map[string]bool{
-		"127.0.0.1:1": false, "[::1]:1": false, "localhost:1": false, ":1": true, "10.0.0.1:1": true,
-	} {
-		if got := (&options{metricsAddress: address}).secureMetrics(); got != want {
-			t.Errorf("%s: secure metrics: got %v, want %v", address, got, want)
-		}
-	}
-}

@@ -174,7 +174,7 @@ func (p *process) run(ctx context.Context) error {
 		return err
 	}
 	err = metrics.Serve(background, metrics.Config{
-		Address: o.metricsAddress, Secure: o.secureMetrics(), Reviews: p.clients.reviews,
+		Address: o.metricsAddress, Reviews: p.clients.reviews,
 	})
 	if err != nil {
 		return err

@@ -156,7 +156,7 @@ func readNames(root string) (names, error) {
 		{&n.kind, types, `\+genclient\n(?://.*\n)*type (\w+) struct`},
 		{&resource, types, `\+kubebuilder:resource:.*\bpath=(\w+)`},
 		{&n.short, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`},
-		{&n.name, "controller.go", `\bcontrollerName\s*=\s*"(.*)"$`},
+		{&n.name, "deployment.go", `\bcontrollerName\s*=\s*"(.*)"$`},
 	} {
 		value, err := find(root, source.file, source.pattern)
 		problems = append(problems, err)

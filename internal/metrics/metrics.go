@@ -6,7 +6,9 @@ package metrics
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
@@ -26,8 +28,9 @@ type Config struct {
 	Address string // to serve on, "host:port"; "0" is none
 	// Profiling serves the profiles of the Go runtime, too, on /debug/pprof/.
 	Profiling bool
-	// Secure serves HTTPS, and only to those who may get the path that they request.
-	Secure bool
+	// Secure serves HTTPS, and only to those who may get the path that they request. If it is nil,
+	// the address decides: metrics are plain only if no other machine can reach them.
+	Secure *bool
 	// CertDir has the certificate for Secure: tls.crt and tls.key, which may be renewed. If it is
 	// "", the certificate is self-signed, and nobody can verify it.
 	CertDir string
@@ -35,12 +38,39 @@ type Config struct {
 	Reviews kubernetes.Interface
 }
 
+// IsSecure reports whether the metrics are served over HTTPS, and only to those who may get them.
+func (c Config) IsSecure() bool {
+	if c.Secure != nil {
+		return *c.Secure
+	}
+	return !c.isLoopback()
+}
+
+// isLoopback reports whether only this machine can reach the metrics.
+func (c Config) isLoopback() bool {
+	host, _, _ := net.SplitHostPort(c.Address)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// Validate refuses what does not go together. Errors name the flags, as those of Serve do.
+func (c Config) Validate() error {
+	switch {
+	case c.CertDir != "" && !c.IsSecure():
+		return errors.New("--metrics-cert-path needs --metrics-secure")
+	case c.Profiling && c.Address == "0":
+		return errors.New("--profiling needs a --metrics-bind-address")
+	case c.Profiling && !c.isLoopback() && !c.IsSecure():
+		return errors.New("--profiling needs --metrics-secure, or a loopback address")
+	}
+	return nil
+}
+
 // Serve serves the metrics until ctx is done. Errors name the flag, --metrics-bind-address or
 // --metrics-cert-path.
 func Serve(ctx context.Context, config Config) error {
 	handler := newHandler(config)
 	const flagName = "metrics-bind-address"
-	if !config.Secure {
+	if !config.IsSecure() {
 		return serving.Start(ctx, flagName, config.Address, handler, nil)
 	}
 	certificate, err := loadCertificate(config.CertDir)
@@ -63,7 +93,7 @@ func newHandler(config Config) http.Handler {
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	if config.Secure {
+	if config.IsSecure() {
 		return newGuard(config.Reviews, mux)
 	}
 	return mux

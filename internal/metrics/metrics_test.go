@@ -17,7 +17,7 @@ import (
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 	address := freeport.Address(t)
-	err := Serve(t.Context(), Config{Address: address, Secure: true, Reviews: reviewers()})
+	err := Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 }
 
 func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
-	open, secure := Config{Profiling: true}, Config{Profiling: true, Secure: true}
+	open, secure := Config{Profiling: true, Secure: new(false)}, Config{Profiling: true, Secure: new(true)}
 	for _, test := range []struct {
 		name   string
 		config Config
@@ -44,7 +44,7 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 		path   string
 		want   int
 	}{
-		{"not asked for", Config{}, "", "/debug/pprof/goroutine", http.StatusNotFound},
+		{"not asked for", Config{Secure: new(false)}, "", "/debug/pprof/goroutine", http.StatusNotFound},
 		{"the list", open, "", "/debug/pprof/", http.StatusOK},
 		{"goroutines", open, "", "/debug/pprof/goroutine", http.StatusOK},
 		{"a CPU profile", open, "", "/debug/pprof/profile?seconds=1", http.StatusOK},
@@ -74,7 +74,7 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 }
 
 func TestADecisionIsAboutOnePath(t *testing.T) {
-	handler := newHandler(Config{Profiling: true, Secure: true, Reviews: reviewers()})
+	handler := newHandler(Config{Profiling: true, Secure: new(true), Reviews: reviewers()})
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": http.StatusForbidden} {
 		for range 2 { // the second time, it is remembered
 			request := httptest.NewRequest(http.MethodGet, path, nil)
@@ -95,7 +95,7 @@ func TestADecisionIsAboutOnePath(t *testing.T) {
 
 // The API server decides about the path as it was sent. What is served must have that path.
 func TestOddPathsGetNothing(t *testing.T) {
-	handler := newHandler(Config{Profiling: true, Secure: true, Reviews: reviewers()})
+	handler := newHandler(Config{Profiling: true, Secure: new(true), Reviews: reviewers()})
 	for _, path := range []string{
 		"/metrics/../debug/pprof/heap", "/metrics/%2e%2e/debug/pprof/heap", "//debug/pprof/heap",
 		"/metrics/../metrics", "/metrics/", "/./metrics", "/metrics%00", "/Metrics",

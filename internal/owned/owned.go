@@ -2,8 +2,8 @@
 // is. It does for any kind what this repository's writes.go does for the Deployment of a Foo:
 //
 //   - It creates an object with Create, which cannot take over what somebody else has created.
-//   - It changes only the fields that the controller decides on, and only if nobody else wrote in
-//     between.
+//   - It changes only the fields that the controller decides on, by a patch, and only if nobody
+//     else wrote in between.
 //   - It waits until the informer shows a write before it decides anything else.
 //   - It tells an object that the API server refuses from a request that failed.
 //   - It deletes what is left over under a former name.
@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/patch"
 )
 
 const (
@@ -101,7 +102,7 @@ type Kind[O, T Object] struct {
 type Client[T Object] interface {
 	Get(context.Context, string, metav1.GetOptions) (T, error)
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
-	Update(context.Context, T, metav1.UpdateOptions) (T, error)
+	patch.Client[T]
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
@@ -224,7 +225,7 @@ func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, e
 	desired := observed.DeepCopyObject().(T)
 	o.kind.SetFields(desired, owner)
 	if !equality.Semantic.DeepEqual(observed, desired) {
-		return o.update(ctx, owner, desired)
+		return o.update(ctx, owner, observed, desired)
 	}
 	if o.kind.Ready == nil {
 		return &metav1.Condition{

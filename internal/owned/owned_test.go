@@ -126,7 +126,7 @@ func TestObjectOfSomebodyElseIsNotTouched(t *testing.T) {
 				synctest.Wait()
 
 				h.expectReported("a", "DeploymentNameTaken")
-				if d := h.deployment("web"); d.Spec.Replicas != nil || h.count("update", "deployments") > 0 {
+				if d := h.deployment("web"); d.Spec.Replicas != nil || h.count("patch", "deployments") > 0 {
 					t.Errorf("the Deployment was changed: %v", d)
 				}
 				if got := h.failed.Load(); got != 0 {
@@ -336,7 +336,7 @@ func TestNothingIsWrittenTwiceWhileTheInformerIsLate(t *testing.T) {
 
 func TestObjectThatGoesWhileItIsUpdatedIsLookedAtAgain(t *testing.T) {
 	gone := func(h *harness) {
-		h.Fail("update", "deployments", 1, apierrors.NewNotFound(deployments, "web"))
+		h.Fail("patch", "deployments", 1, apierrors.NewNotFound(deployments, "web"))
 	}
 	bubble(t, gone, func(h *harness) {
 		// The client of the test has the same failure, so somebody writes past it.

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/patch"
 )
 
 // create creates the object of owner.
@@ -67,17 +69,19 @@ func (o *Objects[O, T]) resolveAlreadyExists(
 		return o.nameTaken(observed), nil
 	}
 	// It belongs to owner, but somebody has removed the label: put it back.
-	o.kind.SetFields(observed, owner)
-	return o.update(ctx, owner, observed)
+	desired := observed.DeepCopyObject().(T)
+	o.kind.SetFields(desired, owner)
+	return o.update(ctx, owner, observed, desired)
 }
 
-// update writes desired, a changed copy of the object that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// update makes desired of the object that was observed. It sends only what differs, so that fields
+// stay which this program does not know. The API server refuses the write if somebody else wrote in
+// between.
 func (o *Objects[O, T]) update(
-	ctx context.Context, owner O, desired T,
+	ctx context.Context, owner O, observed, desired T,
 ) (*metav1.Condition, error) {
-	updated, err := o.kind.Client(owner.GetNamespace()).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: o.owners.Manager})
+	updated, err := patch.Send(
+		ctx, o.kind.Client(owner.GetNamespace()), observed, desired, o.owners.Manager)
 	if err != nil {
 		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
 	}
@@ -158,7 +162,7 @@ func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
 		(o.kind.Ready == nil || o.kind.Ready(named).Status == metav1.ConditionTrue), nil
 }
 
-// handleWriteError handles the error of a Create or of an Update. If the API server would refuse
+// handleWriteError handles the error of a Create or of an update. If the API server would refuse
 // the same write again, it returns a condition that says so, and retries slowly. It returns nothing
 // if the object or the namespace is gone, and any other error for a retry.
 func (o *Objects[O, T]) handleWriteError(

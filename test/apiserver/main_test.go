@@ -3,7 +3,6 @@ package apiserver
 import (
 	"flag"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,11 +32,7 @@ func TestMain(m *testing.M) {
 			return 1, err
 		}
 		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok-controller"} {
-			pid, _, err := controlPlane.Process(component)
-			if err == nil {
-				err = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			if err != nil {
+			if err := controlPlane.Kill(component); err != nil {
 				return 1, err
 			}
 		}

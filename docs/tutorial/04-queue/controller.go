@@ -22,10 +22,6 @@ import (
 )
 
 const (
-	// controllerName is this controller's name wherever it needs one, for example in the queue's
-	// metrics and as field manager.
-	controllerName = "sample-controller"
-
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond

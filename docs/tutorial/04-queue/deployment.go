@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// controllerName is this controller's name wherever it needs one, for example in the queue's
+	// metrics and as field manager.
+	controllerName = "sample-controller"
 	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
 	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
 	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"

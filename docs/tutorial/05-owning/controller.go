@@ -27,10 +27,6 @@ import (
 )
 
 const (
-	// controllerName is this controller's name wherever it needs one, for example in the queue's
-	// metrics and as field manager.
-	controllerName = "sample-controller"
-
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
@@ -38,10 +34,6 @@ const (
 	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 )
-
-var fooKind = schema.GroupVersionKind{
-	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-}
 
 // Controller makes Deployments match the specs of their Foos.
 type Controller struct {
@@ -203,7 +195,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 }
 
 // syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
-// After a Create or an Update it returns: the event of the write brings the key back. A nil error
+// After a write it returns: the event of the write brings the key back. A nil error
 // means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
@@ -232,7 +224,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		desired := observed.DeepCopy()
 		setOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, desired)
+			return c.updateDeployment(ctx, observed, desired)
 		}
 	}
 	return nil

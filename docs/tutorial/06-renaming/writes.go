@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -24,11 +25,14 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
-func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
-	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
+func (c *Controller) updateDeployment(
+	ctx context.Context, observed, desired *appsv1.Deployment,
+) error {
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(observed.Namespace),
+		observed, desired, controllerName)
 	if err != nil {
 		return fmt.Errorf("updating Deployment: %w", err)
 	}

@@ -28,10 +28,6 @@ import (
 )
 
 const (
-	// controllerName is this controller's name wherever it needs one, for example in the queue's
-	// metrics and as field manager.
-	controllerName = "sample-controller"
-
 	// After an error, a key is retried after 5ms, 10ms, 20ms, 40ms, 80ms, 160ms, 320ms, 640ms,
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
@@ -42,10 +38,6 @@ const (
 	controllerUIDIndex  = "controllerUID"
 	deploymentNameIndex = "deploymentName"
 )
-
-var fooKind = schema.GroupVersionKind{
-	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
-}
 
 // Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
@@ -251,9 +243,8 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// syncHandler takes one step from the state in the caches towards what the Foo of key asks for.
-// After a Create or an Update it returns: the event of the write brings the key back. A nil error
-// means that there is nothing to do until the key comes back.
+// syncHandler syncs the Foo of key, and writes its status if there is something new to report. A
+// nil error means that there is nothing to do until the key comes back.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
@@ -262,31 +253,43 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if err != nil {
 		return err
 	}
-	if foo.DeletionTimestamp != nil {
-		return c.syncStatusOnly(ctx, foo)
-	}
-
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if apierrors.IsNotFound(err) {
-		return c.createDeployment(ctx, foo)
-	}
-	if err != nil {
+	status, err := c.syncDeployment(ctx, foo)
+	if err != nil || status == nil {
 		return err
 	}
-	if !metav1.IsControlledBy(observed, foo) {
-		return c.reportNameTaken(ctx, foo, observed)
+	return c.updateStatus(ctx, foo, *status)
+}
+
+// syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
+// the status that foo should have. The status is nil if the step has written the Deployment, or if
+// something is gone: an event will bring the key back.
+func (c *Controller) syncDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
+	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, err
+	case foo.DeletionTimestamp != nil:
+		// Create and repair nothing: the Deployment is deleted with the Foo, or stays with
+		// --cascade=orphan. But a finalizer may hold the Foo for long: its status must stay true.
+		return new(terminatingStatus(foo, observed)), nil // observed is nil if there is none
+	case err != nil:
+		return nil, c.createDeployment(ctx, foo)
+	case !metav1.IsControlledBy(observed, foo):
+		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
 	}
 	if observed.DeletionTimestamp == nil {
 		desired := observed.DeepCopy()
 		setOwnedFields(desired, foo)
 		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, desired)
+			return nil, c.updateDeployment(ctx, observed, desired)
 		}
 		if rolledOut(observed) {
 			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return c.updateStatus(ctx, foo, desiredStatus(foo, observed, readyCondition(observed)))
+	return new(desiredStatus(foo, observed, readyCondition(observed))), nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -25,11 +26,14 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
-func (c *Controller) updateDeployment(ctx context.Context, desired *appsv1.Deployment) error {
-	updated, err := c.kubeClient.AppsV1().Deployments(desired.Namespace).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
+func (c *Controller) updateDeployment(
+	ctx context.Context, observed, desired *appsv1.Deployment,
+) error {
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(observed.Namespace),
+		observed, desired, controllerName)
 	if err != nil {
 		return fmt.Errorf("updating Deployment: %w", err)
 	}
@@ -66,25 +70,6 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
 	}
 	return nil
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (c *Controller) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
-}
-
-// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
-// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
-// long time, so its status must stay true.
-func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	// If there is no Deployment, observed is nil.
-	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it differs from desired. The API server changes only the

@@ -13,11 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
+	// controllerName is this controller's name wherever it needs one: in the queue's metrics, in
+	// Events, as field manager, and as value of the managed-by label.
+	controllerName = "sample-controller"
 	// managedByLabel is on every Deployment that this controller creates, so that people find them.
 	managedByLabel = "app.kubernetes.io/managed-by"
 	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
@@ -28,6 +32,10 @@ const (
 	containerImage = "nginxinc/nginx-unprivileged:1.27-alpine"
 	containerPort  = 8080
 )
+
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
 
 // Reasons of the Ready condition, and of a Warning Event about it.
 const (

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,44 +14,40 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal Events.
-const (
-	reasonCreated = "DeploymentCreated"
-	reasonUpdated = "DeploymentUpdated"
-	reasonDeleted = "DeploymentDeleted"
-)
+// blockedRetryDelay is for refused writes: no event tells when the API server would accept them.
+const blockedRetryDelay = 15 * time.Second
 
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
-func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
+func (c *Controller) createDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
-	klog.FromContext(ctx).V(2).Info("Created Deployment", "deployment", klog.KObj(created))
-	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
-		"Created Deployment %q", created.Name)
-	return nil
+	c.wrote(ctx, foo, created, "Create", "Created Deployment", "")
+	return nil, nil
 }
 
-// updateDeployment writes desired, a changed copy of the Deployment that was read. Because of its
-// resourceVersion, the API server refuses the write if somebody else wrote in between.
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
 func (c *Controller) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, desired *appsv1.Deployment,
-) error {
-	updated, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Update(
-		ctx, desired, metav1.UpdateOptions{FieldManager: controllerName})
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
+) (*v1alpha1.FooStatus, error) {
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+		observed, desired, controllerName)
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
-	klog.FromContext(ctx).V(2).Info("Updated Deployment", "deployment", klog.KObj(updated))
-	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
-		"Updated Deployment %q", updated.Name)
-	return nil
+	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
+	return nil, nil
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -79,49 +76,46 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		if err != nil {
 			return fmt.Errorf("deleting Deployment of the former name: %w", err)
 		}
-		klog.FromContext(ctx).V(2).Info("Deleted Deployment", "deployment", klog.KObj(deployment))
-		c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
-			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+		c.wrote(ctx, foo, deployment, "Delete", "Deleted Deployment",
+			fmt.Sprintf(", now replaced by %q", foo.Spec.DeploymentName))
 	}
 	return nil
 }
 
-// handleWriteError handles the error of an Update of deployment, or of a Create if that is nil. If
-// the API server would refuse the same write again, it reports that in the status and retries
+// wrote logs what was done to deployment, and records an Event about it with the reason
+// DeploymentCreated, DeploymentUpdated or DeploymentDeleted.
+func (c *Controller) wrote(
+	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, verb, message, more string,
+) {
+	klog.FromContext(ctx).V(2).Info(message, "deployment", klog.KObj(deployment))
+	c.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, "Deployment"+verb+"d",
+		verb+"Deployment", "%s %q%s", message, deployment.Name, more)
+}
+
+// enqueueFooAfter puts the key of a Foo on the queue later: there may be no event that does it.
+func (c *Controller) enqueueFooAfter(
+	ctx context.Context, key cache.ObjectName, delay time.Duration, because string,
+) {
+	klog.FromContext(ctx).V(5).Info("Queueing Foo again", "after", delay, "because", because)
+	c.queue.AddAfter(key, delay)
+}
+
+// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
+// the API server would refuse the same write again, it returns a status that says so, and retries
 // slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
 func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
-) error {
+) (*v1alpha1.FooStatus, error) {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil // the event of the deletion brings the key back if the Foo stays
+		return nil, nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
 			"the API server refuses the Deployment")
-		ready := notReady(reasonRejected, err.Error())
-		return c.updateStatus(ctx, foo, desiredStatus(foo, deployment, ready))
+		return new(desiredStatus(foo, deployment, notReady(reasonRejected, err.Error()))), nil
 	default:
-		return err
+		return nil, err
 	}
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (c *Controller) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return c.updateStatus(ctx, foo, desiredStatus(foo, nil, nameTaken(taken)))
-}
-
-// syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
-// is deleted with the Foo, or stays with --cascade=orphan. But a finalizer may hold the Foo for a
-// long time, so its status must stay true.
-func (c *Controller) syncStatusOnly(ctx context.Context, foo *v1alpha1.Foo) error {
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	// If there is no Deployment, observed is nil.
-	return c.updateStatus(ctx, foo, terminatingStatus(foo, observed))
 }
 
 // updateStatus writes the status of foo if it differs from desired, and an Event about a new

@@ -71,7 +71,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	registerSyncErrors()
+	registerSyncErrors() // the numbers of Foos would need the caches of all shards
 	return p.run(ctx)
 }
 
@@ -114,11 +114,7 @@ func (p *process) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = metrics.Serve(background, metrics.Config{
-		Address: o.metricsAddress, Profiling: o.profiling, Secure: o.secureMetrics(),
-		CertDir: o.metricsCertPath, Reviews: p.clients.reviews,
-	})
-	if err != nil {
+	if err := metrics.Serve(background, p.clients.metrics); err != nil {
 		return err
 	}
 	if err := p.clients.preflight(ctx, true); err != nil {
