@@ -32,6 +32,12 @@ func fail(t *testing.T, when string, problems []string) {
 	if len(problems) == 0 {
 		return
 	}
+	if found != nil {
+		for _, problem := range problems {
+			found(Finding{t.Name(), when, problem})
+		}
+		return
+	}
 	alone := "'^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$'"
 	t.Errorf("%s:\n  %s\nalone: go test -explore.every -run %s", when,
 		strings.Join(problems, "\n  "), alone)

@@ -1,0 +1,22 @@
+package explore
+
+import "testing"
+
+// Finding is what is wrong in a case.
+type Finding struct {
+	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
+	When    string // "the process dies before update-deployments-x-1", or "undisturbed"
+	Problem string
+}
+
+// found, if it is set, gets what is wrong, and no test fails.
+var found func(Finding)
+
+// Find explores a controller as Test does, but returns what is wrong, and does not fail.
+func Find(t *testing.T, c Controller) (findings []Finding) {
+	t.Helper()
+	found = func(f Finding) { findings = append(findings, f) }
+	defer func() { found = nil }()
+	Test(t, c)
+	return findings
+}
