@@ -36,7 +36,8 @@ func Expect(
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^(\| \[.*\]\(` + regexp.QuoteMeta(about) + `\).*?) \| (.*) \| (.*) \|$`)
+	row := regexp.MustCompile(
+		`(?m)^(\| \[.*\]\(` + regexp.QuoteMeta(about) + `\).*?) \| (.*) \| (.*) \|$`)
 	said := row.FindSubmatch(page)
 	if said == nil {
 		t.Fatalf("%s has no row for %s", path, about)
@@ -58,8 +59,8 @@ func Expect(
 	}
 }
 
-// sortOut returns the problems of undisturbed runs, with their scenarios. And it returns the others,
-// with the kinds of disturbances.
+// sortOut returns the problems of undisturbed runs, with their scenarios, and the others, with the
+// kinds of disturbances.
 func sortOut(findings []explore.Finding) (calm, disturbed map[string][]string) {
 	calm, disturbed = map[string][]string{}, map[string][]string{}
 	for i, f := range findings {

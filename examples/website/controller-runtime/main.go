@@ -84,7 +84,8 @@ func runManager(
 	if err != nil {
 		return err
 	}
-	r.Client, r.recorder = boundedClient{mgr.GetClient()}, mgr.GetEventRecorder(meaning.ControllerName)
+	r.Client = boundedClient{mgr.GetClient()}
+	r.recorder = mgr.GetEventRecorder(meaning.ControllerName)
 	r.live, err = client.New(config, client.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		FieldOwner: meaning.ControllerName,

@@ -1,5 +1,5 @@
-// Package websites describes to the package explore what users do with Websites, and what they want.
-// Both programs that serve Websites are explored with it.
+// Package websites describes to the package explore what users do with Websites, and what they
+// want. Both programs that serve Websites are explored with it.
 package websites
 
 import (
@@ -67,7 +67,8 @@ func steps(steps ...explore.Step) []explore.Step { return steps }
 
 var scenarios = []explore.Scenario{
 	{Name: "create", Steps: steps(create), Begins: 1},
-	{Name: "change", Steps: steps(create, change("{content: bye}"), change("{port: 81, replicas: 3}"))},
+	{Name: "change",
+		Steps: steps(create, change("{content: bye}"), change("{port: 81, replicas: 3}"))},
 	{Name: "children", Steps: steps(create, explore.Delete("configmaps/a"),
 		explore.Delete("services/a"), explore.Delete("deployments.apps/a"),
 		explore.Patch("configmaps/a", "data: null"),
@@ -79,7 +80,8 @@ var scenarios = []explore.Scenario{
 		explore.Patch("websites/a", "metadata: {labels: {a: b}}"), deleteWebsite)},
 	{Name: "registry down", Steps: steps(registryDown, create, registryUp)},
 	{Name: "registry down in the end", Steps: steps(create, registryDown, deleteWebsite, registryUp)},
-	{Name: "registry loses answers", Steps: steps(registryLoses, create, change("{port: 81}"), registryUp)},
+	{Name: "registry loses answers",
+		Steps: steps(registryLoses, create, change("{port: 81}"), registryUp)},
 	{Name: "registry forgets", Steps: steps(create, forget)},
 }
 
