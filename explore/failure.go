@@ -34,6 +34,12 @@ func (x *explorer) fail(t *testing.T, scenario string, r *result, sooner ...stri
 	if len(wrong) == 0 {
 		return
 	}
+	if found != nil {
+		for _, problem := range wrong {
+			found(Finding{t.Name(), len(r.hits) > 0, problem})
+		}
+		return
+	}
 	var text strings.Builder
 	for _, h := range r.hits {
 		fmt.Fprintf(&text, "\nOn purpose, %s.", h.what)

@@ -103,6 +103,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	return runManager(ctx, config, o)
+}
+
+// runManager runs the Manager until ctx is done, or until it cannot go on, which is an error.
+func runManager(ctx context.Context, config *rest.Config, o *options) error {
 	caBundle, err := o.completeManagerOptions()
 	if err != nil {
 		return err

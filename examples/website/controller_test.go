@@ -215,7 +215,7 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		h.createServed("web")
 		h.wait(time.Second)
 		h.writes("*", "*")
-		h.registry.count("")
+		h.registry.Count("")
 
 		h.wait(time.Hour)
 
@@ -223,7 +223,7 @@ func TestIdleHourWritesNothing(t *testing.T) {
 			t.Errorf("writes to the API server in an idle hour: got %d, want 0", got)
 		}
 		// One every 10 to 12 minutes.
-		if got := h.registry.count("PUT"); got < 5 || got > 6 {
+		if got := h.registry.Count("PUT"); got < 5 || got > 6 {
 			t.Errorf("registrations in an idle hour: got %d, want 5 or 6", got)
 		}
 	})
@@ -235,7 +235,7 @@ func TestRestartRegistersAgainAndWritesNothing(t *testing.T) {
 		h.createServed("web")
 		h.stop()
 		h.writes("*", "*")
-		h.registry.restart() // while no controller runs
+		h.registry.Restart() // while no controller runs
 
 		h.start()
 		h.wait(time.Minute)

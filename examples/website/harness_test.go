@@ -2,12 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,6 +19,7 @@ import (
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/fakes"
 )
 
@@ -38,89 +33,16 @@ type harness struct {
 	t             *testing.T
 	website       *websitefake.Clientset
 	tracker       *fakes.Tracker // of Websites
-	registry      *registry
+	registry      *websites.Registry
 	errors        *atomic.Int32 // reported so far
 	workers       int
 	stop          func() // stops the controller that was started last, and waits for its end
 }
 
-// registry is the way to a real registry, without a network.
-type registry struct {
-	mu      sync.Mutex
-	server  http.Handler
-	down    error         // what requests get instead of an answer
-	delay   time.Duration // of each answer
-	methods []string      // of all requests
-}
-
-func (r *registry) RoundTrip(request *http.Request) (*http.Response, error) {
-	r.mu.Lock()
-	delay := r.delay
-	r.mu.Unlock()
-	select {
-	case <-time.After(delay):
-	case <-request.Context().Done():
-		return nil, request.Context().Err()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.methods = append(r.methods, request.Method)
-	answer := httptest.NewRecorder()
-	if !errors.Is(r.down, errDown) {
-		r.server.ServeHTTP(answer, request)
-	}
-	if r.down != nil {
-		return nil, fmt.Errorf("at %v: %w", time.Now().UnixNano(), r.down) // never the same text
-	}
-	return answer.Result(), nil
-}
-
-// fail makes requests fail with err, until that is nil.
-func (r *registry) fail(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.down = err
-}
-
-// answerAfter makes each answer take that long.
-func (r *registry) answerAfter(delay time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.delay = delay
-}
-
-// restart makes the registry lose everything.
-func (r *registry) restart() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.server = sites.NewServer()
-}
-
-// count returns how many requests with that method there were, and forgets them all.
-func (r *registry) count(method string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, got := range r.methods {
-		if got == method {
-			n++
-		}
-	}
-	r.methods = nil
-	return n
-}
-
 // urls returns the URLs that the registry knows, by UID.
 func (h *harness) urls() map[string]string {
-	h.t.Helper()
-	answer := httptest.NewRecorder()
-	h.registry.server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/sites", nil))
-	var all map[string]sites.Site
-	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
-		h.t.Fatal(err)
-	}
 	urls := map[string]string{}
-	for id, site := range all {
+	for id, site := range h.registry.Known() {
 		urls[id] = site.URL
 	}
 	return urls
@@ -132,7 +54,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{
 			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
-			registry: &registry{server: sites.NewServer()}, errors: fakes.CountErrors(t), workers: 2,
+			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
 		}
 		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme, nil)
 		test(t, h)
@@ -351,6 +273,3 @@ func (h *harness) writes(verb, resource string) int {
 	h.website.ClearActions()
 	return n
 }
-
-// What a client gets if its request did not reach the registry, or if the answer did not come back.
-var errDown, errLost = errors.New("connection refused"), errors.New("connection reset")

@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/examples/website/websites"
 )
 
 func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
@@ -23,7 +24,7 @@ func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 		h.create(newWebsite("web"))
 		h.wait(time.Hour)
 
-		if got := h.registry.count("PUT"); got != 0 {
+		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations before there is a finalizer: got %d, want 0", got)
 		}
 	})
@@ -77,7 +78,7 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.fail(errDown)
+		h.registry.Fail(websites.ErrDown)
 		h.delete("web")
 		h.wait(time.Hour)
 
@@ -90,11 +91,11 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 			t.Error("registeredURL is empty, but the registry still knows it")
 		}
 		// 13 tries in the first 40 seconds, and then one every 30 seconds.
-		if got := h.registry.count("DELETE"); got < 100 || got > 150 {
+		if got := h.registry.Count("DELETE"); got < 100 || got > 150 {
 			t.Errorf("tries in an hour: got %d, want about 130", got)
 		}
 
-		h.registry.fail(nil)
+		h.registry.Fail(nil)
 		h.wait(time.Minute)
 		if h.exists("web") || len(h.urls()) > 0 {
 			t.Errorf("the Website is there: %t; in the registry: %v", h.exists("web"), h.urls())
@@ -134,7 +135,7 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wait(time.Minute)
 		h.writes("*", "*")
-		h.registry.count("")
+		h.registry.Count("")
 		h.wait(time.Hour)
 
 		if got := h.get("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
@@ -143,7 +144,7 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 		if h.deployment("web") != nil || len(h.urls()) > 0 {
 			t.Error("something was made for a Website that is being deleted")
 		}
-		if writes, tries := h.writes("*", "*"), h.registry.count("DELETE"); writes+tries > 0 {
+		if writes, tries := h.writes("*", "*"), h.registry.Count("DELETE"); writes+tries > 0 {
 			t.Errorf("got %d writes and %d deregistrations in an idle hour, want none", writes, tries)
 		}
 	})
@@ -153,7 +154,7 @@ func TestRegistryThatHasLostItsStateIsToldAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.restart()
+		h.registry.Restart()
 		h.wait(9 * time.Minute)
 		if got := h.urls(); len(got) > 0 {
 			t.Fatalf("in the registry: got %v, want nothing before the resync", got)
@@ -171,10 +172,10 @@ func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.count("")
+		h.registry.Count("")
 		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
 
-		if got := h.registry.count("PUT"); got != 0 {
+		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
 		}
 		registered := meta.FindStatusCondition(h.get("web").Status.Conditions, "Registered")
@@ -188,10 +189,10 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.fail(errLost)
+		h.registry.Fail(websites.ErrLost)
 		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
 		h.expect("web", "Registered", "False RegistrationFailed")
-		h.registry.fail(nil)
+		h.registry.Fail(nil)
 		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 80 })
 		h.wait(time.Second)
 
@@ -206,7 +207,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.restart()
+		h.registry.Restart()
 		for range 4 {
 			h.wait(2 * time.Minute)
 			h.change("web", func(website *v1alpha1.Website) {
@@ -223,7 +224,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 
 func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.registry.fail(errDown)
+		h.registry.Fail(websites.ErrDown)
 		h.start()
 		h.createServed("web")
 		h.expect("web", "Ready", "True Available")
@@ -235,20 +236,20 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.rollOut("web")
 		h.wait(time.Second)
 		h.writes("*", "*")
-		h.registry.count("")
+		h.registry.Count("")
 
 		h.wait(time.Hour)
 
 		if got := h.writes("*", "*"); got != 0 {
 			t.Errorf("writes in an hour without registry: got %d, want 0", got)
 		}
-		if got := h.registry.count("PUT"); got < 100 || got > 150 {
+		if got := h.registry.Count("PUT"); got < 100 || got > 150 {
 			t.Errorf("tries in an hour: got %d, want about 130", got)
 		}
 		if got := h.events("RegistrationFailed"); got != 1 {
 			t.Errorf("Warnings in an hour: got %d, want 1", got)
 		}
-		h.registry.fail(nil)
+		h.registry.Fail(nil)
 		h.wait(time.Minute)
 		h.expect("web", "Registered", "True Registered")
 	})
@@ -271,7 +272,7 @@ func (h *harness) createMany(count int) (names []string) {
 func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.workers = 16
-		h.registry.answerAfter(time.Hour)
+		h.registry.AnswerAfter(time.Hour)
 		h.start()
 		names := h.createMany(100)
 		h.wait(time.Second) // the first requests to the registry are still under way
@@ -286,7 +287,7 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 		h.wait(time.Minute)
 		h.expect(names[0], "Ready", "False WebsiteTerminating")
 
-		h.registry.answerAfter(0)
+		h.registry.AnswerAfter(0)
 		h.wait(time.Minute)
 		if got := h.urls(); len(got) != 99 || h.exists(names[0]) {
 			t.Errorf("in the registry: got %d Websites, want 99; the deleted one is still there: %t",
@@ -298,7 +299,7 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 func TestSlowRegistryIsNoFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.workers = 16
-		h.registry.answerAfter(time.Second)
+		h.registry.AnswerAfter(time.Second)
 		h.start()
 		names := h.createMany(100)
 		h.wait(5 * time.Minute)

@@ -15,7 +15,7 @@ var project = []string{
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
 	"test/apply", "test/apiserver", "test/bench", "test/faults/results", "test/shards", "hack/fork",
-	"internal/mutants/website.txt", "CHANGELOG.md", ".ci",
+	"internal/mutants/website.txt", "internal/foos", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.

@@ -6,32 +6,32 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// start runs the program as run does, with two workers, and returns its Controller.
-func start(l *lab.Lab) *Controller {
-	factory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
-	controller, err := NewController(l.Kube, factory.Samplecontroller().V1alpha1().Foos())
+// work works as run does, with two workers.
+func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
+	factory := fooinformers.NewSharedInformerFactory(foo, 0)
+	controller, err := NewController(kube, factory.Samplecontroller().V1alpha1().Foos())
 	if err != nil {
-		l.T.Fatal(err)
+		return err
 	}
-	l.Start(func(ctx context.Context) {
-		factory.StartWithContext(ctx)
-		controller.Run(ctx, 2)
-		factory.Shutdown()
-	})
-	return controller
+	factory.StartWithContext(ctx)
+	controller.Run(ctx, 2)
+	factory.Shutdown()
+	return nil
 }
 
 func TestAFailedRequestIsTriedAgain(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Fail("create", "deployments", 5)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Second) // the delays are 5, 10, 20, 40 and 80 ms
 
@@ -46,7 +46,12 @@ func TestAFailedRequestIsTriedAgain(t *testing.T) {
 
 func TestHowOftenAFooIsEnqueuedDoesNotMatter(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		controller := start(l)
+		factory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
+		controller, err := NewController(l.Kube, factory.Samplecontroller().V1alpha1().Foos())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer controller.queue.ShutDown()
 		foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example-foo"}}
 		for range 100 {
 			controller.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
@@ -57,22 +62,9 @@ func TestHowOftenAFooIsEnqueuedDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestADeletedDeploymentIsNotNoticed(t *testing.T) {
-	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
-		l.CreateFoo("example-foo", "web", 1)
-		l.DeleteDeployment("web")
-		time.Sleep(time.Hour)
-
-		if l.GetDeployment("web") != nil {
-			t.Error("the Deployment came back, want its deletion not to be noticed")
-		}
-	})
-}
-
 func TestAScaledFooIsNoticedButTheDeploymentIsNotChanged(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) })
 
@@ -84,3 +76,6 @@ func TestAScaledFooIsNoticedButTheDeploymentIsNotChanged(t *testing.T) {
 		}
 	})
 }
+
+// TestExplore finds what docs/explore.md says, and nothing else.
+func TestExplore(t *testing.T) { lab.Explore(t, "tutorial/04-queue.md", work) }

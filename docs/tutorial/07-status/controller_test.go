@@ -11,28 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// start runs the program as run does, with two workers.
-func start(l *lab.Lab) {
-	kubeFactory := kubeinformers.NewSharedInformerFactory(l.Kube, 0)
-	fooFactory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
-	controller, err := NewController(l.Kube, l.Foo,
+// work works as run does, with two workers.
+func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
+	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
+	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
+	controller, err := NewController(kube, foo,
 		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
 	if err != nil {
-		l.T.Fatal(err)
+		return err
 	}
-	l.Start(func(ctx context.Context) {
-		kubeFactory.StartWithContext(ctx)
-		fooFactory.StartWithContext(ctx)
-		controller.Run(ctx, 2)
-		kubeFactory.Shutdown()
-		fooFactory.Shutdown()
-	})
+	kubeFactory.StartWithContext(ctx)
+	fooFactory.StartWithContext(ctx)
+	controller.Run(ctx, 2)
+	kubeFactory.Shutdown()
+	fooFactory.Shutdown()
+	return nil
 }
 
 // ready returns the status and the reason of the Foo's Ready condition.
@@ -44,28 +45,10 @@ func ready(l *lab.Lab) string {
 	return string(ready.Status) + " " + ready.Reason
 }
 
-func TestTheStatusFollowsTheDeployment(t *testing.T) {
-	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
-		l.CreateFoo("example-foo", "web", 2)
-		if got := ready(l); got != "False Progressing" {
-			t.Errorf(`Ready before the rollout: got %q, want "False Progressing"`, got)
-		}
-		l.RollOut("web")
-
-		if got := ready(l); got != "True Available" {
-			t.Errorf(`Ready after the rollout: got %q, want "True Available"`, got)
-		}
-		if got := l.GetFoo("example-foo").Status.AvailableReplicas; got != 2 {
-			t.Errorf("available replicas: got %d, want 2", got)
-		}
-	})
-}
-
 func TestATakenNameIsInTheStatus(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 
 		if got := ready(l); got != "False DeploymentNameTaken" {
@@ -76,7 +59,7 @@ func TestATakenNameIsInTheStatus(t *testing.T) {
 
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		l.RollOut("web")
 		before := l.Requests("*", "*")
@@ -91,7 +74,7 @@ func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 func TestAStatusThatWasRefusedIsWrittenAgain(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Fail("update", "foos", 1)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
@@ -103,7 +86,7 @@ func TestAStatusThatWasRefusedIsWrittenAgain(t *testing.T) {
 
 func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		l.RollOut("web")
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) {
@@ -128,7 +111,7 @@ func TestTheStatusDoesNotSayWhatWasRefused(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
 			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
@@ -140,3 +123,6 @@ func TestTheStatusDoesNotSayWhatWasRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestExplore finds what docs/explore.md says, and nothing else.
+func TestExplore(t *testing.T) { lab.Explore(t, "tutorial/07-status.md", work) }

@@ -10,36 +10,35 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// start runs the program as run does, with two workers.
-func start(l *lab.Lab) {
-	l.Start(func(ctx context.Context) {
-		recorder, err := newRecorder(ctx, l.Kube)
-		if err != nil {
-			l.T.Error(err)
-			return
-		}
-		kubeFactory := kubeinformers.NewSharedInformerFactory(l.Kube, 0)
-		fooFactory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
-		controller, err := NewController(l.Kube, l.Foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
-			kubeFactory.Apps().V1().Deployments(), recorder)
-		if err != nil {
-			l.T.Error(err)
-			return
-		}
-		kubeFactory.StartWithContext(ctx)
-		fooFactory.StartWithContext(ctx)
-		controller.Run(ctx, 2)
-		recorder.Flush(time.Second)
-		kubeFactory.Shutdown()
-		fooFactory.Shutdown()
-	})
+// work works as run does, with two workers.
+func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
+	recorder, err := newRecorder(ctx, kube)
+	if err != nil {
+		return err
+	}
+	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
+	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
+	controller, err := NewController(kube, foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
+		kubeFactory.Apps().V1().Deployments(), recorder)
+	if err != nil {
+		return err
+	}
+	kubeFactory.StartWithContext(ctx)
+	fooFactory.StartWithContext(ctx)
+	controller.Run(ctx, 2)
+	recorder.Flush(time.Second)
+	kubeFactory.Shutdown()
+	fooFactory.Shutdown()
+	return nil
 }
 
 // ready returns the status and the reason of the Foo's Ready condition.
@@ -55,7 +54,7 @@ func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
 			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
@@ -75,7 +74,7 @@ func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 func TestAnyOtherErrorIsRetriedAtOnce(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Fail("create", "deployments", 3)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Second)
 
@@ -88,7 +87,7 @@ func TestAnyOtherErrorIsRetriedAtOnce(t *testing.T) {
 func TestATakenNameIsReportedOnce(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
@@ -101,24 +100,10 @@ func TestATakenNameIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
-	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		start(l)
-		l.CreateFoo("example-foo", "web", 1)
-		l.RollOut("web")
-		before := l.Requests("*", "*")
-		time.Sleep(time.Hour)
-
-		if got := l.Requests("*", "*") - before; got != 0 {
-			t.Errorf("requests in an hour: got %d, want 0", got)
-		}
-	})
-}
-
 func TestALaggingInformerMakesTheControllerRepeatItself(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		fakes.Lag(t, &l.Kube.Fake, "deployments", 5*time.Second)
-		start(l)
+		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
@@ -130,3 +115,6 @@ func TestALaggingInformerMakesTheControllerRepeatItself(t *testing.T) {
 		}
 	})
 }
+
+// TestExplore finds what docs/explore.md says, and nothing else.
+func TestExplore(t *testing.T) { lab.Explore(t, "tutorial/08-errors.md", work) }

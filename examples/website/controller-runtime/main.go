@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -68,17 +69,23 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	client, err := sites.NewClient(*registry, nil)
+	if err != nil {
+		return fmt.Errorf("reading --registry: %w", err)
+	}
+	return runManager(ctx, config, o, &Reconciler{registry: client, resync: *resync}, *workers)
+}
+
+// runManager runs a Manager with r until ctx is done, or until it cannot go on, which is an error.
+func runManager(
+	ctx context.Context, config *rest.Config, o ctrl.Options, r *Reconciler, workers int,
+) error {
 	mgr, err := ctrl.NewManager(config, o)
 	if err != nil {
 		return err
 	}
-	r := &Reconciler{
-		Client: boundedClient{mgr.GetClient()}, resync: *resync,
-		recorder: mgr.GetEventRecorder(meaning.ControllerName),
-	}
-	if r.registry, err = sites.NewClient(*registry, nil); err != nil {
-		return fmt.Errorf("reading --registry: %w", err)
-	}
+	r.Client = boundedClient{mgr.GetClient()}
+	r.recorder = mgr.GetEventRecorder(meaning.ControllerName)
 	r.live, err = client.New(config, client.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		FieldOwner: meaning.ControllerName,
@@ -86,7 +93,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(r.SetupWithManager(mgr, *workers),
+	err = errors.Join(r.SetupWithManager(mgr, workers),
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping))
 	if err != nil {
 		return err

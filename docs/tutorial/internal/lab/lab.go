@@ -14,9 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // Namespace is where everything happens.
@@ -30,11 +34,39 @@ type Lab struct {
 	Errors *atomic.Int32 // reported by the program so far
 }
 
+// Explore explores program. docs/explore.md must say what that finds, in the row of the chapter.
+func Explore(t *testing.T, page string, program Program) {
+	t.Helper()
+	foos.Expect(t, "../../..", page, func(ctx context.Context, config *rest.Config) error {
+		kube, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		foo, err := clientset.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		return program(ctx, kube, foo)
+	})
+}
+
 // Run runs test in a new lab.
 func Run(t *testing.T, test func(*testing.T, *Lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		test(t, &Lab{Clients: fakes.New(), T: t, Errors: fakes.CountErrors(t)})
+	})
+}
+
+// Program is a program of a chapter, without what finds the cluster.
+type Program = func(context.Context, kubernetes.Interface, clientset.Interface) error
+
+// StartProgram runs program until the test ends.
+func (l *Lab) StartProgram(program Program) {
+	l.Start(func(ctx context.Context) {
+		if err := program(ctx, l.Kube, l.Foo); err != nil {
+			l.T.Error(err)
+		}
 	})
 }
 

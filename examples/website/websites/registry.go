@@ -1,0 +1,98 @@
+package websites
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"example.com/sample-controller/examples/website/sites"
+)
+
+// What a client gets if its request did not reach the registry, or if the answer did not come back.
+var ErrDown, ErrLost = errors.New("connection refused"), errors.New("connection reset")
+
+// Registry is the way to a real registry, without a network.
+type Registry struct {
+	mu      sync.Mutex
+	server  http.Handler
+	down    error         // what requests get instead of an answer
+	delay   time.Duration // of each answer
+	methods []string      // of all requests
+}
+
+// RoundTrip answers a request, or lets it fail.
+func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	delay := r.delay
+	r.mu.Unlock()
+	select {
+	case <-time.After(delay):
+	case <-request.Context().Done():
+		return nil, request.Context().Err()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.methods = append(r.methods, request.Method)
+	answer := httptest.NewRecorder()
+	if !errors.Is(r.down, ErrDown) {
+		r.server.ServeHTTP(answer, request)
+	}
+	if r.down != nil {
+		return nil, fmt.Errorf("at %v: %w", time.Now().UnixNano(), r.down) // never the same text
+	}
+	return answer.Result(), nil
+}
+
+// NewRegistry returns a Registry that knows no Websites.
+func NewRegistry() *Registry { return &Registry{server: sites.NewServer()} }
+
+// Known returns what the registry knows, by UID.
+func (r *Registry) Known() (known map[string]sites.Site) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	answer := httptest.NewRecorder()
+	r.server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/sites", nil))
+	if err := json.Unmarshal(answer.Body.Bytes(), &known); err != nil {
+		panic(err)
+	}
+	return known
+}
+
+// Fail makes requests fail with err, until that is nil.
+func (r *Registry) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = err
+}
+
+// AnswerAfter makes each answer take that long.
+func (r *Registry) AnswerAfter(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = delay
+}
+
+// Restart makes the registry lose everything.
+func (r *Registry) Restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.server = sites.NewServer()
+}
+
+// Count returns how many requests with that method there were, and forgets them all.
+func (r *Registry) Count(method string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, got := range r.methods {
+		if got == method {
+			n++
+		}
+	}
+	r.methods = nil
+	return n
+}

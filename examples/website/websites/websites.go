@@ -1,0 +1,117 @@
+// Package websites describes to the package explore what users do with Websites, and what they
+// want. Both programs that serve Websites are explored with it.
+package websites
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/explore"
+)
+
+// Controller describes a program. The registry answers from memory; it fails when users say so. crd
+// is the path of the CustomResourceDefinition.
+func Controller(
+	crd string, run func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error,
+) explore.Controller {
+	return explore.Controller{
+		Run: func(ctx context.Context, config *rest.Config) error {
+			return run(ctx, config, explore.Outside(ctx).(*Registry))
+		},
+		CRDs:       []string{crd},
+		Scenarios:  scenarios,
+		Outside:    func() any { return NewRegistry() },
+		Heal:       func(w *explore.World) { w.Outside.(*Registry).Fail(nil) },
+		Settle:     18 * time.Minute, // longer than a resync
+		Eventually: problems,
+		// With an older list, a new process would register a Website again that is gone, for ever.
+		Streams: true,
+	}
+}
+
+var (
+	create = explore.Create(`
+apiVersion: website.example.com/v1alpha1
+kind: Website
+metadata: {name: a}
+spec: {content: hello, port: 80, replicas: 1}`)
+	foreign = explore.Create(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {content: secret}`)
+	deleteWebsite = explore.Delete("websites/a")
+	registryDown  = failRegistry("the registry is down", ErrDown)
+	registryLoses = failRegistry("the registry's answers are lost", ErrLost)
+	registryUp    = failRegistry("the registry is up", nil)
+	forget        = explore.Step{Name: "the registry has lost its state",
+		Do: func(w *explore.World) { w.Outside.(*Registry).Restart() }}
+)
+
+func failRegistry(name string, err error) explore.Step {
+	return explore.Step{Name: name, Do: func(w *explore.World) { w.Outside.(*Registry).Fail(err) }}
+}
+
+func change(spec string) explore.Step { return explore.Patch("websites/a", "spec: "+spec) }
+
+func steps(steps ...explore.Step) []explore.Step { return steps }
+
+var scenarios = []explore.Scenario{
+	{Name: "create", Steps: steps(create), Begins: 1},
+	{Name: "change",
+		Steps: steps(create, change("{content: bye}"), change("{port: 81, replicas: 3}"))},
+	{Name: "children", Steps: steps(create, explore.Delete("configmaps/a"),
+		explore.Delete("services/a"), explore.Delete("deployments.apps/a"),
+		explore.Patch("configmaps/a", "data: null"),
+		explore.Patch("services/a", "metadata: {labels: null}"))},
+	{Name: "taken", Steps: steps(foreign, create, explore.Delete("configmaps/a"))},
+	{Name: "delete", Steps: steps(create, deleteWebsite)},
+	{Name: "delete and create", Steps: steps(create, deleteWebsite, create)},
+	{Name: "labelled and deleted", Steps: steps(create,
+		explore.Patch("websites/a", "metadata: {labels: {a: b}}"), deleteWebsite)},
+	{Name: "registry down", Steps: steps(registryDown, create, registryUp)},
+	{Name: "registry down in the end", Steps: steps(create, registryDown, deleteWebsite, registryUp)},
+	{Name: "registry loses answers",
+		Steps: steps(registryLoses, create, change("{port: 81}"), registryUp)},
+	{Name: "registry forgets", Steps: steps(create, forget)},
+}
+
+// problems returns what is wrong when everything is quiet: the registry knows all Websites that are
+// served, and no others, and nobody has written to a ConfigMap of somebody else.
+func problems(now explore.State) (problems []string) {
+	known := now.Outside.(*Registry).Known()
+	for _, website := range explore.List[v1alpha1.Website](now, "websites") {
+		url := fmt.Sprintf("http://%s.%s.svc:%d", website.Name, website.Namespace, website.Spec.Port)
+		got := known[string(website.UID)].URL
+		delete(known, string(website.UID))
+		configMap := explore.Get[corev1.ConfigMap](now, "configmaps", website.Name)
+		if configMap != nil && !metav1.IsControlledBy(configMap, website) {
+			if meta.IsStatusConditionTrue(website.Status.Conditions, "Ready") {
+				problems = append(problems, website.Name+" is Ready with the ConfigMap of somebody else")
+			}
+			continue
+		}
+		for _, condition := range []string{"Ready", "Registered"} {
+			if !meta.IsStatusConditionTrue(website.Status.Conditions, condition) {
+				problems = append(problems, fmt.Sprintf("%s is not %s", website.Name, condition))
+			}
+		}
+		if got != url || configMap == nil || configMap.Data[meaning.ContentKey] != website.Spec.Content {
+			problems = append(problems, fmt.Sprintf("%s: registered as %q, want %q; its content is in %v",
+				website.Name, got, url, configMap))
+		}
+	}
+	for _, site := range known {
+		problems = append(problems, "the registry still knows "+site.URL)
+	}
+	return problems
+}
