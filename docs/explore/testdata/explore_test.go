@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
@@ -24,6 +25,7 @@ func TestExplore(t *testing.T) {
 			explore.Create("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
 			explore.Patch("configmaps/a", "data: {version: '2'}"),
 		}}},
+		Settle: 20 * time.Minute, // a Manager waits up to 17 min before it tries something again
 	})
 }
 
