@@ -12,8 +12,8 @@ type Finding struct {
 // found, if it is set, gets what is wrong, and no test fails.
 var found func(Finding)
 
-// Find explores a controller as Test does, but returns what is wrong, and does not fail. It must not
-// run beside another Find or Test.
+// Find explores a controller as Test does, but returns what is wrong, and does not fail. It must
+// not run beside another Find or Test.
 func Find(t *testing.T, c Controller) (findings []Finding) {
 	t.Helper()
 	found = func(f Finding) { findings = append(findings, f) }
