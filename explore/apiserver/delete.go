@@ -46,7 +46,7 @@ func (s *Server) delete(r *Request) (*Response, error) {
 	if !stays {
 		object = old.DeepCopy()
 	}
-	if !r.DryRun && !(stays && sameObject(object, old)) {
+	if !r.DryRun && (!stays || !sameObject(object, old)) {
 		object = k.view(s.commit(r, old, object, !stays))
 	}
 	orphan := r.Delete.OrphanDependents //nolint:staticcheck // old clients

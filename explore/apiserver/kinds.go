@@ -139,7 +139,7 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 func (k *kind) validName() validation.ValidateNameFunc {
 	switch {
 	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName
+		return path.ValidatePathSegmentName //nolint:staticcheck // as the API server
 	case k.is("namespaces services"):
 		return validation.NameIsDNSLabel
 	}

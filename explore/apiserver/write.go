@@ -198,6 +198,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 
 // conflict says, in the words of the API server, that an object is not the one that was meant.
 func (r *Request) conflict(meant, is types.UID) error {
+	//nolint:staticcheck // the words of the API server
 	return apierrors.NewConflict(r.Resource.GroupResource(), r.Name, fmt.Errorf(
 		"Precondition failed: UID in precondition: %v, UID in object meta: %v", meant, is))
 }

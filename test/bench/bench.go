@@ -39,7 +39,7 @@ type bench struct {
 func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error) {
 	b := &bench{options: o, cluster: c, pids: map[string]int{}}
 	for _, component := range append(others, servers...) {
-		pid, _, err := c.Process(component)
+		pid, err := c.PID(component)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +89,15 @@ func (c *Cluster) Kill(server string) error { return c.script("kill-server", "SE
 
 // Mend starts the servers that were killed.
 func (c *Cluster) Mend() error { return c.script("start-server") }
+
+// PID returns the process ID of a component that is alive.
+func (c *Cluster) PID(component string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(c.Dir, "pids", component+".pid"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
 
 // script runs a command of hack/cluster.
 func (c *Cluster) script(command string, environment ...string) error {
