@@ -60,9 +60,6 @@ func omit(without []string) (*omission, error) {
 				strings.Join(names, ","))
 		}
 	}
-	if slices.Contains(without, "faults") && slices.Contains(without, "lens") {
-		o.paths = append(o.paths, "internal/wire", "internal/mutants/wire.txt") // nobody else uses it
-	}
 	o.path = mentioned(o.paths)
 	if len(words) > 0 {
 		o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
