@@ -1,34 +1,24 @@
 package main
 
 import (
-	"context"
 	"testing"
 
-	kubeinformers "k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// work works as run does, with two workers.
-func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
-	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
-	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
-	controller, err := NewController(kube,
-		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
-	if err != nil {
-		return err
-	}
-	kubeFactory.StartWithContext(ctx)
-	fooFactory.StartWithContext(ctx)
-	controller.Run(ctx, 2)
-	kubeFactory.Shutdown()
-	fooFactory.Shutdown()
-	return nil
-}
+// work works as run does.
+var work = lab.Work(func(
+	kube kubernetes.Interface, _ clientset.Interface, foos informers.TypedFooInformer,
+	deployments appsinformers.TypedDeploymentInformer,
+) (*Controller, error) {
+	return NewController(kube, foos, deployments)
+})
 
 func TestARenamedFooMovesItsDeployment(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,31 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
-// work works as run does, with two workers.
-func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
-	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
-	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
-	controller, err := NewController(kube, foo,
-		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
-	if err != nil {
-		return err
-	}
-	kubeFactory.StartWithContext(ctx)
-	fooFactory.StartWithContext(ctx)
-	controller.Run(ctx, 2)
-	kubeFactory.Shutdown()
-	fooFactory.Shutdown()
-	return nil
-}
+// work works as run does.
+var work = lab.Work(NewController)
 
 // ready returns the status and the reason of the Foo's Ready condition.
 func ready(l *lab.Lab) string {

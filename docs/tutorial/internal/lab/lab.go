@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubeinformers "k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -21,6 +23,8 @@ import (
 	"example.com/sample-controller/internal/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
 // Namespace is where everything happens.
@@ -60,6 +64,28 @@ func Run(t *testing.T, test func(*testing.T, *Lab)) {
 
 // Program is a program of a chapter, without what finds the cluster.
 type Program = func(context.Context, kubernetes.Interface, clientset.Interface) error
+
+// Work returns a program that works as run does in the chapters, with two workers.
+func Work[C interface{ Run(context.Context, int) }](newController func(
+	kubernetes.Interface, clientset.Interface, informers.TypedFooInformer,
+	appsinformers.TypedDeploymentInformer,
+) (C, error)) Program {
+	return func(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
+		kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
+		fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
+		controller, err := newController(kube, foo,
+			fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments())
+		if err != nil {
+			return err
+		}
+		kubeFactory.StartWithContext(ctx)
+		fooFactory.StartWithContext(ctx)
+		controller.Run(ctx, 2)
+		kubeFactory.Shutdown()
+		fooFactory.Shutdown()
+		return nil
+	}
+}
 
 // StartProgram runs program until the test ends.
 func (l *Lab) StartProgram(program Program) {
