@@ -13,11 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
+	// ControllerName is this controller's name wherever it needs one: in the queue's metrics, in
+	// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
+	ControllerName = "sample-controller"
 	// ManagedByLabel is on every Deployment that this controller creates. The informer selects by
 	// it: a Deployment without this label is not in the cache.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -29,6 +33,10 @@ const (
 	containerImage = "nginxinc/nginx-unprivileged:1.27-alpine"
 	containerPort  = 8080
 )
+
+var FooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
 
 // Reasons of the Ready condition, and of a Warning Event about it.
 const (
