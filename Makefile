@@ -142,11 +142,11 @@ faults: # everything around the controller fails, for a minute: test/faults
 #= More tests than make test-all has
 
 mutants: # break the code in every listed way; each time, a test must fail
-	go test -skip /conformance -timeout 30m ./internal/mutants -mutants
+	go test -skip /conformance -timeout 30m ./internal/testing/mutants -mutants
 
 .PHONY: conformance-broken
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,test,go test -run /conformance -timeout 60m ./internal/mutants -mutants)
+	@$(call on,test,go test -run /conformance -timeout 60m ./internal/testing/mutants -mutants)
 
 .PHONY: conformance-examples
 conformance-examples: # the conformance suite on the same controller on other frameworks

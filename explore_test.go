@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
-	"example.com/sample-controller/internal/scenarios"
+	"example.com/sample-controller/internal/testing/scenarios"
 )
 
 var update = flag.Bool("update", false, "with -explore.every: write the table of errors into the page")

@@ -21,7 +21,7 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 )
 
 // runAgainst runs the process until it fails. Its API server answers the paths in answers as given

@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )

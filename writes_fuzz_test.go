@@ -22,7 +22,7 @@ import (
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

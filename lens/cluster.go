@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/cleanup"
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 // cluster is the cluster that the program and kubectl talk to.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
 

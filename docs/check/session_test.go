@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 var copyName = flag.String("copy", "docs", "with -console, the `name` of the folder in .local where "+

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 var patience = flag.Duration("patience", 3*time.Minute, "how long -console waits for the output "+

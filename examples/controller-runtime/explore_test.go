@@ -8,7 +8,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"example.com/sample-controller/internal/foos"
+	"example.com/sample-controller/internal/testing/foos"
 )
 
 // TestExplore finds what docs/explore.md says, and nothing else.

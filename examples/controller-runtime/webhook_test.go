@@ -21,7 +21,7 @@ import (
 
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

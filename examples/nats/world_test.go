@@ -22,8 +22,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"example.com/sample-controller/examples/internal/meaning"
-	"example.com/sample-controller/internal/fakes"
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

@@ -13,7 +13,7 @@ import (
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	informers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions/website/v1alpha1"
-	"example.com/sample-controller/internal/owned"
+	"example.com/sample-controller/internal/extra/owned"
 )
 
 // addChildren sets what Websites own. The order matters: the Deployment mounts the ConfigMap, so it

@@ -28,7 +28,7 @@ import (
 	listers "example.com/sample-controller/examples/website/pkg/generated/listers/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/owned"
+	"example.com/sample-controller/internal/extra/owned"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 )
 
 func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 )
 
 const namespace = "default"

@@ -13,8 +13,8 @@ import (
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
-	"example.com/sample-controller/internal/finalizer"
-	"example.com/sample-controller/internal/owned"
+	"example.com/sample-controller/internal/extra/finalizer"
+	"example.com/sample-controller/internal/extra/owned"
 )
 
 // registryFinalizer keeps a Website until it is deregistered.
@@ -91,8 +91,8 @@ func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url str
 	return nil
 }
 
-// retryWhenLessBusy lets a Website come back to which the registry cannot attend now. No worker waits
-// for that: other keys may need it.
+// retryWhenLessBusy lets a Website come back to which the registry cannot attend now. No worker
+// waits for that: other keys may need it.
 func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName) {
 	c.enqueueWebsiteAfter(ctx, key, wait.Jitter(busyRetryDelay, 1), "the registry is busy")
 }

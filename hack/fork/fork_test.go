@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 var (

@@ -15,7 +15,7 @@ var project = []string{
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
 	"test/apply", "test/apiserver", "test/bench", "test/faults/results", "test/shards", "hack/fork",
-	"internal/mutants/website.txt", "internal/foos", "CHANGELOG.md", ".ci",
+	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork may do without: files, and how other files speak of them.
@@ -29,10 +29,10 @@ var parts = []part{
 	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "lens",
-		paths: []string{"lens", "internal/wire", "test/lens", "docs/lens", "docs/lens.md",
-			"internal/mutants/wire.txt", "internal/scenarios/film.go"},
+		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md",
+			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
-	{name: "mutants", paths: []string{"internal/mutants"},
+	{name: "mutants", paths: []string{"internal/testing/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {

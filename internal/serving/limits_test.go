@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 // pipes is a listener without a network: in a bubble, its connections know only virtual time.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 func TestPortInUseSaysWhatToDo(t *testing.T) {

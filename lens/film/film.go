@@ -15,7 +15,7 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
 

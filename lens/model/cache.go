@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 // cache notes that the program's cache has o now.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

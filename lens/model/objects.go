@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 // object is an object in the API server, in the program's cache, or in both.

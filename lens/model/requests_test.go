@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 func TestARequestBelongsToASync(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 // command is a command of the user.

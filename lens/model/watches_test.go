@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/wire"
 )
 
 // behind returns how many events the program has not got yet.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 var smoke = flag.Bool("smoke", false,

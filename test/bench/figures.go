@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // recordRates records how many Deployments there were in a second of the burst, and how many Foos

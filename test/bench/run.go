@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/examples/website/sites"
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite/audit"
-	"example.com/sample-controller/internal/suite/kubeconfig"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/kubeconfig"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // Modes: the other controllers of the control plane work, or they are paused.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	website "example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/test/internal/cluster"
 )
 

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 func TestRefusalsAreToldApart(t *testing.T) {

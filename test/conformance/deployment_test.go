@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

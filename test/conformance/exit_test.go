@@ -6,7 +6,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // anyCertificate makes a client accept the controller's certificate, which is self-signed.

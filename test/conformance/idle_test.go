@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 var idleFoos = flag.Int("idle-foos", 100, "number of Foos in the test of an idle controller")

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 const crd = "../../artifacts/examples/crd.yaml"

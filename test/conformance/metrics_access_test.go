@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 // metricsReader returns a token of somebody who may get the metrics.

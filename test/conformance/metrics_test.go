@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/test/internal/metrics"
 )
 

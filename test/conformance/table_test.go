@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 // lastBehaviour is the highest number of a behaviour that this suite proves. Another proves

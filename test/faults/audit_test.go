@@ -3,7 +3,7 @@ package faults
 import (
 	"testing"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // isWrite reports whether r is a write, accepted or refused, to anything but the Lease.

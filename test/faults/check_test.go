@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/sample-controller/internal/scenarios"
+	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/explore"
-	"example.com/sample-controller/internal/scenarios"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/scenarios"
+	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/test/internal/cluster"
 )
 

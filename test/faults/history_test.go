@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/suite/audit"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // history is what happens in one namespace.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/test/internal/metrics"
 	"example.com/sample-controller/test/internal/soak"
 )

@@ -11,8 +11,8 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/suite/kubeconfig"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/suite/kubeconfig"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,

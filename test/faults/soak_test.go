@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/test/internal/soak"
 )
 

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/scenarios"
+	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

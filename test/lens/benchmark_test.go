@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/suite/audit"
-	"example.com/sample-controller/internal/suite/process"
-	"example.com/sample-controller/internal/wire"
+	"example.com/sample-controller/internal/testing/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/process"
+	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

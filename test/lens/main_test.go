@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"k8s.io/client-go/kubernetes"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/internal/cluster"
 )

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite/kubeconfig"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite/kubeconfig"
+	"example.com/sample-controller/internal/testing/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // prometheus is a running Prometheus.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/sharding"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 const shardCount = 6

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/suite/kubeconfig"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/suite/kubeconfig"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // leaseDuration is how long the others wait for a replica that is silent.

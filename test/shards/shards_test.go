@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -31,7 +31,7 @@ type users struct {
 }
 
 // newUsers creates the namespaces. The hash of a name depends on its first characters: see the
-// tests of internal/shards.
+// tests of internal/extra/shards.
 func newUsers(t *testing.T, stream uint64) *users {
 	t.Helper()
 	u := &users{t: t, random: rand.New(rand.NewPCG(*seed, stream))}
@@ -214,7 +214,7 @@ func TestAPIServerSendsOnlyTheShard(t *testing.T) {
 	for index := range shardCount {
 		part := list(metav1.ListOptions{ShardSelector: selectorOf(index).String()})
 		if part.ShardInfo != nil {
-			t.Errorf("the list of Foos says %v: then internal/shards may ask there", part.ShardInfo)
+			t.Errorf("the list of Foos says %v: then internal/extra/shards may ask there", part.ShardInfo)
 		}
 		total += len(part.Items)
 		for _, item := range part.Items {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/docs/tutorial/13-versions/pkg/apis/samplecontroller/v1beta1"
-	"example.com/sample-controller/internal/webhook"
+	"example.com/sample-controller/internal/extra/webhook"
 )
 
 const (

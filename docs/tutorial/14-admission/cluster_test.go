@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 var (

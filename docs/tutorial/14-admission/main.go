@@ -19,9 +19,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/extra/webhook"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/probes"
-	"example.com/sample-controller/internal/webhook"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )

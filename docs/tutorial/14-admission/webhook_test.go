@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )

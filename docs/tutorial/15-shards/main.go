@@ -25,10 +25,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/extra/shards"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/probes"
 	"example.com/sample-controller/internal/recorder"
-	"example.com/sample-controller/internal/shards"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
 

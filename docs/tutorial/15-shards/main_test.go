@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/fakes"
-	"example.com/sample-controller/internal/shards"
+	"example.com/sample-controller/internal/extra/shards"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

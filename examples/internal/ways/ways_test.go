@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/sample-controller/examples/internal/meaning"
-	"example.com/sample-controller/internal/foos"
+	"example.com/sample-controller/internal/testing/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

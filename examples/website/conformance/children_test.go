@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 const managedBy = "app.kubernetes.io/managed-by"

@@ -6,8 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/suite"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // nothingCreated lets the controller catch up, and fails the test if it has created a child of the

@@ -11,8 +11,8 @@ import (
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/internal/suite"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // namespace is the namespace of one test, with the Websites in it.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 var onCluster = flag.Bool("cluster", false, "run the suite, on the cluster of KUBECONFIG")

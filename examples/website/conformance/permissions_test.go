@@ -8,9 +8,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/sample-controller/internal/freeport"
-	"example.com/sample-controller/internal/suite"
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"example.com/sample-controller/examples/website/sites"
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 // outside is the registry of all tests.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 // failures are the ways in which the registry fails.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/suite"
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 func TestNewWebsiteIsServedAndRegistered(t *testing.T) {

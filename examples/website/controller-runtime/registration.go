@@ -13,7 +13,7 @@ import (
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
-	"example.com/sample-controller/internal/owned"
+	"example.com/sample-controller/internal/extra/owned"
 )
 
 // jitter is by how much, at most, a wait for the next registration is longer than it should be. So

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/testing/cleanup"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 

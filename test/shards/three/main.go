@@ -15,7 +15,7 @@ import (
 	"sync"
 	"syscall"
 
-	"example.com/sample-controller/internal/cleanup"
+	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 func main() {

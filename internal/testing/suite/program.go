@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/suite/kubeconfig"
-	"example.com/sample-controller/internal/suite/process"
+	"example.com/sample-controller/internal/testing/suite/kubeconfig"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // Program is a running controller. It acts as its own user, so the audit log shows what this

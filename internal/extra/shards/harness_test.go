@@ -15,8 +15,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/testing/fakes"
 )
 
 const (

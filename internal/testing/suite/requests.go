@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // Now returns the end of the audit log, where the next request will be noted.

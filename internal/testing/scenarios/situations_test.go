@@ -56,7 +56,7 @@ var leftOut = map[string]string{
 }
 
 func TestEverySituationHasItsScenario(t *testing.T) {
-	page, err := os.ReadFile("../../docs/behaviour.md")
+	page, err := os.ReadFile("../../../docs/behaviour.md")
 	if err != nil {
 		t.Fatal(err)
 	}

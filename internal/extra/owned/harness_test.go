@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
-	"example.com/sample-controller/internal/fakes"
 	"example.com/sample-controller/internal/recorder"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"

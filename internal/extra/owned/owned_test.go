@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/fakes"
+	"example.com/sample-controller/internal/testing/fakes"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}

@@ -23,8 +23,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/internal/fakes"
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 const (

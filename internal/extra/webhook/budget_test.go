@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/internal/fakes"
-	"example.com/sample-controller/internal/freeport"
+	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 // decoding is an Admission that decodes the object, and allows it if there is one.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/suite/audit"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // RequestsNothing fails t unless a controller requests nothing but watches and its Lease once all
