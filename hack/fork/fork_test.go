@@ -48,7 +48,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
 			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg",
-			"without": "faults,lens,mutants"},
+			"with": "all"},
 		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
 			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
 	}

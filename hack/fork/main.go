@@ -29,7 +29,8 @@ writes a new repository to DIR, a folder that does not exist yet.
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
   --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
-  --without PARTS   what it does without: some of faults,lens,mutants
+  --with PARTS      what it has besides, or all: some of
+                    PARTS_LIST
   --name NAME       the name of the controller, its image and its namespace (default:
                     KIND-controller, in lower case)
 `
@@ -55,7 +56,7 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	out, err := omit(o.without)
+	out, err := omit(o.with)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 // options are what is said besides the names.
 type options struct {
 	resource string   // the plural of the resource, may be empty
-	without  []string // parts
+	with     []string // parts
 	dir      string
 }
 
@@ -113,8 +114,8 @@ func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 	flags.StringVar(&o.resource, "plural", "", "")
 	flags.StringVar(&n.short, "short", "", "")
 	flags.StringVar(&n.name, "name", "", "")
-	flags.Func("without", "", func(value string) error {
-		o.without = append(o.without, strings.Split(value, ",")...)
+	flags.Func("with", "", func(value string) error {
+		o.with = append(o.with, strings.Split(value, ",")...)
 		return nil
 	})
 	switch err := flags.Parse(args); {

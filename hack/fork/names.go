@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -21,6 +22,7 @@ type names struct {
 	kind, plural           string // Foo, Foos
 	short                  string // for kubectl
 	name                   string // of the controller
+	article                string // a or an: what is said before the kind
 }
 
 // lower returns the kind and its plural in lower case, as in the name of the resource.
@@ -118,6 +120,30 @@ func shortName(kind string) string {
 	}
 	return lower[:n]
 }
+
+// spokenAsWords are the initialisms that are not spelled, although their first letter would be "ess"
+// or the like.
+var spokenAsWords = strings.Fields("FIFO HATEOAS LAN MAC MIME NASA NAT NIC NUMA RAID RAM REST ROM " +
+	"SAML SAN SCIM SIM SOAP")
+
+// articleOf returns what is said before a kind: an Addon, an HTTPCheck, an S3Bucket, a OneShot. If
+// it is wrong, there is a flag.
+func articleOf(kind string) string {
+	initialism := strings.TrimRight(leadingCapitals.FindString(kind), "0123456789")
+	letters := "AEIO"
+	if len(initialism) < len(kind) && initialism != "" && unicode.IsLower(rune(kind[len(initialism)])) {
+		initialism = initialism[:len(initialism)-1] // the last capital begins the next word
+	}
+	if initialism != "" && !slices.Contains(spokenAsWords, initialism) {
+		letters = "AEFHILMNORSX"
+	}
+	if strings.Contains(letters, kind[:1]) && !strings.HasPrefix(kind, "One") {
+		return "an"
+	}
+	return "a"
+}
+
+var leadingCapitals = regexp.MustCompile(`^[A-Z]+[0-9]*`)
 
 // find returns the group of a pattern, which must match once in a file.
 func find(root, file, pattern string) (string, error) {

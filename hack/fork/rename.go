@@ -22,6 +22,7 @@ type word struct {
 type renamer struct {
 	words []word // the longest first
 	image string // the module path, as a registry accepts it
+	an    bool   // whether the new kind follows "an"
 }
 
 // newRenamer returns the renamer from one controller's names to another's. aliases are the names
@@ -30,7 +31,7 @@ func newRenamer(old, new names, aliases []string) *renamer {
 	anything := func(string, string) bool { return true }
 	oldKind, oldPlural := old.lower()
 	newKind, newPlural := new.lower()
-	r := &renamer{image: strings.ToLower(new.module), words: []word{
+	r := &renamer{image: strings.ToLower(new.module), an: new.article == "an", words: []word{
 		{old: old.module, new: new.module, fits: wholePath},
 		{old: old.group, new: new.group, fits: wholeGroup},
 		{old: old.name, new: new.name, fits: anything},
@@ -120,7 +121,7 @@ func (r *renamer) rename(file, text string) string {
 			continue
 		}
 		renamed = append(renamed, text[done:i]...)
-		if w.kind && needsN(text[:i], w.new) {
+		if w.kind && r.an && followsA(text[:i]) {
 			renamed = slices.Insert(renamed, len(bytes.TrimRight(renamed, spacing)), 'n')
 		}
 		done = i + len(w.old)
@@ -157,11 +158,16 @@ func (r *renamer) isImage(file string, w *word, after string) bool {
 // spacing is what may stand between an article and a kind, such as the end of a comment's line.
 const spacing = " \n\t/#`*"
 
-// needsN reports whether the "a" before a kind has to become "an".
-func needsN(before, kind string) bool {
+// ofA matches the end of a name in Go that says "a": TestStatusOfAFoo.
+var ofA = regexp.MustCompile(`[a-z]A$`)
+
+// followsA reports whether "a" stands before a kind.
+func followsA(before string) bool {
 	said := strings.TrimRight(before, spacing)
-	return strings.Contains("AEIOaeio", kind[:1]) &&
-		strings.ContainsAny(before[len(said):], " \n") &&
+	if said == before {
+		return ofA.MatchString(before)
+	}
+	return strings.ContainsAny(before[len(said):], " \n") &&
 		(strings.HasSuffix(said, "a") || strings.HasSuffix(said, "A")) &&
 		!partOfName(lastRune(said[:len(said)-1]))
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -134,5 +136,49 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			}
 		}
 	}
+	for file, text := range kept {
+		if path.Dir(file) == mutantLists && path.Ext(file) == ".txt" {
+			kept[file] = withoutMutants(text, kept)
+		}
+	}
 	return kept
+}
+
+// mutantLists is the folder with the lists of mutants.
+const mutantLists = "internal/testing/mutants"
+
+// withoutMutants returns a list without the mutants of files that a fork does not get, and without
+// those that no test would notice there.
+func withoutMutants(list string, files map[string]string) string {
+	var kept, file string
+	isIn := false // the mutant that the line belongs to
+	for line := range strings.Lines(list) {
+		colon := strings.LastIndex(line, ": ")
+		switch {
+		case strings.HasPrefix(line, " "):
+		case colon > 0:
+			there := slices.DeleteFunc(strings.Split(strings.TrimSpace(line[colon+2:]), ", "),
+				func(test string) bool { return !hasTest(files, path.Base(test)) })
+			isIn = files[file] != "" && len(there) > 0
+			line = line[:colon+2] + strings.Join(there, ", ") + "\n"
+		default:
+			file = strings.TrimSpace(line)
+			isIn = files[file] != ""
+		}
+		if isIn {
+			kept += line
+		}
+	}
+	return kept
+}
+
+// hasTest reports whether one of the files has the test, or what it is a part of: TestA.B.
+func hasTest(files map[string]string, test string) bool {
+	test, _, _ = strings.Cut(test, ".")
+	for file, text := range files {
+		if strings.HasSuffix(file, "_test.go") && strings.Contains(text, "\nfunc "+test+"(") {
+			return true
+		}
+	}
+	return false
 }

@@ -18,22 +18,57 @@ var project = []string{
 	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
-// part is what a fork may do without: files, and how other files speak of them.
+// part is what a fork has if it is asked for: files, and how other files speak of them.
 type part struct {
 	name  string
-	paths []string
-	words string // a regular expression
+	paths []string // path.Match patterns, or folders
+	words string   // a regular expression
 }
 
+// clusters is what several parts need.
+const clusters = "test/internal/cluster"
+
 var parts = []part{
-	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
-		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
+	{name: "faults",
+		paths: []string{"test/faults", "test/internal/soak", clusters, "hack/faults-all", "docs/reliability.md",
+			"explore_errors_test.go"},
+		words: `make (?:faults(?:-long|-all|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
+	{name: "fuzz", paths: []string{"hack/fuzz", "writes_fuzz_test.go"}, words: `make fuzz|^fuzz:`},
+	{name: "internal-tests", paths: []string{"internal/*/*_test.go", "internal/testing/fakes/*_test.go",
+		"internal/testing/cleanup/*_test.go", "internal/testing/freeport/*_test.go",
+		"internal/testing/suite/*_test.go", "internal/testing/suite/audit/*_test.go"}},
 	{name: "lens",
-		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md",
+		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md", clusters,
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
+	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}},
+	{name: "more-conformance", paths: []string{"test/conformance/rename_test.go",
+		"test/conformance/replicas_test.go", "test/conformance/surprise_test.go"}},
 	{name: "mutants", paths: []string{"internal/testing/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
+	{name: "owned", paths: []string{"internal/extra/finalizer", "internal/extra/owned"}},
+	{name: "pages", paths: []string{"docs/debugging.md", "docs/explore.md", "docs/explore",
+		"docs/testing.md"}},
+	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
+		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
+		"hack/stress", "hack/workflow_test.go", "test/conformance/image_test.go"},
+		words: `make (?:image|stress)|step_(?:image|scripts)`},
+	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
+		"test/conformance/audit_test.go", "test/conformance/editors_test.go", "test/conformance/flood_test.go",
+		"test/conformance/metrics_access_test.go", "test/conformance/owners_test.go",
+		"test/conformance/podsecurity_test.go",
+		"test/conformance/policy_table_test.go", "test/conformance/policy_test.go",
+		"test/conformance/token_test.go"}},
+	{name: "shards", paths: []string{"internal/extra/shards"}},
+	{name: "webhook", paths: []string{"internal/extra/webhook"}},
+}
+
+// partNames returns the names of all parts.
+func partNames() (all []string) {
+	for _, p := range parts {
+		all = append(all, p.name)
+	}
+	return all
 }
 
 // omission is all that a fork does not get. Nothing in the fork refers to it.
@@ -43,21 +78,31 @@ type omission struct {
 	words *regexp.Regexp // nil if there are none
 }
 
-// omit returns the omission of what is about this project, and of some parts.
-func omit(without []string) (*omission, error) {
+// omit returns the omission of what is about this project, and of all parts but some.
+func omit(with []string) (*omission, error) {
+	all := partNames()
+	for _, name := range with {
+		if name != "all" && !slices.Contains(all, name) {
+			return nil, fmt.Errorf("--with %q: there is no such part; write all, or some of %s", name,
+				strings.Join(all, ","))
+		}
+	}
 	o := &omission{paths: slices.Clone(project)}
-	var names, words []string
+	isIn := func(p part) bool { return slices.Contains(with, p.name) || slices.Contains(with, "all") }
+	var words []string
 	for _, p := range parts {
-		names = append(names, p.name)
-		if !slices.Contains(without, p.name) {
+		if isIn(p) {
 			continue
 		}
-		o.paths, words = append(o.paths, p.paths...), append(words, p.words)
-	}
-	for _, name := range without {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--without %q: there is no such part; write some of %s", name,
-				strings.Join(names, ","))
+		for _, path := range p.paths {
+			if !slices.ContainsFunc(parts, func(other part) bool {
+				return isIn(other) && slices.Contains(other.paths, path)
+			}) {
+				o.paths = append(o.paths, path)
+			}
+		}
+		if p.words != "" {
+			words = append(words, p.words)
 		}
 	}
 	o.path = mentioned(o.paths)
@@ -70,18 +115,22 @@ func omit(without []string) (*omission, error) {
 // has reports whether a fork does not get this file.
 func (o *omission) has(file string) bool {
 	return slices.ContainsFunc(o.paths, func(out string) bool {
-		return file == out || strings.HasPrefix(file, out+"/")
+		matches, _ := path.Match(out, file)
+		return matches || strings.HasPrefix(file, out+"/")
 	})
 }
 
 // mentioned finds paths as they are written from the root or from a folder. A word alone is a path
 // only if a slash follows, or if a script excludes it (":!examples").
 func mentioned(out []string) *regexp.Regexp {
-	paths := make([]string, len(out))
-	for i, out := range out {
-		paths[i] = regexp.QuoteMeta(out) + `(?:$|[^\w-])`
-		if !strings.ContainsAny(out, "/.") {
-			paths[i] = "(?:" + out + "/|!" + out + `\b)`
+	var paths []string
+	for _, out := range out {
+		switch {
+		case strings.Contains(out, "*"): // nobody writes it in full
+		case strings.ContainsAny(out, "/."):
+			paths = append(paths, regexp.QuoteMeta(out)+`(?:$|[^\w-])`)
+		default:
+			paths = append(paths, "(?:"+out+"/|!"+out+`\b)`)
 		}
 	}
 	return regexp.MustCompile(`(?m)(?:^|[^\w./-])(?:(?:\.\.?/)*)(` + strings.Join(paths, "|") + ")")
