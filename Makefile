@@ -47,11 +47,11 @@ lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs
 	@$(WAIT_FOR_CRD) >/dev/null
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
 
-test: ## see it tested: unit tests, the conformance suite and faults on a real control plane
+test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test
 
 .PHONY: test-all
-test-all: ## everything that CI tests, for contributors: also linters, pages, examples, forks
+test-all: ## everything that CI tests, for contributors
 	@hack/test all
 
 generate: ## generate code and CRD from pkg/apis

@@ -32,6 +32,7 @@ func checkNames(n names, resource string) (names, error) {
 	}
 	first, _, _ := strings.Cut(n.group, ".")
 	n.pkg = strings.ReplaceAll(first, "-", "")
+	n.goGroup = initial(n.pkg)
 	n.plural = pluralLike(n.kind, cmp.Or(resource, strings.ToLower(goPlural(n.kind))))
 	if n.name == "" {
 		n.name = strings.ToLower(n.kind)

@@ -3,9 +3,12 @@ package main
 import (
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,25 +190,74 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 	}
 }
 
-func TestForkDoesWithoutParts(t *testing.T) {
-	from := thisRepository(t)
-	for _, without := range []string{"faults", "lens", "mutants", "faults,lens",
-		"faults,lens,mutants"} {
-		t.Run(without, func(t *testing.T) {
-			out, err := omit(strings.Split(without, ","))
+// Each part alone, none and all of them: a fork has what it is asked for, and nothing in it speaks of
+// the rest.
+func TestForkHasItsParts(t *testing.T) {
+	root := thisRepository(t)
+	type parts struct{ from, with string }
+	tests := []parts{{"", ""}, {"", "all"}, {"website", ""}, {"website", "all"}}
+	for _, p := range partNames() {
+		tests = append(tests, parts{"", p})
+		if slices.Contains(exampleParts, p) {
+			tests = append(tests, parts{"website", p})
+		}
+	}
+	for _, test := range tests {
+		t.Run(test.from+"+"+test.with, func(t *testing.T) {
+			out, err := omit(test.from, strings.Fields(test.with))
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := newFork(from, namesOf(t, "Widget", ""), out)
+			from, err := root.template(test.from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for file := range f.files {
+			f, err := newFork(from, from.newNames(namesOf(t, "HTTPCheck", "")), out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for file, text := range f.files {
 				if out.has(file) {
 					t.Errorf("%s is there", file)
 				}
+				if found := badArticle.FindString(text); found != "" {
+					t.Errorf("%s says %q", file, found)
+				}
+			}
+			f.scriptsWork(t, root.files["hack/test"])
+			if own, _ := f.size(); test.with == "" && (own.files > 100 || own.lines > 10000) {
+				t.Errorf("a small fork has %+v", own)
 			}
 		})
+	}
+}
+
+var (
+	badArticle = regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
+	functions  = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
+	folders    = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
+)
+
+// scriptsWork checks that hack/test calls only functions that it has, and that no script names a
+// folder that is not there. whole is hack/test of this repository.
+func (f *fork) scriptsWork(t *testing.T, whole string) {
+	t.Helper()
+	text := f.files["hack/test"]
+	for _, function := range functions.FindAllStringSubmatch(whole, -1) {
+		calls := regexp.MustCompile(`(?m)^[^#\n]*(?:^|[;&|(]|^ +)\s*` + function[1] + `(?:\s|$)`)
+		if !strings.Contains(text, "\n"+function[1]+"() ") && calls.MatchString(text) {
+			t.Errorf("hack/test calls %s, which is gone", function[1])
+		}
+	}
+	for _, script := range []string{"hack/test", "Makefile", ".github/workflows/test.yaml"} {
+		for _, found := range folders.FindAllStringSubmatch(f.files[script], -1) {
+			folder := path.Join(found[1], strings.TrimSuffix(found[2], "/..."))
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(f.files)), func(file string) bool {
+				return strings.HasPrefix(file, folder+"/")
+			}) {
+				t.Errorf("%s names %s: %s", script, folder, found[0])
+			}
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 type names struct {
 	module, group, version string
 	pkg                    string // the group in Go: the first part of its name, without hyphens
+	goGroup                string // the group in names of Go: SamplecontrollerV1alpha1
 	kind, plural           string // Foo, Foos
 	short                  string // for kubectl
 	name                   string // of the controller
@@ -53,6 +54,9 @@ func goPlural(kind string) string {
 	}
 	return kind + "s"
 }
+
+// irregular matches kinds whose plural is seldom what the generators make of them: Series, Proof.
+var irregular = regexp.MustCompile(`[^su]s$|fe?$`)
 
 // pluralLike returns the plural in Go which, in lower case, is the resource: People for people.
 func pluralLike(kind, resource string) string {
@@ -158,8 +162,8 @@ func find(root, file, pattern string) (string, error) {
 	return found[0][1], nil
 }
 
-// readNames reads the names from the repository.
-func readNames(root string) (names, error) {
+// readNames reads the names of a controller in a folder. nameFile has its name.
+func readNames(root, nameFile string) (names, error) {
 	docs, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/*/doc.go"))
 	if err != nil || len(docs) != 1 {
 		return names{}, fmt.Errorf("%d files match pkg/apis/*/*/doc.go, want 1 (%v)", len(docs), err)
@@ -177,12 +181,11 @@ func readNames(root string) (names, error) {
 		to            *string
 		file, pattern string
 	}{
-		{&n.module, "go.mod", `^module (\S+)$`},
 		{&n.group, doc, `^// \+groupName=(\S+)$`},
+		{&n.goGroup, doc, `^// \+groupGoName=(\S+)$`},
 		{&n.kind, types, `\+genclient\n(?://.*\n)*type (\w+) struct`},
 		{&resource, types, `\+kubebuilder:resource:.*\bpath=(\w+)`},
-		{&n.short, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`},
-		{&n.name, "deployment.go", `\bcontrollerName\s*=\s*"(.*)"$`},
+		{&n.name, nameFile, `\b[cC]ontrollerName\s*=\s*"(.*)"$`},
 	} {
 		value, err := find(root, source.file, source.pattern)
 		problems = append(problems, err)
@@ -191,6 +194,7 @@ func readNames(root string) (names, error) {
 	if err := errors.Join(problems...); err != nil {
 		return names{}, err
 	}
+	n.short, _ = find(root, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`) // may be absent
 	n.version = path.Base(path.Dir(doc))
 	n.pkg = path.Base(path.Dir(path.Dir(doc)))
 	n.plural = pluralLike(n.kind, resource)

@@ -39,7 +39,7 @@ func TestEverythingIsRenamed(t *testing.T) {
 		{food, "a.go", "newFoo Foos foos foofake", "newFood Foods foods foodfake"},
 	}
 	for _, test := range tests {
-		r := newRenamer(old, test.to, []string{"fooscheme", "foofake", "foo", "foos", "metav1"})
+		r := newRenamer([]names{old}, test.to, []string{"fooscheme", "foofake", "foo", "foos", "metav1"})
 		if got := r.rename(test.file, test.old); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.old, got, test.want)
 		}
@@ -48,7 +48,7 @@ func TestEverythingIsRenamed(t *testing.T) {
 
 func TestRenamedCodeIsFormatted(t *testing.T) {
 	const text = "package a\n\ntype b struct {\n\tfoo int\n\tlonger string\n}\n"
-	r := newRenamer(old, namesOf(t, "Gadget", ""), nil)
+	r := newRenamer([]names{old}, namesOf(t, "Gadget", ""), nil)
 	const want = "package a\n\ntype b struct {\n\tgadget int\n\tlonger string\n}\n"
 	if got, err := r.renameFile("a.go", text); err != nil || got != want {
 		t.Errorf("got %q (%v), want %q", got, err, want)

@@ -17,8 +17,11 @@ import (
 type repository struct {
 	root  string
 	names names
-	files map[string]string // what git tracks, path to text
-	modes map[string]os.FileMode
+	// example has the names of the example, and others those that are old besides names.
+	example names
+	others  []names
+	files   map[string]string // what git tracks, path to text
+	modes   map[string]os.FileMode
 }
 
 // command returns a command in a folder, without the variables with which git leads its hooks to
@@ -57,7 +60,12 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.names, err = readNames(root); err != nil {
+	var errs [3]error
+	r.names, errs[0] = readNames(root, "deployment.go")
+	r.names.module, errs[1] = find(root, "go.mod", `^module (\S+)$`)
+	r.example, errs[2] = readNames(filepath.Join(root, example), "meaning/children.go")
+	r.example.module, r.example.short = path.Join(r.names.module, example), "ws"
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("finding the names in this repository: %w", err)
 	}
 	return r, nil
@@ -121,14 +129,18 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 				!protected && strings.Contains(unit, approval)
 		}
 	}
+	pages := templates
+	if r.others != nil {
+		pages += "website/"
+	}
 	kept := map[string]string{}
 	for file, text := range r.files {
-		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, templates), ".tmpl")
+		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, pages), ".tmpl")
 		switch {
-		case isTemplate:
+		case isTemplate && !strings.Contains(page, "/"):
 			kept[page] = withoutUnits(page, text, drop(page))
 		case out.has(file) || isGenerated(text):
-		case r.files[templates+file+".tmpl"] != "":
+		case r.files[pages+file+".tmpl"] != "":
 		default:
 			kept[file] = withoutUnits(file, withoutMeasurements(text), drop(file))
 			if !protected {
@@ -136,6 +148,7 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			}
 		}
 	}
+	kept["hack/test"] = withoutSteps(kept["hack/test"])
 	for file, text := range kept {
 		if path.Dir(file) == mutantLists && path.Ext(file) == ".txt" {
 			kept[file] = withoutMutants(text, kept)

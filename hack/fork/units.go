@@ -41,7 +41,7 @@ var parts = []part{
 		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md", clusters,
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
-	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}},
+	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}, words: `\./monitoring\b`},
 	{name: "more-conformance", paths: []string{"test/conformance/rename_test.go",
 		"test/conformance/replicas_test.go", "test/conformance/surprise_test.go"}},
 	{name: "mutants", paths: []string{"internal/testing/mutants"},
@@ -52,7 +52,7 @@ var parts = []part{
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
 		"hack/stress", "hack/workflow_test.go", "test/conformance/image_test.go"},
-		words: `make (?:image|stress)|step_(?:image|scripts)`},
+		words: `make (?:image|stress)|step_(?:image|release|scripts)`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
 		"test/conformance/audit_test.go", "test/conformance/editors_test.go", "test/conformance/flood_test.go",
 		"test/conformance/metrics_access_test.go", "test/conformance/owners_test.go",
@@ -75,21 +75,31 @@ func partNames() (all []string) {
 type omission struct {
 	paths []string
 	path  *regexp.Regexp
-	words *regexp.Regexp // nil if there are none
+	words *regexp.Regexp
 }
 
-// omit returns the omission of what is about this project, and of all parts but some.
-func omit(with []string) (*omission, error) {
+// omit returns the omission of what is about this project, and of all parts but some. The example,
+// which is another template, has fewer parts, and always its library for children.
+func omit(from string, with []string) (*omission, error) {
 	all := partNames()
+	if from != "" {
+		all = exampleParts
+	}
 	for _, name := range with {
 		if name != "all" && !slices.Contains(all, name) {
 			return nil, fmt.Errorf("--with %q: there is no such part; write all, or some of %s", name,
 				strings.Join(all, ","))
 		}
 	}
+	switch {
+	case slices.Contains(with, "all"):
+		with = all
+	case from != "":
+		with = append(with, "owned")
+	}
 	o := &omission{paths: slices.Clone(project)}
-	isIn := func(p part) bool { return slices.Contains(with, p.name) || slices.Contains(with, "all") }
-	var words []string
+	isIn := func(p part) bool { return slices.Contains(with, p.name) }
+	words := []string{`\./apiserver\b`} // in a step of the tests
 	for _, p := range parts {
 		if isIn(p) {
 			continue
@@ -106,9 +116,7 @@ func omit(with []string) (*omission, error) {
 		}
 	}
 	o.path = mentioned(o.paths)
-	if len(words) > 0 {
-		o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
-	}
+	o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
 	return o, nil
 }
 
@@ -143,10 +151,8 @@ func (o *omission) mention(file, text string) string {
 	if found := o.path.FindStringSubmatch(text); found != nil {
 		return strings.TrimRight(found[1], " )]'\"/`,;:\n\t")
 	}
-	if o.words != nil {
-		if found := o.words.FindString(text); found != "" {
-			return found
-		}
+	if found := o.words.FindString(text); found != "" {
+		return found
 	}
 	if path.Ext(file) != ".md" {
 		return ""
@@ -246,8 +252,37 @@ var measured = regexp.MustCompile(
 // evidence finds rows of tables with a date, which say what was proven here, and when.
 var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
+// mark finds a mark for the checks of the pages, which a fork does not get.
+var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+
 // withoutMeasurements replaces what was measured here: a fork must not claim it.
-func withoutMeasurements(text string) string { return measured.ReplaceAllString(text, "$1\n") }
+func withoutMeasurements(text string) string {
+	return mark.ReplaceAllString(measured.ReplaceAllString(text, "$1\n"), "")
+}
+
+var (
+	stepLists = regexp.MustCompile(`(?m)^(?:reader|others)='[^']*'$`)
+	stepNames = regexp.MustCompile(`[\w-]+`)
+)
+
+// withoutSteps returns hack/test without the names of steps that it has no function for.
+func withoutSteps(text string) string {
+	return stepLists.ReplaceAllStringFunc(text, func(list string) string {
+		name, steps, _ := strings.Cut(list, "=")
+		steps = stepNames.ReplaceAllStringFunc(steps, func(step string) string {
+			if !strings.Contains(text, "\nstep_"+step+"()") {
+				return ""
+			}
+			return step
+		})
+		lines := strings.FieldsFunc(strings.Trim(steps, "'"), func(r rune) bool { return r == '\n' })
+		for i := range lines {
+			lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+		}
+		lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+		return name + "='" + strings.Join(lines, "\n") + "'"
+	})
+}
 
 // level returns the level of a heading, or 0 if the unit is none.
 func level(unit string) int { return len(unit) - len(strings.TrimLeft(unit, "#")) }

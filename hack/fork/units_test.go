@@ -8,7 +8,7 @@ import (
 // nothing is an omission of what is about this project only.
 func nothing(t *testing.T) *omission {
 	t.Helper()
-	out, err := omit(nil)
+	out, err := omit("", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestLeftoversAreNoticed(t *testing.T) {
 		{foobar, "a.go", "newFooBaz", "still says \"foo\""},
 	}
 	for _, test := range tests {
-		got := strings.Join(leftovers(map[string]string{test.file: test.text}, old, test.to), "\n")
+		got := strings.Join(leftovers(map[string]string{test.file: test.text}, []names{old}, test.to), "\n")
 		if got != test.want && (test.want == "" || !strings.Contains(got, test.want)) {
 			t.Errorf("%s: %s: got %q, want %q", test.file, test.text, got, test.want)
 		}
