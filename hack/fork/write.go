@@ -63,6 +63,7 @@ func newFork(from *repository, to names, out *omission) (*fork, error) {
 		}
 	}
 	f.ignoreProgram()
+	f.addMeaning()
 	return f, unclean(leftovers(f.files, from.old(), to))
 }
 

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// meaningMark stands in NEXT.md where the table of what speaks of the old meaning belongs.
+const meaningMark = "<!-- meaning -->\n"
+
+// The words of the old meanings: of Foos, and of Websites.
+var (
+	fooWords     = regexp.MustCompile(`(?i)deploymentName|replicas`)
+	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry|\bport\b`)
+)
+
+// noticedBy says which command notices, in each part of a fork, that the meaning has changed.
+var noticedBy = []struct {
+	file    *regexp.Regexp
+	command string
+}{
+	{regexp.MustCompile(`^internal/testing/mutants/`), "`go test ./internal/testing/mutants`"},
+	{regexp.MustCompile(`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`), "`make conformance`"},
+	{regexp.MustCompile(`^hack/demo`), "`make demo`"},
+	{regexp.MustCompile(`^test/`), "`make test-all`"},
+	{regexp.MustCompile(`\.go$`), "`go test ./...`"},
+	{regexp.MustCompile(``), "nothing: read it"},
+}
+
+// addMeaning writes the table into NEXT.md.
+func (f *fork) addMeaning() {
+	words := fooWords
+	if f.from.others != nil {
+		words = websiteWords
+	}
+	rows := ""
+	for _, file := range sortedKeys(f.files) {
+		var said []string
+		for _, word := range words.FindAllString(f.files[file], -1) {
+			said = append(said, strings.ToLower(word))
+		}
+		if said == nil || library.MatchString(file) || isGenerated(f.files[file]) || file == "NEXT.md" {
+			continue
+		}
+		times := len(said)
+		slices.Sort(said)
+		command := ""
+		for _, n := range noticedBy {
+			if command == "" && n.file.MatchString(file) {
+				command = n.command
+			}
+		}
+		rows += fmt.Sprintf("| `%s` | %s, %d times | %s |\n", file,
+			strings.Join(slices.Compact(said), ", "), times, command)
+	}
+	f.files["NEXT.md"] = strings.Replace(f.files["NEXT.md"], meaningMark,
+		"| file | what it says of the old meaning | what is red |\n|---|---|---|\n"+rows, 1)
+}
