@@ -20,6 +20,7 @@ import (
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
 )
 
@@ -69,13 +70,13 @@ func (h *harness) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	clients := &clients{kube: h.Kube, website: h.website, registry: client}
+	clients := &clients{&program.Clients{Kube: h.Kube}, h.website, client}
 	recorder, err := newRecorder(ctx, h.Kube)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	kubeFactory, websiteFactory := newInformerFactories(clients, "")
-	controller, err := NewController(clients.kube, clients.website, clients.registry, 10*time.Minute,
+	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
+	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,
 		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
 	if err != nil {
 		h.t.Fatal(err)
