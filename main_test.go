@@ -118,7 +118,8 @@ func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
 func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.createDeployment(foreignDeployment(nil))
-		factory, _ := newInformerFactories(&clients{&program.Clients{Kube: h.kube}, h.foo}, &h.options, nil)
+		clients := &clients{&program.Clients{Kube: h.kube}, h.foo}
+		factory, _ := newInformerFactories(clients, &h.options, nil)
 		deployments := factory.Apps().V1().Deployments().Informer()
 		factory.StartWithContext(t.Context())
 		h.start()

@@ -59,8 +59,8 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 }
 
 // Preflight finds out whether the API server answers and serves the custom resource and, if
-// needLease, whether it lets this controller read the Lease. Without Preflight, that would be noticed
-// late or never.
+// needLease, whether it lets this controller read the Lease. Without Preflight, that would be
+// noticed late or never.
 func (c *Clients) Preflight(
 	ctx context.Context, resource schema.GroupVersionResource, installHint string, needLease bool,
 ) error {

@@ -34,8 +34,8 @@ type Options struct {
 	name string
 }
 
-// FlagSet returns the flags of every controller, for a program of that name. The caller adds its own
-// flags, and then calls Parse. objects says what it syncs, "Foos" for example.
+// FlagSet returns the flags of every controller, for a program of that name. The caller adds its
+// own flags, and then calls Parse. objects says what it syncs, "Foos" for example.
 func (o *Options) FlagSet(name, objects string) *flag.FlagSet {
 	o.name, o.Leader.Name, o.Logging = name, name, logsapi.NewLoggingConfiguration()
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
