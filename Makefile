@@ -76,7 +76,8 @@ deploy: kubeconfig-is-set # install CRD, permissions and controller into the clu
 	kubectl apply -k artifacts/deploy
 
 undeploy: kubeconfig-is-set # remove the controller; the CRD and the Foos stay
-	for kind in namespaced .; do kubectl delete -k artifacts/deploy/$$kind --ignore-not-found \
+	for kind in $(wildcard artifacts/deploy/namespaced) artifacts/deploy; do \
+	  kubectl delete -k $$kind --ignore-not-found \
 	  --selector app.kubernetes.io/name=sample-controller || exit; done
 
 .PHONY: kubeconfig-is-set

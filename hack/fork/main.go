@@ -59,10 +59,6 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	out, err := omit(o.from, o.with)
-	if err != nil {
-		return err
-	}
 	if n, err = checkNames(n, o.resource); err != nil {
 		return err
 	}
@@ -71,6 +67,10 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 		return err
 	}
 	if from, err = from.template(o.from); err != nil {
+		return err
+	}
+	out, err := omit(from, o.with)
+	if err != nil {
 		return err
 	}
 	n = from.newNames(n)

@@ -16,17 +16,15 @@ var (
 	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry|\bport\b`)
 )
 
-// noticedBy says which command notices, in each part of a fork, that the meaning has changed.
-var noticedBy = []struct {
-	file    *regexp.Regexp
-	command string
-}{
-	{regexp.MustCompile(`^internal/testing/mutants/`), "`go test ./internal/testing/mutants`"},
-	{regexp.MustCompile(`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`), "`make conformance`"},
-	{regexp.MustCompile(`^hack/demo`), "`make demo`"},
-	{regexp.MustCompile(`^test/`), "`make test-all`"},
-	{regexp.MustCompile(`\.go$`), "`go test ./...`"},
-	{regexp.MustCompile(``), "nothing: read it"},
+// noticedBy says which command notices, in each part of a fork, that the meaning has changed. The
+// first pattern that matches a file counts.
+var noticedBy = [][2]string{
+	{`^internal/testing/mutants/`, "`go test ./internal/testing/mutants`"},
+	{`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`, "`make conformance`"},
+	{`^hack/demo`, "`make demo`"},
+	{`^test/`, "`make test-all`"},
+	{`\.go$`, "`go test ./...`"},
+	{``, "nothing: read it"},
 }
 
 // addMeaning writes the table into NEXT.md.
@@ -48,8 +46,8 @@ func (f *fork) addMeaning() {
 		slices.Sort(said)
 		command := ""
 		for _, n := range noticedBy {
-			if command == "" && n.file.MatchString(file) {
-				command = n.command
+			if command == "" && regexp.MustCompile(n[0]).MatchString(file) {
+				command = n[1]
 			}
 		}
 		rows += fmt.Sprintf("| `%s` | %s, %d times | %s |\n", file,

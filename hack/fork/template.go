@@ -45,6 +45,7 @@ var paths = strings.NewReplacer(
 	"example.com/sample-controller/examples/website", "example.com/sample-controller",
 	`"../../.."`, `"../.."`,
 	`"../artifacts/deploy/`, `"../../artifacts/deploy/`,
+	`"../artifacts/monitoring/`, `"../../artifacts/monitoring/`,
 	`"../artifacts/`, `"../../artifacts/examples/`,
 	"examples/website/artifacts/deploy", "artifacts/deploy",
 	"examples/website/artifacts/monitoring", "artifacts/monitoring",
@@ -75,6 +76,8 @@ func (r *repository) template(from string) (*repository, error) {
 			to, text = placeOf(inside), paths.Replace(text)
 		case file == mutantLists+"/website.txt":
 			to, text = mutantLists+"/controller.txt", paths.Replace(text)
+		case file == "hack/test":
+			text = strings.ReplaceAll(text, "./internal/... ./pkg/...", "./internal/... ./meaning ./sites")
 		case !isIn(file, shared) || isIn(file, ofFoos):
 			continue
 		}

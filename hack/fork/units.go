@@ -52,14 +52,15 @@ var parts = []part{
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
 		"hack/stress", "hack/workflow_test.go", "test/conformance/image_test.go"},
-		words: `make (?:image|stress)|step_(?:image|release|scripts)`},
+		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
 		"test/conformance/audit_test.go", "test/conformance/editors_test.go", "test/conformance/flood_test.go",
-		"test/conformance/metrics_access_test.go", "test/conformance/owners_test.go",
+		"test/conformance/owners_test.go",
 		"test/conformance/podsecurity_test.go",
 		"test/conformance/policy_table_test.go", "test/conformance/policy_test.go",
 		"test/conformance/token_test.go"}},
-	{name: "shards", paths: []string{"internal/extra/shards"}},
+	{name: "shards", paths: []string{"internal/extra/shards"},
+		words: `^## More than one replica`},
 	{name: "webhook", paths: []string{"internal/extra/webhook"}},
 }
 
@@ -80,9 +81,9 @@ type omission struct {
 
 // omit returns the omission of what is about this project, and of all parts but some. The example,
 // which is another template, has fewer parts, and always its library for children.
-func omit(from string, with []string) (*omission, error) {
+func omit(r *repository, with []string) (*omission, error) {
 	all := partNames()
-	if from != "" {
+	if r.others != nil {
 		all = exampleParts
 	}
 	for _, name := range with {
@@ -94,10 +95,13 @@ func omit(from string, with []string) (*omission, error) {
 	switch {
 	case slices.Contains(with, "all"):
 		with = all
-	case from != "":
+	case r.others != nil:
 		with = append(with, "owned")
 	}
 	o := &omission{paths: slices.Clone(project)}
+	if r.others != nil && r.files["hack/demo"] == "" {
+		o.paths = append(o.paths, "hack/demo")
+	}
 	isIn := func(p part) bool { return slices.Contains(with, p.name) }
 	words := []string{`\./apiserver\b`} // in a step of the tests
 	for _, p := range parts {

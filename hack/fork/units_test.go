@@ -8,7 +8,7 @@ import (
 // nothing is an omission of what is about this project only.
 func nothing(t *testing.T) *omission {
 	t.Helper()
-	out, err := omit("", nil)
+	out, err := omit(&repository{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
