@@ -13,8 +13,12 @@ const meaningMark = "<!-- meaning -->\n"
 // The words of the old meanings: of Foos, and of Websites.
 var (
 	fooWords     = regexp.MustCompile(`(?i)deploymentName|replicas`)
-	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry|\bport\b`)
+	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry`)
 )
+
+// meansNothing matches the files in which these words have another meaning.
+var meansNothing = regexp.MustCompile(
+	`^internal/(?:extra/|[^/]+/[^/]+$)|^hack/[^d]|^LICENSE$|go\.(?:mod|sum)$|^NEXT\.md$`)
 
 // noticedBy says which command notices, in each part of a fork, that the meaning has changed. The
 // first pattern that matches a file counts.
@@ -39,7 +43,7 @@ func (f *fork) addMeaning() {
 		for _, word := range words.FindAllString(f.files[file], -1) {
 			said = append(said, strings.ToLower(word))
 		}
-		if said == nil || library.MatchString(file) || isGenerated(f.files[file]) || file == "NEXT.md" {
+		if said == nil || library.MatchString(file) || meansNothing.MatchString(file) {
 			continue
 		}
 		times := len(said)
@@ -50,9 +54,9 @@ func (f *fork) addMeaning() {
 				command = n[1]
 			}
 		}
-		rows += fmt.Sprintf("| `%s` | %s, %d times | %s |\n", file,
+		rows += fmt.Sprintf("| `%s` | %s (%d) | %s |\n", file,
 			strings.Join(slices.Compact(said), ", "), times, command)
 	}
 	f.files["NEXT.md"] = strings.Replace(f.files["NEXT.md"], meaningMark,
-		"| file | what it says of the old meaning | what is red |\n|---|---|---|\n"+rows, 1)
+		"| file | words of the old meaning, and how many | what is red |\n|---|---|---|\n"+rows, 1)
 }

@@ -63,6 +63,18 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 	}
 }
 
+func TestArticlesAreThoseThatAreSpoken(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Widget": "a", "Addon": "an", "HTTPCheck": "an", "SSHKey": "an", "S3Bucket": "an", "NFS": "an",
+		"X509Cert": "an", "MXRecord": "an", "LDAPGroup": "an", "MQTTBroker": "an", "DNSRecord": "a",
+		"K8sQuota": "a", "NATGateway": "a", "SAMLClient": "a", "OneShot": "a", "Series": "a", "Hook": "a",
+	} {
+		if got := articleOf(kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
+		}
+	}
+}
+
 // The expected plurals are what the plural namer of k8s.io/gengo/v2/namer returned.
 func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	for kind, want := range map[string]string{

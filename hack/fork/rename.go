@@ -139,7 +139,11 @@ func (r *renamer) rename(file, text string) string {
 		}
 		renamed = append(renamed, text[done:i]...)
 		if w.kind && r.an && followsA(text[:i]) {
-			renamed = slices.Insert(renamed, len(bytes.TrimRight(renamed, spacing)), 'n')
+			end := len(bytes.TrimRight(renamed, spacing))
+			if anchorA.Match(renamed) {
+				end--
+			}
+			renamed = slices.Insert(renamed, end, 'n')
 		}
 		done = i + len(w.old)
 		if r.isImage(file, w, text[done:]) {
@@ -175,6 +179,9 @@ func (r *renamer) isImage(file string, w *word, after string) bool {
 // spacing is what may stand between an article and a kind, such as the end of a comment's line.
 const spacing = " \n\t/#`*"
 
+// anchorA matches the end of what stands before a kind in a link to a heading that says "a Foo".
+var anchorA = regexp.MustCompile(`[#-]a-$`)
+
 // ofA matches the end of a name in Go that says "a": TestStatusOfAFoo.
 var ofA = regexp.MustCompile(`[a-z]A$`)
 
@@ -182,7 +189,7 @@ var ofA = regexp.MustCompile(`[a-z]A$`)
 func followsA(before string) bool {
 	said := strings.TrimRight(before, spacing)
 	if said == before {
-		return ofA.MatchString(before)
+		return ofA.MatchString(before) || anchorA.MatchString(before)
 	}
 	return strings.ContainsAny(before[len(said):], " \n") &&
 		(strings.HasSuffix(said, "a") || strings.HasSuffix(said, "A")) &&

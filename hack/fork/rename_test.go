@@ -35,6 +35,7 @@ func TestEverythingIsRenamed(t *testing.T) {
 		{addon, "a.md", "A Foo and a `foo`; a\n// Foo; beta Foo; a: Foo; schema foo",
 			"An Addon and an `addon`; an\n// Addon; beta Addon; a: Addon; schema addon"},
 		{addon, "a.md", "a Deployment of a Foo", "a Deployment of an Addon"},
+		{addon, "a.md", "TestOfAFoo [a](#a-foo-is) data-foo", "TestOfAnAddon [a](#an-addon-is) data-addon"},
 		{foobar, "a.go", "newFoo Foos foos fooscheme", "newFooBar FooBars foobars foobarscheme"},
 		{food, "a.go", "newFoo Foos foos foofake", "newFood Foods foods foodfake"},
 	}

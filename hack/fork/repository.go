@@ -148,6 +148,22 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			}
 		}
 	}
+	for file, text := range kept {
+		if path.Ext(file) != ".md" {
+			continue
+		}
+		kept[file] = anchor.ReplaceAllStringFunc(text, func(link string) string {
+			parts := anchor.FindStringSubmatch(link)
+			to := file
+			if parts[2] != "" {
+				to = path.Join(path.Dir(file), parts[2])
+			}
+			if strings.Contains(parts[2], "://") || hasHeading(kept[to], parts[3]) {
+				return link
+			}
+			return parts[1] // the section has gone
+		})
+	}
 	kept["hack/test"] = withoutSteps(kept["hack/test"])
 	for file, text := range kept {
 		if path.Dir(file) == mutantLists && path.Ext(file) == ".txt" {
