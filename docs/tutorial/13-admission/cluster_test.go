@@ -254,6 +254,7 @@ func TestOnCluster(t *testing.T) {
 	w := newWorld(t)
 	t.Run("mutating policy", func(t *testing.T) { w.in(t).mutatingPolicy() })
 	t.Run("validating policy", func(t *testing.T) { w.in(t).validatingPolicy() })
+	t.Run("unique name", func(t *testing.T) { w.in(t).uniqueName() })
 	t.Run("webhook", func(t *testing.T) { w.in(t).webhook() })
 	t.Run("outage", func(t *testing.T) { w.in(t).outage() })
 }
@@ -338,6 +339,39 @@ func (w *world) validatingPolicy() {
 	w.eventually("the limit is gone", func() error {
 		return w.result(dryRun(attempt{name: "no limit", who: "alice", foo: foo("more", "replicas: 9")}))
 	})
+}
+
+func (w *world) uniqueName() {
+	w.kubectl("delete", "--ignore-not-found", "-f", "unique-name.yaml") // a reader's
+	defer w.kubectl("delete", "-f", "unique-name.yaml")                 // the webhook has this rule, too
+	const taken = `"one" is the Deployment of Foo "first": choose another name, or delete that Foo`
+	rename := func(name, deploymentName string) []string {
+		return patch(name, `{"spec": {"deploymentName": "`+deploymentName+`"}}`)
+	}
+	w.are([]attempt{{name: "the first Foo", foo: foo("first", "deploymentName: one")}})
+	second := attempt{name: "second", foo: foo("second", "deploymentName: one")}
+	w.eventually("without the rule, a name is shared", func() error { return w.result(dryRun(second)) })
+	w.kubectl("apply", "-f", "unique-name.yaml")
+	second.want = taken
+	w.eventually("a name that is taken is refused", func() error { return w.result(dryRun(second)) })
+	w.are([]attempt{
+		{name: "another name", foo: foo("second", "deploymentName: two")},
+		{name: "a name that is taken", args: rename("second", "one"), want: taken},
+		{name: "a generated name", want: taken,
+			foo: strings.Replace(foo("any-", "deploymentName: one"), "name:", "generateName:", 1)},
+		{name: "labels", args: []string{"label", "foo/second", "a=b"}},
+		{name: "the first Foo gets another name", args: rename("first", "another-one")},
+		{name: "and its own again", args: rename("first", "one")},
+		{name: "another namespace", foo: foo("second", "deploymentName: one"),
+			args: []string{"--namespace=default", "--dry-run=server"}},
+	})
+	w.kubectl(patch("first", `{"metadata": {"finalizers": ["example.com/hold"]}}`)...)
+	w.kubectl("delete", "foo/first", "--wait=false")
+	w.eventually("a name that becomes free can be taken", func() error {
+		return w.result(attempt{name: "waits", args: rename("second", "one")})
+	})
+	w.kubectl(patch("first", `{"metadata": {"finalizers": null}}`)...)
+	w.kubectl("delete", "foo/second")
 }
 
 // refused is what the webhook says to a Foo that names the Deployment of Foo web.
