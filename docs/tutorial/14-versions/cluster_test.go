@@ -199,17 +199,41 @@ func TestOnCluster(t *testing.T) {
 	}
 
 	// A Deployment that the old controller has made goes with its Foo, even without v1alpha1.
-	apply("v1beta1", "{deployment: {name: web}}")
+	apply("v1alpha1", "{deploymentName: web}")
 	w.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "foo/web")
 	stop()
 	w.kubectl("", "patch", "deployment/web", "--type=json", "-p", `[{"op": "replace",
 		"path": "/metadata/ownerReferences/0/apiVersion", "value": "`+alpha+`"}]`)
-	w.start()
+	stop = w.start()
 	w.eventually(beta, "get", "deployment/web", "-o", "jsonpath={.metadata.ownerReferences}")
+	w.drop(stop)
+	w.kubectl("", "delete", "foo/web")
+	w.kubectl("", "wait", "--for=delete", "--timeout=2m", "deployment/web")
+}
+
+// drop stops serving v1alpha1, and stops the program. As long as managedFields name v1alpha1, an
+// apply needs the webhook all the same.
+func (w *world) drop(stop func()) {
+	w.kubectl("", "label", "foo/web", "written=again") // in v1beta1
 	w.kubectl("", "apply", "-k", artifacts+"4-dropped")
 	for served := alpha; strings.Contains(served, alpha); served = w.kubectl("", "api-versions") {
 		time.Sleep(50 * time.Millisecond)
 	}
-	w.kubectl("", "delete", "foo/web")
-	w.kubectl("", "wait", "--for=delete", "--timeout=2m", "deployment/web")
+	stop()
+	manifest := foo("v1beta1", "{deployment: {name: web}, replicas: 2}")
+	output, err := w.try(manifest, "apply", "--server-side", "-f", "-")
+	if err == nil || !strings.Contains(output, "conversion webhook") {
+		w.t.Errorf("applying without the webhook: got %q, want a failed conversion", output)
+	}
+	w.kubectl("", "label", "foo/web", "patched=yes") // a patch needs none
+	forget := exec.Command(root+"docs/tutorial/14-versions/forget", "v1alpha1")
+	path, err := filepath.Abs(root + ".local/bin")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	forget.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	if output, err := forget.CombinedOutput(); err != nil {
+		w.t.Fatalf("forget: %v: %s", err, output)
+	}
+	w.kubectl(manifest, "apply", "--server-side", "-f", "-")
 }
