@@ -173,10 +173,6 @@ histories: # run 5,000 random histories of faults and edits in virtual time
 fuzz: # fuzz each target for five minutes; a real API server judges what is written
 	@$(call on,test,hack/fuzz 5m)
 
-.PHONY: stress
-stress: # repeat all test steps (or STEPS) 20 times (or TIMES) under full load
-	@hack/stress $(or $(TIMES),20) $(STEPS)
-
 .PHONY: bench bench-long
 bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
 	@hack/cluster build
