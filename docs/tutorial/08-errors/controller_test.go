@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -34,15 +33,6 @@ func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interfac
 	})(ctx, kube, foo)
 }
 
-// ready returns the status and the reason of the Foo's Ready condition.
-func ready(l *lab.Lab) string {
-	ready := meta.FindStatusCondition(l.GetFoo("example-foo").Status.Conditions, "Ready")
-	if ready == nil {
-		return "absent"
-	}
-	return string(ready.Status) + " " + ready.Reason
-}
-
 func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
@@ -51,7 +41,7 @@ func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
-		if got := ready(l); got != "False DeploymentRejected" {
+		if got := l.Ready(); got != "False DeploymentRejected" {
 			t.Errorf(`Ready: got %q, want "False DeploymentRejected"`, got)
 		}
 		// One at once, one after the event of the status, one each 15 seconds.
@@ -84,7 +74,7 @@ func TestATakenNameIsReportedOnce(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
-		if got := ready(l); got != "False DeploymentNameTaken" {
+		if got := l.Ready(); got != "False DeploymentNameTaken" {
 			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 		if got := l.Requests("create", "events"); got != 1 {
