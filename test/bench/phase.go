@@ -24,8 +24,8 @@ const (
 	phaseTimeout = 20 * time.Minute
 )
 
-// phase does load and waits until everything that n Foos ask for is written. It records CPU time and
-// requests for each, and returns all requests, of the contender and of the load.
+// phase does load and waits until everything that n Foos ask for is written. It records CPU time
+// and requests for each, and returns all requests, of the contender and of the load.
 func (r *run) phase(
 	ctx context.Context, name string, n int, load func() error,
 ) ([]audit.Request, error) {

@@ -74,7 +74,8 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 		}
 		replicas, status := *foo.Spec.Replicas, foo.Status
 		if isReady(foo) && (status.Replicas != replicas || status.AvailableReplicas != replicas) {
-			t.Errorf("asked for %d replicas, and Ready was True too early: %s", replicas, suite.Describe(foo))
+			t.Errorf("asked for %d replicas, and Ready was True too early: %s", replicas,
+				suite.Describe(foo))
 		}
 		if isReady(foo) && status.Replicas == 0 {
 			return // that was the last change

@@ -39,7 +39,8 @@ func behaviour(t *testing.T, number int) {
 	})
 }
 
-// writeTable writes the program's row into the table in file: in place of its old one, or at the end.
+// writeTable writes the program's row into the table in file, in place of its old one, or as the
+// last one.
 func writeTable(file, name string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -53,7 +53,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, foos: suite.NewNamespace(t).Name}
 	w.install(suite.Kubectl(t, "", "kustomize", root+"artifacts/deploy"))
 	suite.Kubectl(t, "", "create", "namespace", prometheusNamespace)
-	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "namespace", prometheusNamespace, "--wait=false") })
+	t.Cleanup(func() {
+		suite.Kubectl(t, "", "delete", "namespace", prometheusNamespace, "--wait=false")
+	})
 	suite.Kubectl(t, "", "-n", prometheusNamespace, "create", "serviceaccount", prometheusName)
 	w.install(readFile(t, folder+"rbac.yaml"))
 	return w

@@ -126,7 +126,8 @@ type target struct {
 // given by their labels, except for their addresses.
 func (p *prometheus) targetsAre(want []map[string]string) {
 	p.t.Helper()
-	suite.Eventually(p.t, fmt.Sprintf("Prometheus reads the metrics of %v", want), func() (bool, string) {
+	what := fmt.Sprintf("Prometheus reads the metrics of %v", want)
+	suite.Eventually(p.t, what, func() (bool, string) {
 		found, err := get[struct{ ActiveTargets []target }](p, "targets?state=active")
 		seen := fmt.Sprintf("%+v, %v", found.ActiveTargets, err)
 		if err != nil || len(found.ActiveTargets) != len(want) {

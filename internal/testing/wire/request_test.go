@@ -111,7 +111,8 @@ func TestHowARequestEnds(t *testing.T) {
 				t.Errorf("got the error %v", err)
 			}
 			e := l.awaitKind(1, Answered)[0]
-			if e.Code != test.code || !strings.Contains(e.Reason, test.reason) || e.Object != nil || e.Injected {
+			if e.Code != test.code || !strings.Contains(e.Reason, test.reason) ||
+				e.Object != nil || e.Injected {
 				t.Errorf("got %+v, want %d, %s", e, test.code, test.reason)
 			}
 			if e.Verb == "watch" {
