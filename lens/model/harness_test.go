@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -212,7 +213,7 @@ func queueing(because string, o *wire.Object) string {
 
 func foo(name, version string) *wire.Object {
 	return &wire.Object{Resource: foos, Kind: "Foo", Namespace: "default", Name: name,
-		ResourceVersion: version}
+		UID: "uid of " + name, ResourceVersion: version}
 }
 
 // deployment returns a Deployment of the Foo of that name, or of nobody.
@@ -251,9 +252,11 @@ func (l *lens) lessons() (lessons []string) {
 	return lessons
 }
 
-// texts returns the sentences of the notes.
+// texts returns the sentences of the notes, in the order of the page.
 func (l *lens) texts() (texts []string) {
-	for _, n := range all[Note](l, "note") {
+	notes := all[Note](l, "note")
+	slices.SortStableFunc(notes, func(a, b Note) int { return cmp.Compare(a.At, b.At) })
+	for _, n := range notes {
 		texts = append(texts, n.Text)
 	}
 	return texts

@@ -191,10 +191,14 @@ func (m *Model) next(what string) string {
 	return fmt.Sprintf("%s/%d", what, m.numbers[what])
 }
 
-// note adds a sentence to the list of what happens.
+// note adds a sentence about now to the list of what happens.
 func (m *Model) note(key, lesson, format string, args ...any) {
+	m.noteAt(m.at, key, lesson, format, args...)
+}
+
+func (m *Model) noteAt(at time.Duration, key, lesson, format string, args ...any) {
 	id := m.next("note")
-	m.show(id, &Note{At: m.at, Key: key, Text: fmt.Sprintf(format, args...), Lesson: lesson})
+	m.show(id, &Note{At: at, Key: key, Text: fmt.Sprintf(format, args...), Lesson: lesson})
 	m.drop(push(&m.notes, id, maxNotes))
 }
 

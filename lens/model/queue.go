@@ -112,12 +112,14 @@ func (m *Model) keyOf(r record, kind string) *key {
 func (m *Model) add(k *key, because, cause string) {
 	k.Because = because
 	switch {
-	case k.waiting || k.Dirty:
-		if k.waiting {
-			k.Merged++
-		}
+	case k.waiting:
+		k.Merged++
 		m.cause(k.queue, cause)
 		m.note(k.name, "duplicate", "%s is in the queue already, and one sync is enough: %s.",
+			k.name, because)
+	case k.Dirty:
+		m.cause(k.queue, cause)
+		m.note(k.name, "dirty", "%s is being synced now, and one more sync is enough: %s.",
 			k.name, because)
 	case k.worker != nil:
 		k.Dirty = true
@@ -149,6 +151,9 @@ func (m *Model) addAgain(k *key, r record) {
 	}
 	if strings.Contains(because, "cache") {
 		lesson = "stale"
+		if m.gate.Mode == "paused" {
+			because += ", because you hold it back"
+		}
 	}
 	m.note(k.name, lesson, "%s comes back in %v: %s.", k.name, after, because)
 	m.delayKey(k, after, because)
@@ -183,7 +188,7 @@ func (m *Model) started(k *key) {
 // finished applies the line before queue.Done. A dirty key waits again.
 func (m *Model) finished(k *key) {
 	sync := m.syncs.values[k.name]
-	if !k.failed && !k.again && m.isIdle(sync) {
+	if !k.failed && !k.again && m.isIdle(k) {
 		m.note(k.name, "noop", "Worker %d has synced %s and had nothing to write.",
 			k.worker.number, k.name)
 	} else {

@@ -140,7 +140,7 @@ func (m *Model) somebody(c change) {
 				names(command.text, o))
 	})
 	if i < 0 {
-		m.note(lane, "", "%s %s.", cmp.Or(writer, "Another program"), did)
+		m.noteAt(c.at, lane, "", "%s %s.", cmp.Or(writer, "Another program"), did)
 	} else {
 		label, begin = m.commands[i].text, m.commands[i].began
 		m.commands[i].changed[idOf(o)] = true

@@ -22,8 +22,8 @@ func TestTheStoryOfAScale(t *testing.T) {
 	answer := l.request("update", deployments, "web", deployment("web", "3", "a"))
 	l.stored("MODIFIED", deployment("web", "5", "a")) // before the answer
 	pass := l.arrive("MODIFIED", deployment("web", "5", "a"))
-	answer(200, "", deployment("web", "5", "a"))
 	pass()
+	answer(200, "", deployment("web", "5", "a"))
 	l.log(queueing("Deployment updated", deployment("web", "5", "a")), finished, started)
 	l.request("update", foos+"/status", "a", foo("a", "4"))(200, "", foo("a", "6"))
 	l.stored("MODIFIED", foo("a", "6")) // after the answer
@@ -53,6 +53,10 @@ func TestTheStoryOfAScale(t *testing.T) {
 	})
 	for _, s := range append(l.spans("user"), l.spans("watch")...) {
 		equal(t, s.Label+" has a lane and an end", s.Key == "default/a" && s.End >= s.Begin && s.End > 0, true)
+	}
+	texts := strings.Join(l.texts(), "\n")
+	if strings.Index(texts, "brings web, which has changed") < strings.Index(texts, "updates deployments web") {
+		t.Errorf("an effect stands before its cause:\n%s", texts)
 	}
 	user := l.spans("user")[2] // after those of the first two events
 	equal(t, "the command's length", user.End-user.Begin, time.Millisecond)

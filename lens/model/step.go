@@ -129,7 +129,8 @@ type Totals struct {
 	MoreObjects int `json:"moreObjects"` // beyond the 5,000 that are drawn
 }
 
-// ID: "note/NUMBER". A sentence about something that has happened, for the list of what happens.
+// ID: "note/NUMBER". A sentence about something that has happened, for the list of what happens,
+// which is sorted by At: what is told later may have happened before.
 type Note struct {
 	At   time.Duration `json:"at"`
 	Key  string        `json:"key,omitempty"`
