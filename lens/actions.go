@@ -57,7 +57,7 @@ func readActions(burst int, cluster string) (all []action, err error) {
 	if err := yaml.UnmarshalStrict(text, &table); err != nil {
 		return nil, err
 	}
-	for _, who := range []string{"foos", "plain", "deployments", "watches", "all", "local"} {
+	for _, who := range []string{"foos", "plain", "deployments", "all", "local", "watches"} {
 		for _, a := range table[who] {
 			a.who = who
 			all = append(all, a)

@@ -192,12 +192,11 @@ func noteOf(span model.Span, notes []model.Note) int {
 	label := regexp.QuoteMeta(span.Label)
 	_, what, _ := strings.Cut(label, " ")
 	says := regexp.MustCompile(map[string]string{
-		"user": "^You run: " + label + "$|(?i)^" + label + `\.$`, "request": what + `\. .* answers `,
-		"watch": "^The watch of ", "queue": " goes into the queue: ", "sync": " starts to sync ",
+		"user": "^" + label + `\.$`, "request": what + `\. .* answers `, "watch": "^The watch of ", "queue": " goes into the queue: ", "sync": " starts to sync ",
 	}[span.What])
 	return slices.IndexFunc(notes, func(n model.Note) bool {
 		return span.What != "delay" && says.MatchString(n.Text) && span.Begin <= n.At && n.At <= span.End &&
-			(n.Key == span.Key || span.What == "user") &&
+			n.Key == span.Key &&
 			(span.What != "watch" || n.At == span.End && strings.Contains(span.Label, " "))
 	})
 }

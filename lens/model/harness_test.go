@@ -200,11 +200,6 @@ func (l *lens) request(verb, resource, name string, sent *wire.Object) (
 	}
 }
 
-// user feeds the beginning of a command of the user, or its end.
-func (l *lens) user(command string, ended bool) {
-	l.see(Seen{User: &User{Command: command, Ended: ended}})
-}
-
 // queueing is what a handler logs about an event of o.
 func queueing(because string, o *wire.Object) string {
 	return fmt.Sprintf(`"Queueing Foo" foo="default/a" because=%q object=%q resourceVersion=%q`,

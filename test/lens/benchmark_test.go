@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +80,11 @@ func startTurn(b *testing.B, name string) (p *page) {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { l.stop(syscall.SIGTERM) })
+		opened, err := http.Post(l.url+"gate", "application/json", strings.NewReader(`{"mode": "open"}`))
+		if err != nil {
+			b.Fatal(err)
+		}
+		opened.Body.Close()
 		if name == "page" {
 			if p, err = l.open(); err != nil {
 				b.Fatal(err)
