@@ -179,7 +179,6 @@ func (s *session) asUser(ctx context.Context, command string, r *result) error {
 	r.Commands = append(r.Commands, command)
 	s.lens.see(model.Seen{User: &model.User{Command: command}})
 	output, err := s.shell(ctx, command)
-	s.lens.see(model.Seen{User: &model.User{Command: command, Ended: true}})
 	r.Output += output
 	return err
 }

@@ -117,14 +117,8 @@ func untrue(t *testing.T, all []model.Seen, steps []json.RawMessage) (problems [
 	hasQueue := slices.ContainsFunc(notes, func(n model.Note) bool {
 		return strings.Contains(n.Text, "begin to take keys from the queue")
 	})
-	writes := 0
-	for _, seen := range all {
-		if e := seen.Wire; e != nil && e.Kind == wire.RequestArrived &&
-			isWrite.MatchString(e.Verb+" "+e.Resource) && !strings.HasPrefix(e.Resource, "leases.") {
-			writes++
-		}
-	}
-	wrote := map[string]bool{} // IDs of syncs
+	writes := countWrites(all)
+	wrote := map[string]bool{} // the key of a sync, and its end
 	for _, span := range spans {
 		for i, id := range span.Causes {
 			cause, ok := spans[id]
@@ -156,13 +150,26 @@ func untrue(t *testing.T, all []model.Seen, steps []json.RawMessage) (problems [
 	return problems
 }
 
-// isWrite matches a request that writes something other than an Event.
-var isWrite = regexp.MustCompile(`^(create|update|patch|delete) ([^e]|e[^v])`)
+var (
+	// isWrite matches a request that writes something other than an Event or a Lease.
+	isWrite  = regexp.MustCompile(`^(create|update|patch|delete) ([^el]|e[^v]|l[^e])`)
+	ofNoSync = regexp.MustCompile(`^The program (creates|updates|patches|deletes) `)
+)
 
-var ofNoSync = regexp.MustCompile(`^The program (creates|updates|patches|deletes) `)
+func countWrites(all []model.Seen) (writes int) {
+	for _, seen := range all {
+		e := seen.Wire
+		if e != nil && e.Kind == wire.RequestArrived && isWrite.MatchString(e.Verb+" "+e.Resource) {
+			writes++
+		}
+	}
+	return writes
+}
 
 // shown returns the sentences in the order of the page, and the bars of the time line.
-func shown(t *testing.T, steps []json.RawMessage) (notes []model.Note, spans map[string]model.Span) {
+func shown(
+	t *testing.T, steps []json.RawMessage,
+) (notes []model.Note, spans map[string]model.Span) {
 	spans = map[string]model.Span{}
 	for _, text := range steps {
 		var step struct{ Set map[string]json.RawMessage }
@@ -191,12 +198,13 @@ func shown(t *testing.T, steps []json.RawMessage) (notes []model.Note, spans map
 func noteOf(span model.Span, notes []model.Note) int {
 	label := regexp.QuoteMeta(span.Label)
 	_, what, _ := strings.Cut(label, " ")
-	says := regexp.MustCompile(map[string]string{
-		"user": "^" + label + `\.$`, "request": what + `\. .* answers `, "watch": "^The watch of ", "queue": " goes into the queue: ", "sync": " starts to sync ",
-	}[span.What])
+	text, ok := map[string]string{
+		"user": "^" + label + `\.$`, "request": what + `\. .* answers `, "watch": "^The watch of ",
+		"queue": " goes into the queue: ", "sync": " starts to sync ",
+	}[span.What]
+	says := regexp.MustCompile(text)
 	return slices.IndexFunc(notes, func(n model.Note) bool {
-		return span.What != "delay" && says.MatchString(n.Text) && span.Begin <= n.At && n.At <= span.End &&
-			n.Key == span.Key &&
-			(span.What != "watch" || n.At == span.End && strings.Contains(span.Label, " "))
+		isNow := span.Begin <= n.At && n.At <= span.End && (span.What != "watch" || n.At == span.End)
+		return ok && isNow && n.Key == span.Key && says.MatchString(n.Text)
 	})
 }

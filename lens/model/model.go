@@ -117,9 +117,7 @@ func (m *Model) See(seen Seen) Step {
 	case seen.Gate != nil:
 		m.seeGate(seen.Gate)
 	case seen.User != nil:
-		if !seen.User.Ended {
-			m.note("", "", "You run: %s", seen.User.Command)
-		}
+		m.note("", "", "You run: %s", seen.User.Command)
 	case seen.Note != "":
 		m.note("", "fault", "%s", seen.Note)
 	default:

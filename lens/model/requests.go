@@ -20,7 +20,7 @@ type request struct {
 	span, sync           string   // IDs of spans
 	before               string   // resourceVersion of the object
 	claims               []change // changes of its object while it had no answer
-	passed               time.Duration
+	began, passed        time.Duration
 }
 
 // change is a change of an object whose writer is not known yet.
@@ -34,10 +34,8 @@ type change struct {
 func (r *request) writes() bool { return r.Verb != "get" && r.Verb != "list" && !r.event }
 
 func (m *Model) requestArrived(e *wire.Event) {
-	m.totals.Requests++
 	plural, _, _ := strings.Cut(e.Resource, ".")
 	if plural == "" || plural == "leases" || strings.HasSuffix(plural, "reviews") {
-		m.totals.Other++
 		return
 	}
 	sent := wire.Object{}
@@ -46,7 +44,7 @@ func (m *Model) requestArrived(e *wire.Event) {
 	}
 	sent.Resource, sent.Namespace = e.Resource, cmp.Or(sent.Namespace, e.Namespace)
 	sent.Name = cmp.Or(e.Name, sent.Name)
-	r := &request{Request: Request{Verb: e.Verb, State: "held", Began: m.at}, id: m.next("request"),
+	r := &request{Request: Request{Verb: e.Verb, State: "held"}, began: m.at, id: m.next("request"),
 		resource: e.Resource, number: e.Request, event: isEvents(e.Resource)}
 	r.What = plural
 	if e.Subresource != "" {
@@ -130,7 +128,7 @@ func (m *Model) assign(r *request, k *key) {
 // the line that says so may be read later than they are sent.
 func (m *Model) adopt(k *key) {
 	for _, r := range m.lately {
-		if r.Key == k.name && !r.event && r.Began >= m.at {
+		if r.Key == k.name && !r.event && r.began >= m.at {
 			m.assign(r, k)
 		}
 	}
@@ -141,8 +139,8 @@ func (m *Model) adopt(k *key) {
 func (m *Model) isIdle(k *key) bool {
 	return !slices.ContainsFunc(m.lately, func(r *request) bool {
 		failed := r.State == "answered" && r.Code/100 != 2
-		may := r.sync == m.syncs.values[k.name] || r.Key == "" && r.Began >= k.worker.Since
-		return may && r.Began <= m.at && (r.writes() || failed)
+		may := r.sync == m.syncs.values[k.name] || r.Key == "" && r.began >= k.worker.Since
+		return may && r.began <= m.at && (r.writes() || failed)
 	})
 }
 
@@ -172,7 +170,7 @@ func (m *Model) answered(e *wire.Event) {
 		return
 	}
 	m.going = slices.DeleteFunc(m.going, func(other *request) bool { return other == r })
-	r.State, r.Code, r.Reason, r.Injected, r.Ended = "answered", e.Code, e.Reason, e.Injected, m.at
+	r.State, r.Code, r.Reason, r.Injected = "answered", e.Code, e.Reason, e.Injected
 	m.show(r.id, &r.Request)
 	failed := e.Code/100 != 2
 	if failed {

@@ -34,8 +34,6 @@ func (m *Model) addWorker() *worker {
 	w := &worker{Worker: Worker{Since: m.at}, id: id, number: len(m.workers) + 1}
 	m.workers = append(m.workers, w)
 	m.show(w.id, &w.Worker)
-	m.process.Workers = w.number
-	m.show("process", &m.process)
 	return w
 }
 
@@ -69,6 +67,5 @@ func (m *Model) stopQueue() {
 	for _, w := range m.workers {
 		m.drop(w.id)
 	}
-	m.workers, m.totals.Waiting, m.process.Workers = nil, 0, 0
-	m.show("process", &m.process)
+	m.workers, m.totals.Waiting = nil, 0
 }
