@@ -225,5 +225,5 @@ chapters: # execute the chapters of the tutorial after the demo, in order, and t
 	  -page '^README.md|^docs/tutorial'
 
 .PHONY: generate-all
-generate-all: # the same, and for examples/website and docs/tutorial/13-versions
+generate-all: # the same, and for examples/website and docs/tutorial/14-versions
 	hack/update-codegen.sh all

@@ -27,11 +27,11 @@ func checkWatchLine(p *page) (problems []string) {
 	return problems
 }
 
-// The program of chapter 1 asks once and ends, so there is nothing to watch. Those of the examples
-// are in another module, from which 'make lens' cannot build.
+// The program of chapter 1 asks once and ends, so there is nothing to watch. Those after chapter 10
+// are not built by 'make lens', or have no recording of their own.
 func TestChaptersCanBeWatched(t *testing.T) {
 	for _, p := range allPages(t) {
-		if p.chapter() > 1 && !p.isAboutExample() {
+		if p.chapter() > 1 && p.chapter() <= 10 {
 			report(t, checkWatchLine(p))
 		}
 	}
