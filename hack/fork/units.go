@@ -15,7 +15,7 @@ var project = []string{
 	"docs/README.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
-	"test/apply", "test/apiserver", "test/bench", "test/faults/results", "test/shards", "hack/fork",
+	"test/apply", "test/apiserver", "test/bench", "test/shards", "hack/fork",
 	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
@@ -31,7 +31,7 @@ const clusters = "test/internal/cluster"
 
 var parts = []part{
 	{name: "faults",
-		paths: []string{"test/faults", "test/internal/soak", clusters, "hack/faults-all", "docs/reliability.md",
+		paths: []string{"test/faults", clusters, "hack/faults-all", "docs/reliability.md",
 			"explore_errors_test.go"},
 		words: `make (?:faults(?:-long|-all|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "fuzz", paths: []string{"hack/fuzz", "writes_fuzz_test.go"}, words: `make fuzz|^fuzz:`},
@@ -52,14 +52,13 @@ var parts = []part{
 		"docs/testing.md"}},
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
-		"hack/stress", "hack/workflow_test.go", "test/conformance/image_test.go"},
+		"hack/workflow_test.go", "test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
-		"test/conformance/audit_test.go", "test/conformance/editors_test.go", "test/conformance/flood_test.go",
-		"test/conformance/owners_test.go",
-		"test/conformance/podsecurity_test.go",
-		"test/conformance/policy_table_test.go", "test/conformance/policy_test.go",
-		"test/conformance/token_test.go"}},
+		"test/conformance/audit_test.go", "test/conformance/editors_test.go",
+		"test/conformance/flood_test.go", "test/conformance/owners_test.go",
+		"test/conformance/podsecurity_test.go", "test/conformance/policy_table_test.go",
+		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
 	{name: "shards", paths: []string{"internal/extra/shards"},
 		words: `^## More than one replica`},
 	{name: "webhook", paths: []string{"internal/extra/webhook"}},

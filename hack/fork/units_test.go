@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,19 @@ func TestPathsThatAreLeftOutAreNoticed(t *testing.T) {
 	for _, test := range tests {
 		if got := nothing(t).mention(test.file, test.text); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", test.file, test.text, got, test.want)
+		}
+	}
+}
+
+func TestWhatIsLeftOutExists(t *testing.T) {
+	all := &omission{paths: project}
+	for _, p := range parts {
+		all.paths = append(all.paths, p.paths...)
+	}
+	files := sortedKeys(thisRepository(t).files)
+	for _, out := range all.paths {
+		if !slices.ContainsFunc(files, (&omission{paths: []string{out}}).has) {
+			t.Errorf("%s does not exist", out)
 		}
 	}
 }
