@@ -237,7 +237,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
-	countSyncError(err)
+	syncErrors.Count(err)
 	switch {
 	case err == nil:
 		c.queue.Forget(key)

@@ -7,13 +7,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,16 +16,13 @@ import (
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
-	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -42,43 +33,12 @@ const flushTimeout = time.Second
 
 func main() {
 	o, err := parseFlags(os.Args[1:], os.Stdout)
-	if err == nil {
-		err = run(o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		report(o, err)
-		logs.FlushLogs()
-		os.Exit(1)
-	}
-	logs.FlushLogs()
+	program.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
 }
 
-// report says why the process ends, in one line: for people, or in JSON as the rest of the log. If
-// the flags are wrong, o is nil.
-func report(o *options, err error) {
-	if o != nil && o.logging.Format == logsapi.JSONLogFormat {
-		klog.Background().Error(err, "Exiting")
-		return
-	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
-}
-
-// run runs the process until a signal asks it to stop, or until it cannot go on, which is an
-// error.
-func run(o *options) error {
-	if o.version {
-		fmt.Printf("%s %s, commit %s\n", controllerName, version.Get(), version.Get().GitCommit)
-		return nil
-	}
-	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-
-	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
-	config, err := clientconfig.Load(o.kubeconfig)
+// run runs the process until ctx is done, or until it cannot go on, which is an error.
+func run(ctx context.Context, o *options) error {
+	config, err := clientconfig.Load(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -113,18 +73,18 @@ func newProcess(
 	if err != nil {
 		return nil, err
 	}
-	elector, err := leader.NewElector(clients.leader)
+	elector, err := leader.NewElector(clients.Leader)
 	if err != nil {
 		return nil, err
 	}
-	recorder, err := newRecorder(ctx, clients.kube)
+	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
 		return nil, err
 	}
 	kubeFactory, fooFactory := newInformerFactories(clients, o, name)
 	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
-	controller, err := NewController(clients.kube, clients.foo, foos, deployments, recorder)
+	controller, err := NewController(clients.Kube, clients.foo, foos, deployments, recorder)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +96,7 @@ func newProcess(
 		informers: &informers.Group{
 			Factories:   []informers.Factory{fooFactory, kubeFactory},
 			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
-			SyncTimeout: o.cacheSyncTimeout,
+			SyncTimeout: o.CacheSyncTimeout,
 			InstallHint: installHint,
 		},
 		controller: controller,
@@ -155,21 +115,22 @@ func (p *process) run(ctx context.Context) error {
 	defer stop()
 
 	o := p.options
-	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.informers.Check)
+	err := probes.Serve(background, o.HealthAddress, p.elector.Check, p.informers.Check)
 	if err != nil {
 		return err
 	}
-	if err := metrics.Serve(background, p.clients.metrics); err != nil {
+	if err := metrics.Serve(background, p.clients.Metrics); err != nil {
 		return err
 	}
-	if err := p.clients.preflight(workCtx, o.leaderElect); err != nil {
+	foos := fooKind.GroupVersion().WithResource("foos")
+	if err := p.clients.Preflight(workCtx, foos, installHint, o.leaderElect); err != nil {
 		return err
 	}
 	if err := p.informers.Start(workCtx, background, fail); err != nil {
 		return err
 	}
 	work := func(ctx context.Context) {
-		p.controller.Run(ctx, o.workers)
+		p.controller.Run(ctx, o.Workers)
 		p.recorder.Flush(flushTimeout)
 	}
 	if !o.leaderElect {
@@ -197,13 +158,13 @@ func newInformerFactories(c *clients, o *options, name *cache.InformerName) (
 	selectManaged := func(list *metav1.ListOptions) {
 		list.LabelSelector = managedByLabel + "=" + controllerName
 	}
-	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, o.resync,
-			kubeinformers.WithNamespace(o.namespace),
+	return kubeinformers.NewSharedInformerFactoryWithOptions(c.Kube, o.resync,
+			kubeinformers.WithNamespace(o.Namespace),
 			kubeinformers.WithInformerName(name),
 			kubeinformers.WithTweakListOptions(selectManaged),
 			kubeinformers.WithTransform(informers.StripManagedFields)),
 		fooinformers.NewSharedInformerFactoryWithOptions(c.foo, o.resync,
-			fooinformers.WithNamespace(o.namespace),
+			fooinformers.WithNamespace(o.Namespace),
 			fooinformers.WithInformerName(name),
 			fooinformers.WithTransform(informers.StripManagedFields))
 }

@@ -22,6 +22,7 @@ import (
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -149,13 +150,13 @@ func judges(f *testing.F) func(testing.TB) judge {
 // connect connects to an API server and creates a namespace, so that all fuzzing processes can use
 // the same names.
 func connect(t testing.TB, config *rest.Config) judge {
-	o := &options{qps: -1} // no client-side limit
-	o.leader.Namespace = "default"
+	o := &options{Options: program.Options{QPS: -1}} // no client-side limit
+	o.Leader.Namespace = "default"
 	clients, err := newClients(config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	created, err := clients.kube.CoreV1().Namespaces().Create(context.Background(),
+	created, err := clients.Kube.CoreV1().Namespaces().Create(context.Background(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fuzz-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func (j judge) deployment(t *testing.T, d *appsv1.Deployment) (*appsv1.Deploymen
 		return nil, fmt.Errorf("%q", problems)
 	}
 	d.ResourceVersion = "" // an earlier dry run may have set it
-	created, err := j.kube.AppsV1().Deployments(j.namespace).Create(context.Background(), d,
+	created, err := j.Kube.AppsV1().Deployments(j.namespace).Create(context.Background(), d,
 		metav1.CreateOptions{FieldManager: controllerName, DryRun: dryRun})
 	refuses(t, err)
 	return created, err
@@ -258,7 +259,7 @@ func (j judge) status(t *testing.T, foo *v1alpha1.Foo, status v1alpha1.FooStatus
 
 // event checks that the API server accepts an Event. The one in memory does not know the rules.
 func (j judge) event(t *testing.T, event *eventsv1.Event) {
-	_, err := j.kube.EventsV1().Events(j.namespace).Create(
+	_, err := j.Kube.EventsV1().Events(j.namespace).Create(
 		context.Background(), event, metav1.CreateOptions{DryRun: dryRun})
 	if refuses(t, err) || len(event.Note) > 1024 || !utf8.ValidString(event.Note) {
 		t.Errorf("the Event is refused: %v; its note is %q", err, event.Note)

@@ -193,6 +193,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	syncErrors.Count(err)
 	switch {
 	case err == nil:
 		c.queue.Forget(key)

@@ -21,9 +21,9 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 			fakes.Lag(t, &h.Kube.Fake, resource, time.Minute) // no event of a child begins another sync
 		}
 		h.start()
-		h.create(newWebsite("web"))
+		h.createWebsite(newWebsite("web"))
 
-		configMap, service, deployment := h.configMap("web"), h.service("web"), h.deployment("web")
+		configMap, service, deployment := h.getConfigMap("web"), h.getService("web"), h.getDeployment("web")
 		if configMap == nil || service == nil || deployment == nil {
 			t.Fatalf("got %v, %v, %v, want a child of each kind", configMap, service, deployment)
 		}
@@ -41,18 +41,18 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 func TestWebsiteIsServedAndRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
-		h.create(newWebsite("web"))
-		h.expect("web", "Ready", "False Progressing")
+		h.createWebsite(newWebsite("web"))
+		h.expectCondition("web", "Ready", "False Progressing")
 
 		h.rollOut("web")
 
-		h.expect("web", "Ready", "True Available")
-		h.expect("web", "Registered", "True Registered")
+		h.expectCondition("web", "Ready", "True Available")
+		h.expectCondition("web", "Registered", "True Registered")
 		const url = "http://web.default.svc:80"
 		if got := h.urls()["uid-of-web"]; got != url {
 			t.Errorf("in the registry: got %q, want %q", got, url)
 		}
-		status := h.get("web").Status
+		status := h.getWebsite("web").Status
 		if status.URL != url || status.RegisteredURL != url || status.ObservedGeneration != 1 ||
 			status.ReadyReplicas != 2 || status.Replicas != 2 ||
 			status.Selector != "website.example.com/website-uid=uid-of-web" {
@@ -65,13 +65,13 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		before := h.deployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		before := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
 
-		if got := h.configMap("web").Data["index.html"]; got != "Bye" {
+		if got := h.getConfigMap("web").Data["index.html"]; got != "Bye" {
 			t.Errorf("content: got %q, want Bye", got)
 		}
-		after := h.deployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
+		after := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		if after == "" || after == before {
 			t.Errorf("hash in the Pod template: got %q, then %q, want another", before, after)
 		}
@@ -82,14 +82,14 @@ func TestScaledWebsiteScalesItsDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(5)) })
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(5)) })
 
-		if got := *h.deployment("web").Spec.Replicas; got != 5 {
+		if got := *h.getDeployment("web").Spec.Replicas; got != 5 {
 			t.Errorf("replicas: got %d, want 5", got)
 		}
-		h.expect("web", "Ready", "False Progressing")
+		h.expectCondition("web", "Ready", "False Progressing")
 		h.rollOut("web")
-		if got := h.get("web").Status; got.ReadyReplicas != 5 || got.ObservedGeneration != 2 {
+		if got := h.getWebsite("web").Status; got.ReadyReplicas != 5 || got.ObservedGeneration != 2 {
 			t.Errorf("got status %+v, want 5 ready replicas of generation 2", got)
 		}
 	})
@@ -99,13 +99,13 @@ func TestChangedPortIsRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
 
 		const want = "http://web.default.svc:8000"
 		if got := h.urls()["uid-of-web"]; got != want {
 			t.Errorf("in the registry: got %q, want %q", got, want)
 		}
-		if got := h.get("web").Status.RegisteredURL; got != want {
+		if got := h.getWebsite("web").Status.RegisteredURL; got != want {
 			t.Errorf("registeredURL: got %q, want %q", got, want)
 		}
 	})
@@ -115,7 +115,7 @@ func TestChangedChildrenAreRepaired(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		configMap, service, deployment := h.configMap("web"), h.service("web"), h.deployment("web")
+		configMap, service, deployment := h.getConfigMap("web"), h.getService("web"), h.getDeployment("web")
 		configMap.Data = map[string]string{"other": "stays", "index.html": "defaced"}
 		service.Spec.Selector = nil
 		service.Spec.Ports = []corev1.ServicePort{{Port: 1, NodePort: 30000}, {Port: 2}}
@@ -130,15 +130,15 @@ func TestChangedChildrenAreRepaired(t *testing.T) {
 		h.must(err)
 		h.updateDeployment(deployment)
 
-		if got := h.configMap("web").Data; got["index.html"] != "Hello" || got["other"] != "stays" {
+		if got := h.getConfigMap("web").Data; got["index.html"] != "Hello" || got["other"] != "stays" {
 			t.Errorf("ConfigMap: got %v", got)
 		}
-		got := h.service("web").Spec
+		got := h.getService("web").Spec
 		if len(got.Ports) != 1 || got.Ports[0].Port != 80 || got.Ports[0].NodePort != 30000 ||
 			len(got.Selector) != 1 || got.SessionAffinity != corev1.ServiceAffinityClientIP {
 			t.Errorf("Service: got %+v", got)
 		}
-		template := h.deployment("web").Spec.Template
+		template := h.getDeployment("web").Spec.Template
 		if template.Spec.Containers[0].Image != "nginx:1" || template.Annotations["other"] != "stays" {
 			t.Errorf("Pod template: got %+v", template)
 		}
@@ -153,7 +153,7 @@ func TestDeletedChildrenComeBack(t *testing.T) {
 		h.must(h.Kube.CoreV1().Services(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 
-		if h.configMap("web") == nil || h.service("web") == nil || h.deployment("web") == nil {
+		if h.getConfigMap("web") == nil || h.getService("web") == nil || h.getDeployment("web") == nil {
 			t.Error("want all children back")
 		}
 	})
@@ -169,25 +169,23 @@ func TestConfigMapOfSomebodyElseIsNeitherChangedNorMounted(t *testing.T) {
 			metav1.CreateOptions{})
 		h.must(err)
 		h.start()
-		h.create(newWebsite("web"))
+		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
 
-		h.expect("web", "Ready", "False ConfigMapNameTaken")
-		h.expect("web", "Registered", "False NoService")
-		if got := h.configMap("web").Data["index.html"]; got != "secret" {
+		h.expectCondition("web", "Ready", "False ConfigMapNameTaken")
+		h.expectCondition("web", "Registered", "False NoService")
+		if got := h.getConfigMap("web").Data["index.html"]; got != "secret" {
 			t.Errorf("the ConfigMap of somebody else has %q", got)
 		}
-		if h.deployment("web") != nil {
+		if h.getDeployment("web") != nil {
 			t.Error("there is a Deployment, which would serve what is in the ConfigMap of somebody else")
 		}
-		if got := h.events("ConfigMapNameTaken"); got != 1 {
-			t.Errorf("got %d Warnings in an hour, want 1", got)
-		}
+		h.expectEvents("ConfigMapNameTaken", 1)
 
 		h.must(h.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wait(time.Minute)
 		h.rollOut("web")
-		h.expect("web", "Ready", "True Available")
+		h.expectCondition("web", "Ready", "True Available")
 	})
 }
 
@@ -196,15 +194,15 @@ func TestRefusedChildIsReportedOnce(t *testing.T) {
 		h.Fail("create", "deployments", 6, apierrors.NewForbidden(
 			schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("quota")))
 		h.start()
-		h.create(newWebsite("web"))
+		h.createWebsite(newWebsite("web"))
 		h.wait(2 * time.Second)
-		h.expect("web", "Ready", "False DeploymentRejected")
-		h.expect("web", "Registered", "True Registered")
+		h.expectCondition("web", "Ready", "False DeploymentRejected")
+		h.expectCondition("web", "Registered", "True Registered")
 		h.wait(3 * time.Minute)
 
-		if got := h.events("DeploymentRejected"); got != 1 || h.deployment("web") == nil {
-			t.Errorf("got %d Warnings and Deployment %v, want 1 and, in the end, one", got,
-				h.deployment("web"))
+		h.expectEvents("DeploymentRejected", 1)
+		if h.getDeployment("web") == nil {
+			t.Error("there is no Deployment in the end")
 		}
 	})
 }
@@ -214,14 +212,12 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.wait(time.Second)
-		h.writes("*", "*")
+		h.clearRequests()
 		h.registry.Count("")
 
 		h.wait(time.Hour)
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes to the API server in an idle hour: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 		// One every 10 to 12 minutes.
 		if got := h.registry.Count("PUT"); got < 5 || got > 6 {
 			t.Errorf("registrations in an idle hour: got %d, want 5 or 6", got)
@@ -234,15 +230,13 @@ func TestRestartRegistersAgainAndWritesNothing(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.stop()
-		h.writes("*", "*")
+		h.clearRequests()
 		h.registry.Restart() // while no controller runs
 
 		h.start()
 		h.wait(time.Minute)
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes after a restart: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 		if got := h.urls(); len(got) != 1 {
 			t.Errorf("in the registry: got %v, want the Website", got)
 		}
@@ -253,15 +247,14 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		fakes.Lag(t, &h.website.Fake, "websites", 5*time.Second)
 		h.start()
-		h.create(newWebsite("web"))
+		h.createWebsite(newWebsite("web"))
 		h.wait(time.Minute)
 		h.rollOut("web")
 		h.wait(time.Minute)
 
-		h.expect("web", "Ready", "True Available")
-		if patches, errs := h.writes("patch", "websites"), h.errors.Load(); patches != 1 || errs > 0 {
-			t.Errorf("got %d patches and %d errors, want 1 and none", patches, errs)
-		}
+		h.expectCondition("web", "Ready", "True Available")
+		h.expectWrites("patch", "websites", 1)
+		h.expectErrors(0)
 	})
 }
 
@@ -270,9 +263,9 @@ func TestWebsiteThatNamesNoDefaultsIsServed(t *testing.T) {
 		h.start()
 		website := newWebsite("web") // the fake client sets no defaults
 		website.Spec = v1alpha1.WebsiteSpec{Content: "Hello"}
-		h.create(website)
+		h.createWebsite(website)
 
-		deployment := h.deployment("web")
+		deployment := h.getDeployment("web")
 		if got := *deployment.Spec.Replicas; got != 1 {
 			t.Errorf("replicas: got %d, want 1", got)
 		}
@@ -280,7 +273,7 @@ func TestWebsiteThatNamesNoDefaultsIsServed(t *testing.T) {
 		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
 			t.Errorf("image: got %q, want %q", got, want)
 		}
-		if got := h.service("web").Spec.Ports[0].Port; got != 80 {
+		if got := h.getService("web").Spec.Ports[0].Port; got != 80 {
 			t.Errorf("port: got %d, want 80", got)
 		}
 	})
@@ -290,22 +283,20 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		deployment := h.deployment("web")
+		deployment := h.getDeployment("web")
 		spec := &deployment.Spec.Template.Spec
 		sidecar := corev1.Container{Name: "sidecar", Image: "proxy:1"}
 		spec.Containers = append([]corev1.Container{sidecar}, spec.Containers...)
 		spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644)) // as the API server does
 		h.updateDeployment(deployment)
-		h.writes("*", "*")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
+		h.clearRequests()
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
 
-		spec = &h.deployment("web").Spec.Template.Spec
+		spec = &h.getDeployment("web").Spec.Template.Spec
 		if len(spec.Containers) != 2 || spec.Containers[0].Image != "proxy:1" ||
 			len(spec.Volumes) != 1 || spec.Volumes[0].ConfigMap.DefaultMode == nil {
 			t.Errorf("got %+v, want the sidecar and the mode untouched", spec)
 		}
-		if got := h.writes("patch", "deployments"); got != 1 {
-			t.Errorf("updates of the Deployment: got %d, want 1", got)
-		}
+		h.expectWrites("patch", "deployments", 1)
 	})
 }

@@ -20,7 +20,7 @@ func TestExplore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			p, err := newProcess(ctx, config, o, registry)
+			p, err := newProcess(ctx, config, o, nil, registry)
 			if err != nil {
 				return err
 			}

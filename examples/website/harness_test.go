@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +22,7 @@ import (
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
 )
 
@@ -69,13 +72,13 @@ func (h *harness) start() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	clients := &clients{kube: h.Kube, website: h.website, registry: client}
+	clients := &clients{&program.Clients{Kube: h.Kube}, h.website, client}
 	recorder, err := newRecorder(ctx, h.Kube)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	kubeFactory, websiteFactory := newInformerFactories(clients, "")
-	controller, err := NewController(clients.kube, clients.website, clients.registry, 10*time.Minute,
+	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
+	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,
 		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
 	if err != nil {
 		h.t.Fatal(err)
@@ -129,8 +132,8 @@ func (h *harness) websites() websiteclient.WebsiteInterface {
 	return h.website.WebsiteV1alpha1().Websites(namespace)
 }
 
-// create creates a Website.
-func (h *harness) create(website *v1alpha1.Website) {
+// createWebsite creates a Website.
+func (h *harness) createWebsite(website *v1alpha1.Website) {
 	h.t.Helper()
 	_, err := h.websites().Create(h.t.Context(), website, metav1.CreateOptions{})
 	h.must(err)
@@ -139,11 +142,11 @@ func (h *harness) create(website *v1alpha1.Website) {
 // createServed creates a Website whose Deployment is rolled out at once.
 func (h *harness) createServed(name string) {
 	h.t.Helper()
-	h.create(newWebsite(name))
+	h.createWebsite(newWebsite(name))
 	h.rollOut(name)
 }
 
-func (h *harness) get(name string) *v1alpha1.Website {
+func (h *harness) getWebsite(name string) *v1alpha1.Website {
 	h.t.Helper()
 	website, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -152,7 +155,7 @@ func (h *harness) get(name string) *v1alpha1.Website {
 	return website
 }
 
-func (h *harness) exists(name string) bool {
+func (h *harness) websiteExists(name string) bool {
 	h.t.Helper()
 	_, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -161,35 +164,35 @@ func (h *harness) exists(name string) bool {
 	return err == nil
 }
 
-// change changes a Website and, as the API server does, increments its generation.
-func (h *harness) change(name string, change func(*v1alpha1.Website)) {
+// changeWebsite changes a Website and, as the API server does, increments its generation.
+func (h *harness) changeWebsite(name string, change func(*v1alpha1.Website)) {
 	h.t.Helper()
-	website := h.get(name)
+	website := h.getWebsite(name)
 	change(website)
 	website.Generation++
 	_, err := h.websites().Update(h.t.Context(), website, metav1.UpdateOptions{})
 	h.must(err)
 }
 
-func (h *harness) delete(name string) {
+func (h *harness) deleteWebsite(name string) {
 	h.t.Helper()
 	h.must(h.websites().Delete(h.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-func (h *harness) configMap(name string) *corev1.ConfigMap {
+func (h *harness) getConfigMap(name string) *corev1.ConfigMap {
 	h.t.Helper()
 	configMap, err := h.Kube.CoreV1().ConfigMaps(namespace).Get(h.t.Context(), name,
 		metav1.GetOptions{})
 	return found(h.t, configMap, err)
 }
 
-func (h *harness) service(name string) *corev1.Service {
+func (h *harness) getService(name string) *corev1.Service {
 	h.t.Helper()
 	service, err := h.Kube.CoreV1().Services(namespace).Get(h.t.Context(), name, metav1.GetOptions{})
 	return found(h.t, service, err)
 }
 
-func (h *harness) deployment(name string) *appsv1.Deployment {
+func (h *harness) getDeployment(name string) *appsv1.Deployment {
 	h.t.Helper()
 	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
 		metav1.GetOptions{})
@@ -218,7 +221,7 @@ func (h *harness) updateDeployment(deployment *appsv1.Deployment) {
 // rollOut makes all replicas of a Deployment available, as the Deployment controller would.
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
-	deployment := h.deployment(name)
+	deployment := h.getDeployment(name)
 	replicas := *deployment.Spec.Replicas
 	deployment.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas,
@@ -227,11 +230,11 @@ func (h *harness) rollOut(name string) {
 	h.updateDeployment(deployment)
 }
 
-// expect checks a condition, "True Available" for example.
-func (h *harness) expect(name, condition, want string) {
+// expectCondition checks a condition, "True Available" for example.
+func (h *harness) expectCondition(name, condition, want string) {
 	h.t.Helper()
 	got := "absent"
-	found := meta.FindStatusCondition(h.get(name).Status.Conditions, condition)
+	found := meta.FindStatusCondition(h.getWebsite(name).Status.Conditions, condition)
 	if found != nil {
 		got = string(found.Status) + " " + found.Reason
 	}
@@ -240,36 +243,44 @@ func (h *harness) expect(name, condition, want string) {
 	}
 }
 
-// events returns how many Events there are so far for a reason.
-func (h *harness) events(reason string) int {
+// expectEvents checks how many Events there are so far for a reason.
+func (h *harness) expectEvents(reason string, want int) {
 	h.t.Helper()
 	list, err := h.Kube.EventsV1().Events(namespace).List(h.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	n := 0
-	for _, event := range list.Items {
-		if event.Reason == reason {
-			n++
-		}
+	got := len(slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason != reason }))
+	if got != want {
+		h.t.Errorf("%s events: got %d, want %d", reason, got, want)
 	}
-	return n
 }
 
-// writes returns how many writes with that verb and resource were made; "*" stands for all. Then it
-// forgets all requests.
-func (h *harness) writes(verb, resource string) int {
-	n := 0
+// expectErrors checks how many errors were reported so far.
+func (h *harness) expectErrors(want int32) {
+	h.t.Helper()
+	if got := h.errors.Load(); got != want {
+		h.t.Errorf("errors reported: got %d, want %d", got, want)
+	}
+}
+
+// expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
+func (h *harness) expectWrites(verb, resource string, want int) {
+	h.t.Helper()
+	got := 0
 	for _, action := range append(h.Kube.Actions(), h.website.Actions()...) {
-		switch action.GetVerb() {
-		case "get", "list", "watch":
-			continue
-		}
-		if action.Matches(verb, resource) || verb == "*" {
-			n++
+		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
+		if action.Matches(verb, resource) || verb == "*" && !reads {
+			got++
 		}
 	}
+	if got != want {
+		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
+	}
+}
+
+// clearRequests forgets the requests made so far.
+func (h *harness) clearRequests() {
 	h.Kube.ClearActions()
 	h.website.ClearActions()
-	return n
 }

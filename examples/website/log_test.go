@@ -39,8 +39,8 @@ func TestLogTellsTheWayOfAWebsite(t *testing.T) {
 		log := captureLog(t)
 		h.start()
 		h.createServed("web")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
-		h.delete("web")
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
+		h.deleteWebsite("web")
 
 		const queueing = `INFO Queueing Website website="default/web" because=`
 		want := []string{

@@ -15,7 +15,7 @@
 // Before you remove the controller or the CustomResourceDefinition, delete the Websites while the
 // controller runs. Nobody else removes the finalizer, and without that they stay for ever.
 //
-// Read it in this order: main.go, flags.go and preflight.go, the process; controller.go, how an
+// Read it in this order: main.go, flags.go and clients.go, the process; controller.go, how an
 // event leads to a sync; children.go, what a Website owns; registration.go, the finalizer and the
 // registry; status.go; the package meaning, what a Website means; and the package sites, which is the
 // registry. The packages below internal/ have what any controller needs. The package conformance
@@ -24,87 +24,53 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"net/http"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/examples/website/meaning"
-	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteinformers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/recorder"
 )
 
-const (
-	// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
-	flushTimeout = time.Second
-
-	installHint = "install the CustomResourceDefinition: " +
-		"kubectl apply -f examples/website/artifacts/crd.yaml"
-)
+// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
+const flushTimeout = time.Second
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	o, err := parseFlags(os.Args[1:], os.Stdout)
-	if err == nil {
-		err = run(ctx, o)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		report(o, err)
-		logs.FlushLogs()
-		os.Exit(1)
-	}
-	logs.FlushLogs()
-}
-
-// report says why the process ends, in one line: for people, or in JSON as the rest of the log. If
-// the flags are wrong, o is nil.
-func report(o *options, err error) {
-	if o != nil && o.logging.Format == logsapi.JSONLogFormat {
-		klog.Background().Error(err, "Exiting")
-		return
-	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
+	program.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
 }
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
 func run(ctx context.Context, o *options) error {
-	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
-		return err
-	}
-	config, err := clientconfig.Load(o.kubeconfig)
+	config, err := clientconfig.Load(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(ctx, config, o, nil)
+	name, err := cache.NewInformerName(controllerName) // of the informers' metrics
 	if err != nil {
 		return err
 	}
+	defer name.Release()
+	p, err := newProcess(ctx, config, o, name, nil)
+	if err != nil {
+		return err
+	}
+	registerMetrics(p.controller.websites)
 	return p.run(ctx)
 }
 
@@ -121,23 +87,24 @@ type process struct {
 // newProcess creates the parts and connects them. It makes no request. If registry is nil, the
 // registry is reached as any HTTP server.
 func newProcess(
-	ctx context.Context, config *rest.Config, o *options, registry http.RoundTripper,
+	ctx context.Context, config *rest.Config, o *options, name *cache.InformerName,
+	registry http.RoundTripper,
 ) (*process, error) {
 	clients, err := newClients(config, o, registry)
 	if err != nil {
 		return nil, err
 	}
-	elector, err := leader.NewElector(clients.leader)
+	elector, err := leader.NewElector(clients.Leader)
 	if err != nil {
 		return nil, err
 	}
-	recorder, err := newRecorder(ctx, clients.kube)
+	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
 		return nil, err
 	}
-	kubeFactory, websiteFactory := newInformerFactories(clients, o.namespace)
+	kubeFactory, websiteFactory := newInformerFactories(clients, o, name)
 	websites := websiteFactory.Website().V1alpha1().Websites()
-	controller, err := NewController(clients.kube, clients.website, clients.registry, o.resync,
+	controller, err := NewController(clients.Kube, clients.website, clients.registry, o.resync,
 		websites, kubeFactory, recorder)
 	if err != nil {
 		return nil, err
@@ -151,7 +118,7 @@ func newProcess(
 				kubeFactory.Core().V1().Services().Informer(),
 				kubeFactory.Apps().V1().Deployments().Informer(),
 			},
-			SyncTimeout: o.cacheSyncTimeout,
+			SyncTimeout: o.CacheSyncTimeout,
 			InstallHint: installHint,
 		},
 	}, nil
@@ -169,24 +136,22 @@ func (p *process) run(ctx context.Context) error {
 	defer stop()
 
 	o := p.options
-	err := probes.Serve(background, o.healthAddress, p.elector.Check, p.informers.Check)
+	err := probes.Serve(background, o.HealthAddress, p.elector.Check, p.informers.Check)
 	if err != nil {
 		return err
 	}
-	err = metrics.Serve(background, metrics.Config{
-		Address: o.metricsAddress, Reviews: p.clients.reviews,
-	})
-	if err != nil {
+	if err := metrics.Serve(background, p.clients.Metrics); err != nil {
 		return err
 	}
-	if err := p.clients.preflight(workCtx, o.leaderElect); err != nil {
+	websites := websiteKind.GroupVersion().WithResource("websites")
+	if err := p.clients.Preflight(workCtx, websites, installHint, o.leaderElect); err != nil {
 		return err
 	}
 	if err := p.informers.Start(workCtx, background, fail); err != nil {
 		return err
 	}
 	work := func(ctx context.Context) {
-		p.controller.Run(ctx, o.workers)
+		p.controller.Run(ctx, o.Workers)
 		p.recorder.Flush(flushTimeout)
 	}
 	if !o.leaderElect {
@@ -200,49 +165,6 @@ func (p *process) run(ctx context.Context) error {
 	return nil
 }
 
-// clients holds the clients for the API server, and that for the registry.
-type clients struct {
-	host     string
-	kube     kubernetes.Interface
-	website  clientset.Interface
-	registry *sites.Client
-	// leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
-	leader leader.Config
-	// reviews asks who may get the metrics. It has no --kube-api-qps either: a scrape must not wait.
-	reviews kubernetes.Interface
-}
-
-// newClients returns clients for a cluster, and for the registry. It makes no request.
-func newClients(config *rest.Config, o *options, registry http.RoundTripper) (_ *clients, err error) {
-	config = rest.CopyConfig(config)
-	c := &clients{host: config.Host, leader: o.leader}
-	if c.leader.Namespace == "" {
-		if c.leader.Namespace, err = clientconfig.Namespace(o.kubeconfig); err != nil {
-			return nil, err
-		}
-	}
-	rest.AddUserAgent(config, controllerName)
-	if c.leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the client for Leases: %w", err)
-	}
-	if c.reviews, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the client for reviews: %w", err)
-	}
-	config.QPS, config.Burst = float32(o.qps), o.burst
-	if c.website, err = clientset.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the client for Websites: %w", err)
-	}
-	// Protobuf is cheaper than JSON on both sides, but custom resources do not support it.
-	config.ContentType = runtime.ContentTypeProtobuf
-	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the Kubernetes client: %w", err)
-	}
-	if c.registry, err = sites.NewClient(o.registry, registry); err != nil {
-		return nil, fmt.Errorf("reading --registry: %w", err)
-	}
-	return c, nil
-}
-
 // newRecorder returns a recorder of Events about Websites and their children.
 func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
 	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, websitescheme.Scheme)
@@ -250,19 +172,21 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Re
 
 // newInformerFactories returns the factories of the informers. Their memory grows with the
 // Websites, not with the cluster: of other kinds, they list and watch only objects with
-// meaning.ManagedByLabel.
-func newInformerFactories(c *clients, namespace string) (
+// meaning.ManagedByLabel. Metrics of the informers have that name. If it is nil, there are none.
+func newInformerFactories(c *clients, o *options, name *cache.InformerName) (
 	kubeinformers.SharedInformerFactory, websiteinformers.SharedInformerFactory,
 ) {
 	selectManaged := func(list *metav1.ListOptions) {
 		list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
 	}
 	// No informer has a resync: register says when a Website is to be looked at again.
-	return kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, 0,
-			kubeinformers.WithNamespace(namespace),
+	return kubeinformers.NewSharedInformerFactoryWithOptions(c.Kube, 0,
+			kubeinformers.WithNamespace(o.Namespace),
+			kubeinformers.WithInformerName(name),
 			kubeinformers.WithTweakListOptions(selectManaged),
 			kubeinformers.WithTransform(informers.StripManagedFields)),
 		websiteinformers.NewSharedInformerFactoryWithOptions(c.website, 0,
-			websiteinformers.WithNamespace(namespace),
+			websiteinformers.WithNamespace(o.Namespace),
+			websiteinformers.WithInformerName(name),
 			websiteinformers.WithTransform(informers.StripManagedFields))
 }

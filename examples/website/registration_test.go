@@ -21,7 +21,7 @@ func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.Fail("patch", "websites", 1000, apierrors.NewInternalError(errors.New("injected")))
 		h.start()
-		h.create(newWebsite("web"))
+		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
 
 		if got := h.registry.Count("PUT"); got != 0 {
@@ -34,12 +34,12 @@ func TestFinalizerThatSomebodyRemovesComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.change("web", func(website *v1alpha1.Website) {
+		h.changeWebsite("web", func(website *v1alpha1.Website) {
 			website.Finalizers = []string{"example.com/other"}
 		})
 
 		want := []string{"example.com/other", "website.example.com/registry"}
-		if got := h.get("web").Finalizers; !slices.Equal(got, want) {
+		if got := h.getWebsite("web").Finalizers; !slices.Equal(got, want) {
 			t.Errorf("finalizers: got %q, want %q", got, want)
 		}
 	})
@@ -56,9 +56,9 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 				registeredAtTheEnd = len(h.urls())
 				return false, nil, nil
 			})
-		h.delete("web")
+		h.deleteWebsite("web")
 
-		if h.exists("web") {
+		if h.websiteExists("web") {
 			t.Error("the Website is still there")
 		}
 		if got := h.urls(); len(got) != 1 || got["uid-of-other"] == "" {
@@ -68,9 +68,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 			t.Errorf("the finalizer was removed with %d Websites in the registry, want 1",
 				registeredAtTheEnd)
 		}
-		if got := h.errors.Load(); got != 0 {
-			t.Errorf("errors reported: got %d, want 0", got)
-		}
+		h.expectErrors(0)
 	})
 }
 
@@ -79,15 +77,13 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Fail(websites.ErrDown)
-		h.delete("web")
+		h.deleteWebsite("web")
 		h.wait(time.Hour)
 
-		h.expect("web", "Registered", "False DeregistrationFailed")
-		h.expect("web", "Ready", "False WebsiteTerminating")
-		if got := h.events("DeregistrationFailed"); got != 1 {
-			t.Errorf("Warnings in an hour: got %d, want 1", got)
-		}
-		if got := h.get("web").Status.RegisteredURL; got == "" {
+		h.expectCondition("web", "Registered", "False DeregistrationFailed")
+		h.expectCondition("web", "Ready", "False WebsiteTerminating")
+		h.expectEvents("DeregistrationFailed", 1)
+		if got := h.getWebsite("web").Status.RegisteredURL; got == "" {
 			t.Error("registeredURL is empty, but the registry still knows it")
 		}
 		// 13 tries in the first 40 seconds, and then one every 30 seconds.
@@ -97,8 +93,8 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 
 		h.registry.Fail(nil)
 		h.wait(time.Minute)
-		if h.exists("web") || len(h.urls()) > 0 {
-			t.Errorf("the Website is there: %t; in the registry: %v", h.exists("web"), h.urls())
+		if h.websiteExists("web") || len(h.urls()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.urls())
 		}
 	})
 }
@@ -108,8 +104,8 @@ func TestCrashBetweenDeregistrationAndRemovalIsNoProblem(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.Fail("patch", "websites", 1, apierrors.NewInternalError(errors.New("injected")))
-		h.delete("web")
-		if len(h.urls()) > 0 || !h.exists("web") {
+		h.deleteWebsite("web")
+		if len(h.urls()) > 0 || !h.websiteExists("web") {
 			t.Fatal("want the Website deregistered, and still there")
 		}
 		h.stop()
@@ -117,8 +113,8 @@ func TestCrashBetweenDeregistrationAndRemovalIsNoProblem(t *testing.T) {
 		h.start()
 		h.wait(time.Minute)
 
-		if h.exists("web") || len(h.urls()) > 0 {
-			t.Errorf("the Website is there: %t; in the registry: %v", h.exists("web"), h.urls())
+		if h.websiteExists("web") || len(h.urls()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.urls())
 		}
 	})
 }
@@ -127,25 +123,26 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.change("web", func(website *v1alpha1.Website) {
+		h.changeWebsite("web", func(website *v1alpha1.Website) {
 			website.Finalizers = append(website.Finalizers, "example.com/other")
 		})
-		h.delete("web")
-		h.expect("web", "Registered", "False Deregistered")
+		h.deleteWebsite("web")
+		h.expectCondition("web", "Registered", "False Deregistered")
 		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wait(time.Minute)
-		h.writes("*", "*")
+		h.clearRequests()
 		h.registry.Count("")
 		h.wait(time.Hour)
 
-		if got := h.get("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
+		if got := h.getWebsite("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
 			t.Errorf("got status %+v, want nothing registered and no replicas", got)
 		}
-		if h.deployment("web") != nil || len(h.urls()) > 0 {
+		if h.getDeployment("web") != nil || len(h.urls()) > 0 {
 			t.Error("something was made for a Website that is being deleted")
 		}
-		if writes, tries := h.writes("*", "*"), h.registry.Count("DELETE"); writes+tries > 0 {
-			t.Errorf("got %d writes and %d deregistrations in an idle hour, want none", writes, tries)
+		h.expectWrites("*", "*", 0)
+		if tries := h.registry.Count("DELETE"); tries > 0 {
+			t.Errorf("got %d deregistrations in an idle hour, want none", tries)
 		}
 	})
 }
@@ -173,12 +170,12 @@ func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Count("")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
 
 		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
 		}
-		registered := meta.FindStatusCondition(h.get("web").Status.Conditions, "Registered")
+		registered := meta.FindStatusCondition(h.getWebsite("web").Status.Conditions, "Registered")
 		if got := registered.ObservedGeneration; got != 2 {
 			t.Errorf("observedGeneration of Registered: got %d, want 2", got)
 		}
@@ -190,16 +187,16 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Fail(websites.ErrLost)
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
-		h.expect("web", "Registered", "False RegistrationFailed")
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.expectCondition("web", "Registered", "False RegistrationFailed")
 		h.registry.Fail(nil)
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Port = 80 })
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 80 })
 		h.wait(time.Second)
 
 		if got, want := h.urls()["uid-of-web"], "http://web.default.svc:80"; got != want {
 			t.Errorf("in the registry: got %q, want %q", got, want)
 		}
-		h.expect("web", "Registered", "True Registered")
+		h.expectCondition("web", "Registered", "True Registered")
 	})
 }
 
@@ -210,7 +207,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		h.registry.Restart()
 		for range 4 {
 			h.wait(2 * time.Minute)
-			h.change("web", func(website *v1alpha1.Website) {
+			h.changeWebsite("web", func(website *v1alpha1.Website) {
 				website.Spec.Replicas = new(*website.Spec.Replicas + 1)
 			})
 		}
@@ -227,31 +224,27 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.registry.Fail(websites.ErrDown)
 		h.start()
 		h.createServed("web")
-		h.expect("web", "Ready", "True Available")
-		h.expect("web", "Registered", "False RegistrationFailed")
-		h.change("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
-		if got := h.configMap("web").Data["index.html"]; got != "Bye" {
+		h.expectCondition("web", "Ready", "True Available")
+		h.expectCondition("web", "Registered", "False RegistrationFailed")
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		if got := h.getConfigMap("web").Data["index.html"]; got != "Bye" {
 			t.Errorf("content: got %q, want Bye", got)
 		}
 		h.rollOut("web")
 		h.wait(time.Second)
-		h.writes("*", "*")
+		h.clearRequests()
 		h.registry.Count("")
 
 		h.wait(time.Hour)
 
-		if got := h.writes("*", "*"); got != 0 {
-			t.Errorf("writes in an hour without registry: got %d, want 0", got)
-		}
+		h.expectWrites("*", "*", 0)
 		if got := h.registry.Count("PUT"); got < 100 || got > 150 {
 			t.Errorf("tries in an hour: got %d, want about 130", got)
 		}
-		if got := h.events("RegistrationFailed"); got != 1 {
-			t.Errorf("Warnings in an hour: got %d, want 1", got)
-		}
+		h.expectEvents("RegistrationFailed", 1)
 		h.registry.Fail(nil)
 		h.wait(time.Minute)
-		h.expect("web", "Registered", "True Registered")
+		h.expectCondition("web", "Registered", "True Registered")
 	})
 }
 
@@ -278,20 +271,20 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 		h.wait(time.Second) // the first requests to the registry are still under way
 
 		for _, name := range names {
-			if h.deployment(name) == nil {
+			if h.getDeployment(name) == nil {
 				t.Errorf("%s has no Deployment", name)
 			}
 		}
 		h.wait(time.Minute)
-		h.delete(names[0])
+		h.deleteWebsite(names[0])
 		h.wait(time.Minute)
-		h.expect(names[0], "Ready", "False WebsiteTerminating")
+		h.expectCondition(names[0], "Ready", "False WebsiteTerminating")
 
 		h.registry.AnswerAfter(0)
 		h.wait(time.Minute)
-		if got := h.urls(); len(got) != 99 || h.exists(names[0]) {
+		if got := h.urls(); len(got) != 99 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %d Websites, want 99; the deleted one is still there: %t",
-				len(got), h.exists(names[0]))
+				len(got), h.websiteExists(names[0]))
 		}
 	})
 }
@@ -305,20 +298,17 @@ func TestSlowRegistryIsNoFailure(t *testing.T) {
 		h.wait(5 * time.Minute)
 
 		for _, name := range names {
-			h.expect(name, "Registered", "True Registered")
+			h.expectCondition(name, "Registered", "True Registered")
 		}
-		if got := h.errors.Load(); got != 0 {
-			t.Errorf("errors reported: got %d, want 0", got)
-		}
+		h.expectErrors(0)
 		for _, name := range names {
 			h.must(h.websites().Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		h.wait(5 * time.Minute)
-		if got := h.urls(); len(got) > 0 || h.exists(names[0]) {
+		if got := h.urls(); len(got) > 0 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %v, want nothing", got)
 		}
-		if got := h.events("RegistrationFailed") + h.events("DeregistrationFailed"); got != 0 {
-			t.Errorf("Warnings: got %d, want 0", got)
-		}
+		h.expectEvents("RegistrationFailed", 0)
+		h.expectEvents("DeregistrationFailed", 0)
 	})
 }

@@ -80,7 +80,7 @@ func (n *namespace) createBank() *appsv1.Deployment {
 // Somebody edits Foos, or Deployments, and may do nothing else. The controller, with the
 // permissions that it is shipped with, does nothing for them that they could not do.
 func TestEditorsAndTheDeployedController(t *testing.T) {
-	program := startDeployed(t, deploy(t, deployDir, nil), "0")
+	program := suite.StartDeployed(t, suite.Deploy(t, deployDir, nil), "0")
 	for name, prove := range map[string]func(*testing.T, *namespace){
 		"a Foo takes nothing over":             takesNothingOver,
 		"a Foo passes nothing on":              passesNothingOn,

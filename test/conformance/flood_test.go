@@ -52,10 +52,10 @@ func guess(client *http.Client, address string, token int) (int, error) {
 // served.
 func TestDeployedMetricsWithstandAFlood(t *testing.T) {
 	n := newNamespace(t)
-	deployment := deploy(t, deployDir, nil)
-	reader := n.metricsReader()
+	deployment := suite.Deploy(t, deployDir, nil)
+	reader := n.MetricsReader()
 	address, probes := freeport.Address(t), freeport.Address(t)
-	program := startDeployed(t, deployment, address, "--health-probe-bind-address="+probes)
+	program := suite.StartDeployed(t, deployment, address, "--health-probe-bind-address="+probes)
 	n.CatchUp()
 	start, begin := time.Now(), suite.Now(t)
 

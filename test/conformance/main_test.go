@@ -14,6 +14,7 @@ const crd = "../../artifacts/examples/crd.yaml"
 func TestMain(m *testing.M) {
 	suite.Define(suite.Config{
 		APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Resource: "foos",
+		Name:       deployedName,
 		CRD:        crd,
 		Root:       "../..",
 		Controller: "sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",

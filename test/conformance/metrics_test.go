@@ -3,8 +3,6 @@ package conformance
 import (
 	"flag"
 	"fmt"
-	"os"
-	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -29,28 +27,13 @@ func scrape(t *testing.T, address string) map[string]float64 {
 }
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
-	page, err := os.ReadFile("../../docs/production.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := newNamespace(t)
-	address := freeport.Address(t)
-	suite.StartProgram(t, suite.LeaderFlags+" --metrics-bind-address="+address, suite.In(n.Namespace))
-	n.CatchUp()
+	suite.ServesMetricsNamedIn(t, "../../docs/production.md",
+		`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`,
+		func(n *suite.Namespace) { n.CatchUp() })
+}
 
-	served := scrape(t, address)
-	name := regexp.MustCompile(`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`)
-	named := name.FindAllString(string(page), -1)
-	if len(named) < 10 {
-		t.Errorf("docs/production.md names only the metrics %q, want at least 10", named)
-	}
-	for _, metric := range named {
-		_, ok := served[metric]
-		_, histogram := served[metric+"_count"]
-		if !ok && !histogram {
-			t.Errorf("docs/production.md names %s, but the controller does not serve it", metric)
-		}
-	}
+func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+	suite.MetricsAreForThoseWhoMayGetThem(t, deployDir)
 }
 
 // With -v and a larger -memory-foos, it measures the figures in docs/production.md.

@@ -15,7 +15,7 @@ import (
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	behaviour(t, 19)
-	deployment := deploy(t, deployDir, nil)
+	deployment := suite.Deploy(t, deployDir, nil)
 	namespace, err := suite.Kube.CoreV1().Namespaces().Get(
 		t.Context(), deployment.Namespace, metav1.GetOptions{})
 	if err != nil {

@@ -59,7 +59,7 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 func worksUnderThePolicy(
 	t *testing.T, n *namespace, deployment *appsv1.Deployment,
 ) *appsv1.Deployment {
-	startDeployed(t, deployment, "0")
+	suite.StartDeployed(t, deployment, "0")
 	n.createReadyFoo(newFoo("web", "old", 1))
 	n.Kubectl("scale", "foo/web", "--replicas=2")
 	n.foos.When("web", "is Ready", isReady)

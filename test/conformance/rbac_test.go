@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -30,13 +29,13 @@ var inNoNamespace = []string{
 func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	behaviour(t, 18)
 	t.Run("in all namespaces", func(t *testing.T) {
-		usesExactlyItsPermissions(t, newNamespace(t), deploy(t, deployDir, nil))
+		usesExactlyItsPermissions(t, newNamespace(t), suite.Deploy(t, deployDir, nil))
 	})
 	t.Run("in one namespace", func(t *testing.T) {
 		n := newNamespace(t)
-		deployment := deploy(t, deployDir+"/namespaced", watchOnly(t, n.Name))
+		deployment := suite.Deploy(t, deployDir+"/namespaced", watchOnly(t, n.Name))
 		usesExactlyItsPermissions(t, n, deployment)
-		for _, p := range granted(t, deployment) {
+		for _, p := range suite.GrantedTo(t, deployment) {
 			if p.Namespace == "" && !slices.Contains(inNoNamespace, p.String()) {
 				t.Errorf("the controller may %v in all namespaces, want in one only", p)
 			}
@@ -50,13 +49,9 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	t.Helper()
 	begin := suite.Now(t)
 	metricsAddress := freeport.Address(t)
-	first := startDeployed(t, deployment, metricsAddress)
+	first := suite.StartDeployed(t, deployment, metricsAddress)
 	n.createReadyFoo(newFoo("web", "old", 1))
-	somebody := n.Token("somebody")
-	suite.Eventually(t, "a user without the permission gets no metrics", func() (bool, string) {
-		code, _ := suite.GetMetrics(t, metricsAddress, somebody)
-		return code == http.StatusForbidden, fmt.Sprint(code)
-	})
+	n.RefusesMetrics(metricsAddress)
 	n.Kubectl("scale", "foo/web", "--replicas=2")
 	n.deployments.When("old", "has 2 replicas", hasReplicas(2))
 	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
@@ -66,43 +61,23 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	n.foos.When("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	suite.StopProgram(t, first)
 	suite.WithoutWatchList(t)
-	second := startDeployed(t, deployment, "0")
+	second := suite.StartDeployed(t, deployment, "0")
 	n.CatchUp()
 	suite.StopProgram(t, second)
 
 	requests := first.Requests(t, begin, func(audit.Request) bool { return true }) // of both programs
-	suite.UsesExactly(t, requests, granted(t, deployment), neverRequested, "artifacts/deploy")
+	suite.UsesExactly(t, requests, suite.GrantedTo(t, deployment), neverRequested, "artifacts/deploy")
 }
 
 func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
 	for _, dir := range []string{deployDir, deployDir + "/namespaced"} {
-		var deployment *appsv1.Deployment
-		t.Run("while "+dir+" is installed", func(t *testing.T) { // it is removed at the end
-			if deployment = deploy(t, dir, nil); len(granted(t, deployment)) == 0 {
-				t.Error("there is no permission")
-			}
-		})
-		if left := granted(t, deployment); len(left) > 0 {
-			t.Errorf("%s is removed, but the controller still may %v", dir, left)
-		}
-		left := suite.Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed, "--output=name",
-			"namespaces,roles,rolebindings,clusterroles,clusterrolebindings")
-		if left != "" {
-			t.Errorf("%s is removed, but these are left: %s", dir, left)
-		}
+		suite.RemovedKeepsNoPermission(t, dir)
 	}
-}
-
-// granted returns all permissions of the Pods of deployment.
-func granted(t *testing.T, deployment *appsv1.Deployment) []suite.Permission {
-	t.Helper()
-	account := deployment.Spec.Template.Spec.ServiceAccountName
-	return suite.Granted(t, deployment.Namespace, account)
 }
 
 func TestRolesOfUsersIncludeFoos(t *testing.T) {
 	n := newNamespace(t)
-	deploy(t, deployDir, nil)
+	suite.Deploy(t, deployDir, nil)
 	tests := []struct{ verb, resource, subresource, roles string }{
 		{"list", "foos", "", "view edit admin"},
 		{"get", "foos", "scale", "view edit admin"},

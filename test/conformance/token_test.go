@@ -24,7 +24,7 @@ func thief(deployment *appsv1.Deployment) *rest.Config {
 }
 
 func TestTokenOfTheDeployedController(t *testing.T) {
-	deployment := deploy(t, deployDir, nil)
+	deployment := suite.Deploy(t, deployDir, nil)
 	t.Run("ends with its Pod", func(t *testing.T) { endsWithItsPod(t, deployment) })
 	t.Run("is bounded by the policy", func(t *testing.T) { isBoundedByThePolicy(t, deployment) })
 }

@@ -28,9 +28,9 @@ func newWebhook(c *clients, o *options) *webhook.Server {
 	mux := http.NewServeMux()
 	mux.Handle(convertPath, webhook.Conversion(convert))
 	return webhook.New(webhook.Config{
-		Kube: c.metrics.Reviews, Dynamic: c.dynamic, Manager: controllerName,
+		Kube: c.Metrics.Reviews, Dynamic: c.dynamic, Manager: controllerName,
 		FlagName: webhookFlag, Address: o.webhookAddress, Hosts: strings.Split(o.webhookHosts, ","),
-		Handler: mux, Namespace: c.leader.Namespace, Secret: webhookSecret,
+		Handler: mux, Namespace: c.Leader.Namespace, Secret: webhookSecret,
 		Targets: []webhook.Target{webhook.CustomResourceDefinition(v1beta1.Resource("foos").String())},
 	})
 }

@@ -7,27 +7,20 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/extra/shards"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
@@ -36,34 +29,13 @@ import (
 const flushTimeout = time.Second
 
 func main() {
-	err := run(os.Args[1:])
-	logs.FlushLogs()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", controllerName, strings.ReplaceAll(err.Error(), "\n", " "))
-		os.Exit(1)
-	}
+	o, err := parseFlags(os.Args[1:], os.Stdout)
+	program.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
 }
 
-// run runs the process until a signal asks it to stop, or until it cannot go on, which is an
-// error.
-func run(args []string) error {
-	o, err := parseFlags(args, os.Stdout)
-	if err != nil {
-		return err
-	}
-	if o.version {
-		fmt.Printf("%s %s, commit %s\n", controllerName, version.Get(), version.Get().GitCommit)
-		return nil
-	}
-	if err := logsapi.ValidateAndApply(o.logging, nil); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-
-	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
-	config, err := clientconfig.Load(o.kubeconfig)
+// run runs the process until ctx is done, or until it cannot go on, which is an error.
+func run(ctx context.Context, o *options) error {
+	config, err := clientconfig.Load(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -71,7 +43,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	registerSyncErrors() // the numbers of Foos would need the caches of all shards
+	syncErrors.Register() // the numbers of Foos would need the caches of all shards
 	return p.run(ctx)
 }
 
@@ -90,12 +62,12 @@ func newProcess(ctx context.Context, config *rest.Config, o *options) (*process,
 		return nil, err
 	}
 	replica, err := shards.NewReplica(shards.Config{
-		Config: clients.leader, Shards: o.shards, Replica: o.replica,
+		Config: clients.Leader, Shards: o.shards, Replica: o.replica,
 	})
 	if err != nil {
 		return nil, err
 	}
-	recorder, err := newRecorder(ctx, clients.kube)
+	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +82,15 @@ func (p *process) run(ctx context.Context) error {
 	defer stop()
 
 	o := p.options
-	err := probes.Serve(background, o.healthAddress, p.replica.Check, p.replica.Check)
+	err := probes.Serve(background, o.HealthAddress, p.replica.Check, p.replica.Check)
 	if err != nil {
 		return err
 	}
-	if err := metrics.Serve(background, p.clients.metrics); err != nil {
+	if err := metrics.Serve(background, p.clients.Metrics); err != nil {
 		return err
 	}
-	if err := p.clients.preflight(ctx, true); err != nil {
+	foos := fooKind.GroupVersion().WithResource("foos")
+	if err := p.clients.Preflight(ctx, foos, installHint, true); err != nil {
 		return err
 	}
 	if err := p.askForShardSelectors(ctx); err != nil {
@@ -133,9 +106,9 @@ func (p *process) run(ctx context.Context) error {
 // askForShardSelectors says in the log whether the API server knows shard selectors. Without them,
 // everything works, but each shard costs the API server and the network as much as all Foos.
 func (p *process) askForShardSelectors(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
+	ctx, cancel := context.WithTimeout(ctx, program.PreflightTimeout)
 	defer cancel()
-	config := p.clients.leader
+	config := p.clients.Leader
 	known, err := shards.ServerFilters(ctx, config.Client.Leases(config.Namespace))
 	switch {
 	case err != nil:

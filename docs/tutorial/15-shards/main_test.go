@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/extra/shards"
+	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -27,8 +28,8 @@ func TestShardsShareTheFoosWithoutOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &process{
-			options:  &options{workers: 2, cacheSyncTimeout: time.Minute},
-			clients:  &clients{kube: fake.Kube, foo: fake.Foo},
+			options:  &options{Options: program.Options{Workers: 2, CacheSyncTimeout: time.Minute}},
+			clients:  &clients{&program.Clients{Kube: fake.Kube}, fake.Foo},
 			recorder: recorder,
 		}
 		const foos = 20

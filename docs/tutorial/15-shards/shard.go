@@ -23,7 +23,7 @@ func (p *process) work(ctx context.Context, shard shards.Shard) error {
 	kubeFactory, fooFactory := newInformerFactories(p.clients, p.options, shard)
 	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
-	controller, err := NewController(p.clients.kube, p.clients.foo, foos, deployments, p.recorder)
+	controller, err := NewController(p.clients.Kube, p.clients.foo, foos, deployments, p.recorder)
 	if err != nil {
 		return err
 	}
@@ -39,13 +39,13 @@ func (p *process) work(ctx context.Context, shard shards.Shard) error {
 	group := &informers.Group{
 		Factories:   []informers.Factory{fooFactory, kubeFactory},
 		Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
-		SyncTimeout: p.options.cacheSyncTimeout,
+		SyncTimeout: p.options.CacheSyncTimeout,
 		InstallHint: installHint,
 	}
 	if err := group.Start(workCtx, background, fail); err != nil {
 		return err
 	}
-	controller.Run(workCtx, p.options.workers)
+	controller.Run(workCtx, p.options.Workers)
 	if ctx.Err() == nil {
 		return context.Cause(workCtx) // nobody asked it to stop: it has failed
 	}
@@ -57,11 +57,11 @@ func (p *process) work(ctx context.Context, shard shards.Shard) error {
 func newInformerFactories(c *clients, o *options, shard shards.Shard) (
 	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
 ) {
-	kubeFactory := kubeinformers.NewSharedInformerFactoryWithOptions(c.kube, o.resync,
+	kubeFactory := kubeinformers.NewSharedInformerFactoryWithOptions(c.Kube, o.resync,
 		kubeinformers.WithTransform(informers.StripManagedFields))
 	kubeFactory.InformerFor(&appsv1.Deployment{},
 		func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-			deployments := client.AppsV1().Deployments(o.namespace)
+			deployments := client.AppsV1().Deployments(o.Namespace)
 			managed := managedByLabel + "=" + controllerName
 			source := shards.ListWatch(shard, managed, deployments.List, deployments.Watch)
 			return newInformer(source, client, &appsv1.Deployment{}, resync)
@@ -70,7 +70,7 @@ func newInformerFactories(c *clients, o *options, shard shards.Shard) (
 		fooinformers.WithTransform(informers.StripManagedFields))
 	fooFactory.InformerFor(&v1alpha1.Foo{},
 		func(client clientset.Interface, resync time.Duration) cache.SharedIndexInformer {
-			foos := client.SamplecontrollerV1alpha1().Foos(o.namespace)
+			foos := client.SamplecontrollerV1alpha1().Foos(o.Namespace)
 			source := shards.ListWatch(shard, "", foos.List, foos.Watch)
 			return newInformer(source, client, &v1alpha1.Foo{}, resync)
 		})

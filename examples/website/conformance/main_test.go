@@ -14,6 +14,7 @@ var onCluster = flag.Bool("cluster", false, "run the suite, on the cluster of KU
 func TestMain(m *testing.M) {
 	suite.Define(suite.Config{
 		APIVersion: "website.example.com/v1alpha1", Kind: "Website", Resource: "websites",
+		Name: "website-controller",
 		CRD:  "../artifacts/crd.yaml",
 		Root: "../../..",
 		Controller: "website-controller --metrics-bind-address=0 " +

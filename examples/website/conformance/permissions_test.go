@@ -1,9 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"net"
-	"net/http"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,34 +10,20 @@ import (
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
-const (
-	rbac    = "../artifacts/rbac.yaml"
-	account = "website-controller" // in the namespace of that name
-)
+const deployDir = "../artifacts/deploy/"
 
 // neverRequested are permissions that are needed although no request uses them: an admission plugin
 // checks them.
 var neverRequested = []string{"update websites/finalizers.website.example.com"}
 
-func TestPermissionsAreExactlyThoseThatAreUsed(t *testing.T) {
+func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	n := with(suite.NewNamespace(t))
-	t.Cleanup(func() {
-		suite.Kubectl(t, "", "delete", "-f", rbac, "--timeout="+(4*suite.Patience).String())
-	})
-	suite.Kubectl(t, "", "apply", "-f", rbac)
+	deployment := suite.Deploy(t, deployDir, nil)
 	begin := suite.Now(t)
 	address := freeport.Address(t)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := suite.StartAs(t, account, account, "--leader-elect --metrics-bind-address=:"+port)
+	first := suite.StartDeployed(t, deployment, address)
 	n.createUp(newWebsite("web", 1))
-	somebody := n.Token("somebody")
-	suite.Eventually(t, "a user without the permission gets no metrics", func() (bool, string) {
-		code, _ := suite.GetMetrics(t, address, somebody)
-		return code == http.StatusForbidden, fmt.Sprint(code)
-	})
+	n.RefusesMetrics(address)
 	for _, c := range children {
 		n.Kubectl("label", c.resource.Resource, "web", managedBy+"-")
 		c.of(n).When("web", "has the label again", func(object *unstructured.Unstructured) bool {
@@ -50,10 +33,38 @@ func TestPermissionsAreExactlyThoseThatAreUsed(t *testing.T) {
 	n.Kubectl("delete", "website/web")
 	suite.StopProgram(t, first)
 	suite.WithoutWatchList(t)
-	second := suite.StartAs(t, account, account, "")
+	second := suite.StartDeployed(t, deployment, "0")
 	n.CatchUp()
 	suite.StopProgram(t, second)
 
 	requests := first.Requests(t, begin, func(audit.Request) bool { return true }) // of both programs
-	suite.UsesExactly(t, requests, suite.Granted(t, account, account), neverRequested, rbac)
+	suite.UsesExactly(t, requests, suite.GrantedTo(t, deployment), neverRequested, deployDir)
+}
+
+func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
+	suite.RemovedKeepsNoPermission(t, deployDir)
+}
+
+func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
+	suite.MetricsAreForThoseWhoMayGetThem(t, deployDir)
+}
+
+func TestMetricsThatTheAlertsNameExist(t *testing.T) {
+	suite.ServesMetricsNamedIn(t, "../artifacts/monitoring/prometheusrule.yaml",
+		`\b(workqueue|leader_election|website_controller)_[a-z_]*[a-z]\b`,
+		func(empty *suite.Namespace) {
+			n := with(empty)
+			n.Kubectl("create", "service", "clusterip", "web", "--tcp=81")
+			n.websites.Create(newWebsite("web", 1))
+			n.websites.When("web", "is not Ready", says("ServiceNameTaken"))
+			n.CatchUp()
+		})
+}
+
+func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
+	deployment := suite.Deploy(t, deployDir, nil)
+	suite.Eventually(t, "the API server has admitted the Pods", func() (bool, string) {
+		return suite.Kubectl(t, "", "get", "pods", "--namespace="+deployment.Namespace,
+			"--output=name", "--selector=app.kubernetes.io/name="+deployment.Name) != "", "there are none"
+	})
 }

@@ -4,7 +4,11 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"os"
+	"regexp"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 // GetMetrics requests the metrics over HTTPS, with that token, and returns the answer.
@@ -30,4 +34,36 @@ func GetMetrics(t *testing.T, address, token string) (code int, body string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(text)
+}
+
+// ServesMetricsNamedIn fails t unless a controller serves all metrics that a file names. names
+// matches them, and prepare makes the objects without which some of them have no series.
+func ServesMetricsNamedIn(t *testing.T, path, names string, prepare func(*Namespace)) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := NewNamespace(t)
+	address := freeport.Address(t)
+	StartProgram(t, LeaderFlags+" --metrics-bind-address="+address, In(n))
+	prepare(n)
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	served, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(names).FindAllString(string(text), -1)
+	if len(found) < 5 {
+		t.Errorf("%s names only the metrics %q, want at least 5", path, found)
+	}
+	for _, name := range found {
+		if !regexp.MustCompile(`(?m)^` + name + `(_count)?[{ ]`).Match(served) {
+			t.Errorf("%s names %s, but the controller does not serve it", path, name)
+		}
+	}
 }

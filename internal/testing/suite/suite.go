@@ -35,6 +35,8 @@ type Config struct {
 	// APIVersion, Kind and Resource are the names of the custom resource: "example.com/v1", "Foo" and
 	// "foos".
 	APIVersion, Kind, Resource string
+	// Name is that of the deployed controller, of its namespace and of its ServiceAccount.
+	Name string
 	// CRD is the path of the file with the CustomResourceDefinition.
 	CRD string
 	// Root is the path of the repository. Its .local/bin has kubectl and the controller.

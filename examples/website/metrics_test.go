@@ -1,0 +1,43 @@
+package main
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	k8smetrics "k8s.io/component-base/metrics"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/examples/website/websites"
+	"example.com/sample-controller/internal/testing/fakes"
+)
+
+func TestFailedSyncsAreCountedByReason(t *testing.T) {
+	registry := k8smetrics.NewKubeRegistry()
+	registry.MustRegister(syncErrors.CounterVec)
+	before := fakes.Gather(t, registry)
+	bubble(t, func(_ *testing.T, h *harness) {
+		h.Fail("create", "configmaps", 2, apierrors.NewServiceUnavailable("injected"))
+		h.start()
+		h.createWebsite(newWebsite("web"))
+		h.wait(time.Minute)
+		h.rollOut("web")
+		h.registry.Fail(websites.ErrDown)
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.stop() // after two tries: the status that says so brings the key back at once
+	})
+	counted := map[string]float64{}
+	for name, value := range fakes.Gather(t, registry) {
+		if delta := value - before[name]; delta > 0 {
+			counted[name] = delta
+		}
+	}
+	want := map[string]float64{
+		`website_controller_sync_errors_total{reason="ServiceUnavailable"}`: 2,
+		`website_controller_sync_errors_total{reason="NoAnswer"}`:           2,
+	}
+	if !maps.Equal(counted, want) {
+		t.Errorf("counted: got %v, want %v", counted, want)
+	}
+}

@@ -1,0 +1,128 @@
+package suite
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testing/freeport"
+)
+
+// Deploy installs the controller as a user would, with kubectl, from a folder with a kustomization.
+// It returns the controller's Deployment. No container runs, because the node is simulated. When t
+// ends, everything that is called like the controller is deleted: not the CustomResourceDefinition,
+// which would take all objects along. Unless change is nil, it changes the manifest.
+func Deploy(t *testing.T, dir string, change func(manifest string) string) *appsv1.Deployment {
+	t.Helper()
+	manifest := Kubectl(t, "", "kustomize", dir)
+	if change != nil {
+		manifest = change(manifest)
+	}
+	t.Cleanup(func() {
+		Kubectl(t, manifest, "delete", "--filename=-", "--selector="+deployed(), "--ignore-not-found",
+			"--timeout="+(4*Patience).String())
+	})
+	Kubectl(t, manifest, "apply", "--filename=-")
+	deployment, err := Kube.AppsV1().Deployments(config.Name).Get(t.Context(), config.Name,
+		metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployment
+}
+
+// deployed selects what Deploy deletes.
+func deployed() string { return "app.kubernetes.io/name=" + config.Name }
+
+// StartDeployed runs the controller as its Deployment would, with the same arguments, namespace and
+// ServiceAccount. But it serves metrics at metricsAddress, and no probes, unless flags say where.
+func StartDeployed(
+	t *testing.T, deployment *appsv1.Deployment, metricsAddress string, flags ...string,
+) *Program {
+	t.Helper()
+	pod := deployment.Spec.Template.Spec
+	args := append(pod.Containers[0].Args,
+		"--metrics-bind-address="+metricsAddress, "--health-probe-bind-address=0")
+	args = append(args, flags...)
+	return StartAs(t, deployment.Namespace, pod.ServiceAccountName, strings.Join(args, " "))
+}
+
+// GrantedTo returns all permissions of the Pods of deployment.
+func GrantedTo(t *testing.T, deployment *appsv1.Deployment) []Permission {
+	t.Helper()
+	return Granted(t, deployment.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
+}
+
+// RemovedKeepsNoPermission fails t if something is left of a controller that was installed from dir
+// and removed.
+func RemovedKeepsNoPermission(t *testing.T, dir string) {
+	var deployment *appsv1.Deployment
+	t.Run("while "+dir+" is installed", func(t *testing.T) { // it is removed at the end
+		if deployment = Deploy(t, dir, nil); len(GrantedTo(t, deployment)) == 0 {
+			t.Error("there is no permission")
+		}
+	})
+	if left := GrantedTo(t, deployment); len(left) > 0 {
+		t.Errorf("%s is removed, but the controller still may %v", dir, left)
+	}
+	left := Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed(), "--output=name",
+		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings")
+	if left != "" {
+		t.Errorf("%s is removed, but these are left: %s", dir, left)
+	}
+}
+
+// MetricsReader returns a token of somebody who may get the metrics of the deployed controller.
+func (n *Namespace) MetricsReader() (token string) {
+	n.T.Helper()
+	n.T.Cleanup(func() { Kubectl(n.T, "", "delete", "clusterrolebinding", n.Name) })
+	n.Kubectl("create", "clusterrolebinding", n.Name,
+		"--clusterrole="+config.Name+"-metrics-reader", "--serviceaccount="+n.Name+":prometheus")
+	return n.Token("prometheus")
+}
+
+// RefusesMetrics fails t unless the metrics at address are refused to somebody without permission.
+func (n *Namespace) RefusesMetrics(address string) {
+	n.T.Helper()
+	somebody := n.Token("somebody")
+	Eventually(n.T, "a user without the permission gets no metrics", func() (bool, string) {
+		code, _ := GetMetrics(n.T, address, somebody)
+		return code == http.StatusForbidden, fmt.Sprint(code)
+	})
+}
+
+// MetricsAreForThoseWhoMayGetThem fails t unless the controller that is installed from dir serves
+// its metrics only to those whom the API server allows to get them.
+func MetricsAreForThoseWhoMayGetThem(t *testing.T, dir string) {
+	n := NewNamespace(t)
+	deployment := Deploy(t, dir, nil)
+	reader := n.MetricsReader()
+	address := freeport.Address(t)
+	StartDeployed(t, deployment, address)
+	n.CatchUp()
+
+	for name, test := range map[string]struct {
+		token string
+		want  int
+	}{
+		"no token":                       {"", http.StatusUnauthorized},
+		"an invalid token":               {"nobody", http.StatusUnauthorized},
+		"a token for another audience":   {n.Token("a", "elsewhere"), http.StatusUnauthorized},
+		"a token without the permission": {n.Token("b"), http.StatusForbidden},
+		"a token with the permission":    {reader, http.StatusOK},
+	} {
+		// The API server may need a moment to know a new token or binding.
+		what := fmt.Sprintf("with %s, the answer is %d", name, test.want)
+		Eventually(t, what, func() (bool, string) {
+			code, body := GetMetrics(t, address, test.token)
+			if shown := strings.Contains(body, "workqueue_depth"); shown != (code == http.StatusOK) {
+				t.Fatalf("with %s: the answer is %d, and has metrics: %v", name, code, shown)
+			}
+			return code == test.want, fmt.Sprint(code)
+		})
+	}
+}
