@@ -112,8 +112,8 @@ func (c *cases) miss(t *testing.T) {
 	t.Skip("the request or the event was not there this time")
 }
 
-// report prints the counts when the test has ended. Nearly all cases must have come about: up to ten may be
-// missing where there are few.
+// report prints the counts when the test has ended. Nearly all cases must have come about: up to
+// ten may be missing where there are few.
 func (c *cases) report(t *testing.T) {
 	if n := c.what[missed]; n > 10 && 10*n > c.what["cases"] {
 		t.Errorf("too many cases did not come about: %s", c)
