@@ -7,74 +7,75 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// hit says that a fault came about.
-type hit struct {
-	what string // in words
-	step int    // the number of the step before, from 1
-	at   time.Time
+// Finding is what is wrong in a case.
+type Finding struct {
+	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
+	OnFault bool   // something went wrong on purpose before
+	Problem string
 }
 
-// hit notes that a fault has come about. w.mu must be held.
-func (w *World) hit(what string) {
-	w.hits = append(w.hits, hit{what, len(w.steps), time.Now()})
-	w.shoot(Shot{What: "fault", Text: what})
+// faults returns how many faults came about.
+func (r *result) faults() (n int) {
+	for _, s := range r.film {
+		if s.What == "fault" {
+			n++
+		}
+	}
+	return n
 }
 
 // fail fails the test if something is wrong. It says what and where, and how to run the case alone.
-// Cases of these names beside it must run before it.
-func (x *explorer) fail(t *testing.T, scenario string, r *result, sooner ...string) {
+func (x *explorer) fail(t *testing.T, calm, r *result) {
 	t.Helper()
 	wrong := r.wrong()
+	if x.found != nil {
+		for _, problem := range wrong {
+			x.found(Finding{t.Name(), r.faults() > 0, problem})
+		}
+		return
+	}
 	if len(wrong) == 0 {
 		return
 	}
-	if found != nil {
-		for _, problem := range wrong {
-			found(Finding{t.Name(), len(r.hits) > 0, problem})
-		}
-		return
+	text := r.story() + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
+		"\nTo run this case alone:\n     " + alone(t.Name())
+	if *film != "" {
+		text += "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
 	}
-	var text strings.Builder
-	for _, h := range r.hits {
-		fmt.Fprintf(&text, "\nOn purpose, %s.", h.what)
-	}
-	fmt.Fprintf(&text, "\nIt happened at the step with the arrow:")
-	if len(r.hits) == 0 {
-		text.Reset()
-		fmt.Fprint(&text, "\nNothing went wrong on purpose. The steps were:")
-	}
-	for i, step := range r.steps {
-		mark := "  "
-		for _, h := range r.hits {
-			if h.step == i+1 {
-				mark = "->"
+	t.Error(text)
+}
+
+// story says which steps there were, and what went wrong on purpose.
+func (r *result) story() string {
+	var faults string
+	var steps []string
+	for _, s := range r.film {
+		switch last := len(steps) - 1; {
+		case s.What == "step":
+			steps = append(steps, fmt.Sprintf("\n     %d. %s", last+2, s.Text))
+		case s.What == "fault":
+			faults += fmt.Sprintf("\nOn purpose, %s.", s.Text)
+			if last >= 0 {
+				steps[last] = strings.Replace(steps[last], "\n     ", "\n  -> ", 1)
 			}
 		}
-		fmt.Fprintf(&text, "\n  %s %d. %s", mark, i+1, step)
 	}
-	fmt.Fprintf(&text, "\nBut then, this was wrong:\n     %s", strings.Join(wrong, "\n     "))
-	fmt.Fprintf(&text, "\nTo run this case alone:\n     %s", alone(t.Name(), sooner))
-	if *film != "" {
-		fmt.Fprintf(&text, "\nIts film: %s", x.film(t.Name(), scenario, r, wrong))
+	if faults == "" {
+		return "\nNothing went wrong on purpose. The steps were:" + strings.Join(steps, "")
 	}
-	t.Error(text.String())
+	return faults + "\nIt happened at the step with the arrow:" + strings.Join(steps, "")
 }
 
 // alone returns the command that runs a case alone.
-func alone(name string, sooner []string) string {
+func alone(name string) string {
 	parts := strings.Split(name, "/")
-	last := len(parts) - 1
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
-	}
-	for _, name := range sooner {
-		parts[last] += "|^" + regexp.QuoteMeta(name) + "$"
 	}
 	folder, _ := os.Getwd() // go test runs the tests of a package in its folder
 	command := fmt.Sprintf("go -C %s test -run '%s'", folder,

@@ -38,9 +38,9 @@ type Shot struct {
 // package that can do this sets it. The flag -explore.film needs it.
 var WriteFilm func(file, title, about string, shots []Shot) error
 
-// shoot adds to the film of the case, if there is one.
+// shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
 func (w *World) shoot(s Shot) {
-	if *film == "" {
+	if *film == "" && s.What != "step" && s.What != "fault" {
 		return
 	}
 	w.filming.Lock()
@@ -117,34 +117,32 @@ func (w *World) look(r *apiserver.Request) {
 	}
 }
 
-// film writes the film of a case that has failed, and that of the undisturbed run. It returns
+// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
 // where.
-func (x *explorer) film(name, scenario string, r *result, wrong []string) string {
+func writeFilms(name string, calm, r *result, wrong []string) string {
 	if WriteFilm == nil {
 		return "none, because no package is imported that can write one"
 	}
-	end := time.Now()
-	if len(r.film) > 0 {
-		end = r.film[len(r.film)-1].At
-	}
 	shots := slices.Clone(r.film)
 	for _, what := range wrong {
-		shots = append(shots, Shot{At: end, What: "wrong", Text: what})
+		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
 	}
 	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
-	file := filepath.Join(*film, name[max(0, len(name)-200):]+".js") // longer names are not possible
-	err := WriteFilm(file, name, strings.Join(wrong, "; "), shots)
-	if calm := x.calm[scenario]; calm != nil && err == nil {
+	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
+	err := WriteFilm(file+".js", name, strings.Join(wrong, "; "), shots)
+	if calm != nil && err == nil {
 		shots = slices.Clone(calm.film)
-		for _, h := range r.hits {
-			shots = append(shots, Shot{At: h.at, What: "fault", Text: "in the other film, " + h.what})
+		for _, s := range r.film {
+			if s.What == "fault" {
+				s.Text = "in the other film, " + s.Text
+				shots = append(shots, s)
+			}
 		}
 		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		other := strings.TrimSuffix(file, ".js") + ".undisturbed.js"
-		err = WriteFilm(other, scenario+", undisturbed", "", shots)
+		err = WriteFilm(file+".undisturbed.js", "undisturbed: "+name, "", shots)
 	}
 	if err != nil {
 		return err.Error()
 	}
-	return file + ", and beside it that of the undisturbed run"
+	return file + ".js, and beside it that of the undisturbed run"
 }

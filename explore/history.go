@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 func (x *explorer) moves() []Step {
 	all := slices.Clone(x.controller.Moves)
 	for i := range x.controller.Scenarios {
-		all = append(all, x.controller.Scenarios[i].steps()...)
+		all = append(all, x.controller.Scenarios[i].all()...)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s Step) bool {
@@ -27,90 +28,56 @@ func (x *explorer) moves() []Step {
 // nothing and after what scenarios begin with. It goes on only from states that it has not seen: a
 // state is what the API server has, and what goes wrong.
 func (x *explorer) histories() {
-	begins := []Scenario{{Name: "nothing"}}
-	for _, s := range x.controller.Scenarios {
-		if s.Begins > 0 {
-			begins = append(begins, Scenario{Name: s.Name, Steps: s.Steps[:s.Begins]})
-		}
-	}
-	x.t.Run("History", func(t *testing.T) {
-		c := &cases{what: map[string]int{}}
-		for _, s := range begins {
+	x.test("History", func(t *testing.T) {
+		for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
 			for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
+				if s.Begins == 0 && i > 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%v", s.Name, pause), func(t *testing.T) {
-					seen := map[string]bool{}
-					histories := [][]Step{nil}
-					for i := range *depth {
-						histories = x.tryAll(t, c, s.Steps, histories, pause, i == *depth-1, seen)
+					var begin plan
+					for _, step := range s.Steps[:s.Begins] {
+						begin.steps = append(begin.steps, played(step))
 					}
-					c.add("states", len(seen))
+					seen := map[string]bool{}
+					x.try(t, x.longer(begin, *depth, pause, seen))
+					x.count["states"] += len(seen)
 				})
 			}
 		}
-		c.report(t)
 	})
 }
 
-// tryAll tries each history with one more step, and returns those that led to new states. Only the
-// last step is divided among the shards: what comes before leads to it.
-func (x *explorer) tryAll(
-	t *testing.T, c *cases, begin []Step, histories [][]Step, pause time.Duration, last bool,
-	seen map[string]bool,
-) (longer [][]Step) {
-	for _, history := range histories {
-		for _, move := range x.moves() {
-			history := append(slices.Clip(history), move)
-			var names []string // of the cases that lead to this one, and its own
-			for i := range history {
-				names = append(names, nameOfHistory(history[:i+1]))
+// longer returns the histories with one more step, and then up to n. Only those with all n steps are
+// divided among the shards: the others lead to them.
+func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
+	for _, move := range x.moves() {
+		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
+			name: path.Join(p.name, strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name))}
+		q.then = func(r *result) []plan {
+			known := seen[r.state]
+			if seen[r.state] = true; known || n <= 1 {
+				return nil
 			}
-			c.run(t, names[len(names)-1], last, func(t *testing.T) {
-				end, r := x.tryHistory(t, begin, history, pause)
-				x.fail(t, "", r, names[:len(names)-1]...)
-				if !seen[end] {
-					seen[end] = true
-					longer = append(longer, history)
-				}
-			})
+			return x.longer(q, n-1, pause, seen)
 		}
+		plans = append(plans, q)
 	}
-	return longer
+	return plans
 }
 
-// nameOfHistory returns the name of the case.
-func nameOfHistory(history []Step) string {
-	var names []string
-	for _, s := range history {
-		names = append(names, s.Name)
-	}
-	return strings.NewReplacer(" ", "-", "/", ".").Replace(strings.Join(names, ", "))
+// lenient accepts all writes, because users do many things at once.
+func lenient(got, _ *result) { got.unasked = nil }
+
+// then returns the step with a pause after it.
+func (s Step) then(pause time.Duration) Step {
+	return Step{s.Name, func(w *World) {
+		s.Do(w)
+		time.Sleep(pause)
+	}}
 }
 
-// tryHistory runs a history, and returns the state after it, and what came of it.
-func (x *explorer) tryHistory(
-	t *testing.T, begin, history []Step, pause time.Duration,
-) (end string, r *result) {
-	t.Helper()
-	s := &Scenario{Name: "a history", Steps: history, AnyEnd: true}
-	r = x.run(t, s, nil, func(w *World) {
-		for _, step := range begin {
-			w.play(step)
-		}
-		for _, step := range history {
-			w.take(step)
-			time.Sleep(pause)
-		}
-		picture := w.picture()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		end = fmt.Sprint(picture, w.troubles, w.refused, w.lost, w.held)
-	})
-	r.unasked = nil // users do many things at once
-	return end, r
-}
-
-// randomHistories tries -explore.random histories of up to 25 random steps, with random pauses. The
-// steps without which a history still fails are left out, one after the other.
+// randomHistories tries -explore.random histories of up to 25 random steps, with random pauses.
 func (x *explorer) randomHistories() {
 	x.t.Run("Random", func(t *testing.T) {
 		moves := x.moves()
@@ -121,28 +88,31 @@ func (x *explorer) randomHistories() {
 			history := make([]Step, 1+choice.IntN(25))
 			for i := range history {
 				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
-				history[i] = Step{fmt.Sprintf("%s, then %v", move, pause), func(w *World) {
-					move.Do(w)
-					time.Sleep(pause)
-				}}
+				history[i] = move.then(pause)
+				history[i].Name += fmt.Sprintf(", then %v", pause)
 			}
-			x.tryRandom(t, fmt.Sprintf("-explore.seed=%d-%d", *seed, i), history)
+			t.Run(fmt.Sprintf("-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
+				x.fail(t, nil, x.shortest(t, history))
+			})
 		}
 	})
 }
 
-func (x *explorer) tryRandom(t *testing.T, name string, history []Step) {
-	t.Run(name, func(t *testing.T) {
-		_, r := x.tryHistory(t, nil, history, 0)
-		for i := range slices.Backward(history) {
-			if len(r.wrong()) == 0 {
-				return
-			}
-			shorter := slices.Delete(slices.Clone(history), i, i+1)
-			if _, fewer := x.tryHistory(t, nil, shorter, 0); len(fewer.wrong()) > 0 {
-				history, r = shorter, fewer
-			}
+// shortest runs a history. If it fails, it leaves out the steps without which it still fails, one
+// after the other, and returns what comes of the others.
+func (x *explorer) shortest(t *testing.T, history []Step) *result {
+	t.Helper()
+	r := x.run(t, plan{steps: history})
+	lenient(r, nil)
+	for i := range slices.Backward(history) {
+		if len(r.wrong()) == 0 {
+			break
 		}
-		x.fail(t, "", r)
-	})
+		shorter := slices.Delete(slices.Clone(history), i, i+1)
+		fewer := x.run(t, plan{steps: shorter})
+		if lenient(fewer, nil); len(fewer.wrong()) > 0 {
+			history, r = shorter, fewer
+		}
+	}
+	return r
 }

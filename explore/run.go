@@ -21,13 +21,17 @@ import (
 type explorer struct {
 	t          *testing.T
 	controller *Controller
+	found      func(Finding) // gets what is wrong, unless it is nil
 	crds       []*apiextensionsv1.CustomResourceDefinition
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
-	report     Report
+	outcomes   []Outcome
+
+	count map[string]int // of cases and other things
+	told  time.Time      // when it said how far it is
 }
 
-func newExplorer(t *testing.T, c *Controller) *explorer {
+func newExplorer(t *testing.T, c *Controller, found func(Finding)) *explorer {
 	t.Helper()
 	crds, err := apiserver.ReadCRDs(c.CRDs...)
 	if err != nil {
@@ -42,7 +46,7 @@ func newExplorer(t *testing.T, c *Controller) *explorer {
 	})
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
-	return &explorer{t: t, controller: c, crds: crds, calm: map[string]*result{},
+	return &explorer{t: t, controller: c, found: found, crds: crds, calm: map[string]*result{},
 		tried: map[string]bool{}}
 }
 
@@ -51,8 +55,10 @@ type result struct {
 	record // until the verdict; its requests and events until the faults ended
 
 	problems []string
-	repaired bool // a new process has no problems any more
+	repaired bool   // a new process has no problems any more
+	state    string // after the last step of a history
 	end      picture
+	anyEnd   bool
 	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
@@ -77,52 +83,66 @@ func (r *result) wrong() (wrong []string) {
 	return wrong
 }
 
-// idle returns how long the controller must not write when everything is quiet.
-func idle() time.Duration {
-	if *every || *random > 0 {
-		return time.Hour
-	}
-	return 10 * time.Minute
-}
-
-// steps returns the steps of a scenario, and those of the cluster in the end.
-func (s *Scenario) steps() (steps []Step) {
+// all returns the steps of a scenario, and those of the cluster after each of them, or in the end.
+func (s *Scenario) all() (all []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
-	for _, step := range s.Steps {
-		steps = append(steps, step)
-		if !named {
-			steps = append(steps, CollectGarbage, RollOut)
+	for i, step := range s.Steps {
+		all = append(all, step)
+		if !named || i == len(s.Steps)-1 {
+			all = append(all, CollectGarbage, RollOut)
 		}
 	}
-	if named {
-		steps = append(steps, CollectGarbage, RollOut)
+	return all
+}
+
+// played returns all steps of a scenario, with the waits of users.
+func (s *Scenario) played() (steps []Step) {
+	for _, step := range s.all() {
+		steps = append(steps, played(step))
 	}
 	return steps
 }
 
-// run runs a scenario in a world, with these faults, and calls play to let it happen.
-func (x *explorer) run(t *testing.T, s *Scenario, faults []fault, play func(*World)) *result {
+// played returns a step after which users wait. A process that was killed for longer starts again
+// after it.
+func played(s Step) Step {
+	return Step{s.Name, func(w *World) {
+		time.Sleep(time.Millisecond) // nobody does two things in the same instant
+		s.Do(w)
+		if w.isDown() {
+			w.start()
+		}
+		select {
+		case <-time.After(w.controller.Delay):
+		case <-w.hurry:
+		}
+	}}
+}
+
+// run runs a case in a world of its own.
+func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result
-	bubble(t, func() {
-		w, err := x.newWorld()
-		if err != nil {
-			r.mistakes = []string{err.Error()}
-			return
-		}
-		w.faults = slices.Clone(faults)
-		if len(faults) > 0 && faults[0].steps != nil {
-			w.server.DisableStreams()
-		}
+	bubble(t, func(t *testing.T) {
+		w := x.newWorld(t)
+		w.faults = slices.Clone(p.faults)
 		w.start()
-		play(w)
+		for _, step := range p.steps {
+			w.shoot(Shot{What: "step", Text: step.Name})
+			step.Do(w)
+		}
+		if p.calm == nil {
+			r.state = w.state()
+		}
+		time.Sleep(p.rest)
 		w.mu.Lock()
 		requests, events := w.requests, w.events
 		w.mu.Unlock()
 		w.settle()
-		r.problems, r.end = x.problems(w, s)
+		r.end = w.picture()
+		r.problems = x.problems(w, p, r.end)
 		w.mu.Lock()
 		w.filming.Lock()
 		r.record = w.record
@@ -130,36 +150,36 @@ func (x *explorer) run(t *testing.T, s *Scenario, faults []fault, play func(*Wor
 		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
 		w.mu.Unlock()
 		if len(r.problems) > 0 {
-			w.restart()
+			w.stop()
+			w.start()
 			w.settle()
-			problems, _ := x.problems(w, s)
-			r.repaired = len(problems) == 0
+			r.repaired = len(x.problems(w, p, w.picture())) == 0
 		}
 		w.stop()
-		r.mistakes = w.mistakes
+		if len(w.mistakes) > 0 {
+			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
+		}
 	})
-	if len(r.mistakes) > 0 {
-		t.Fatalf("the description of the controller cannot be: %s", strings.Join(r.mistakes, "; "))
-	}
 	return &r
 }
 
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write.
-func (x *explorer) problems(w *World, s *Scenario) (problems []string, end picture) {
+func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 	if x.controller.Eventually != nil {
 		problems = x.controller.Eventually(w.State())
 	}
-	end = w.picture()
 	w.mu.Lock()
 	inVain := slices.Clone(w.inVain)
 	w.mu.Unlock()
-	calm := x.calm[s.Name]
-	if calm != nil && !s.AnyEnd && slices.Equal(inVain, calm.inVain) {
-		problems = append(problems, end.differences(calm.end)...)
+	if p.calm != nil && !p.calm.anyEnd && slices.Equal(inVain, p.calm.inVain) {
+		problems = append(problems, end.differences(p.calm.end)...)
 	}
-	before := w.server.Revision()
-	time.Sleep(idle())
+	before, idle := w.server.Revision(), 10*time.Minute
+	if *every || *random > 0 {
+		idle = time.Hour
+	}
+	time.Sleep(idle)
 	for _, resource := range w.resources() {
 		for _, write := range w.server.History(resource) {
 			if write.Revision > before {
@@ -168,17 +188,36 @@ func (x *explorer) problems(w *World, s *Scenario) (problems []string, end pictu
 			}
 		}
 	}
-	return limit(problems), end
-}
-
-// limit returns the first few of many problems.
-func limit(problems []string) []string {
 	const most = 8
 	problems = slices.Compact(problems)
 	if more := len(problems) - most; more > 1 {
-		return append(problems[:most:most], fmt.Sprintf("and %d more", more))
+		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
 	return problems
+}
+
+// calmly runs a scenario that nothing disturbs, once.
+func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
+	t.Helper()
+	if calm := x.calm[s.Name]; calm != nil {
+		return calm
+	}
+	var history []map[string][]int64
+	p := plan{steps: s.played()}
+	for i, step := range p.steps {
+		p.steps[i].Do = func(w *World) {
+			step.Do(w)
+			history = append(history, w.revisions())
+		}
+	}
+	r := x.run(t, p)
+	r.history, r.anyEnd = history, s.AnyEnd
+	for _, end := range r.ends {
+		r.problems = append(r.problems, "the controller ended by itself: "+end)
+	}
+	x.fail(t, nil, r)
+	x.calm[s.Name] = r
+	return r
 }
 
 // revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
@@ -192,31 +231,9 @@ func (w *World) revisions() map[string][]int64 {
 	return revisions
 }
 
-// calmly runs a scenario that nothing disturbs, once.
-func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
-	t.Helper()
-	if calm := x.calm[s.Name]; calm != nil {
-		return calm
-	}
-	var history []map[string][]int64
-	r := x.run(t, s, nil, func(w *World) {
-		for _, step := range s.steps() {
-			w.play(step)
-			history = append(history, w.revisions())
-		}
-	})
-	r.history = history
-	for _, end := range r.ends {
-		r.problems = append(r.problems, "the controller ended by itself: "+end)
-	}
-	x.fail(t, s.Name, r)
-	x.calm[s.Name] = r
-	return r
-}
-
 // bubble runs test in a bubble, and ends the program if it hangs there: no time passes in a bubble
 // while a goroutine waits for what is outside.
-func bubble(t *testing.T, test func()) {
+func bubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
 	defer close(done)
@@ -227,5 +244,5 @@ func bubble(t *testing.T, test func()) {
 			panic(r)
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { test() })
+	synctest.Test(t, test)
 }
