@@ -86,7 +86,7 @@ func (w *World) delete(o *unstructured.Unstructured) {
 	if o.GetDeletionTimestamp() == nil {
 		err := w.client(o).Delete(context.Background(), o.GetName(),
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))})
-		w.ignore("deleting "+o.GetName(), err)
+		w.tell("deleting "+o.GetName(), err)
 	}
 }
 
@@ -144,6 +144,6 @@ func (w *World) update(
 	if change(changed); !equality.Semantic.DeepEqual(o, changed) {
 		_, err := w.client(o).Update(context.Background(), changed, metav1.UpdateOptions{},
 			subresources...)
-		w.ignore("updating "+o.GetName(), err)
+		w.tell("updating "+o.GetName(), err)
 	}
 }

@@ -29,7 +29,11 @@ import (
 	"testing"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 var (
@@ -138,7 +142,21 @@ func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
 	c.Delay = cmp.Or(c.Delay, 20*time.Second)
 	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	x := newExplorer(t, &c, found)
+	crds, err := apiserver.ReadCRDs(c.CRDs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
+	// a bubble, that was years ago.
+	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
+	defer func() {
+		logging.Restore()
+		utilruntime.ErrorHandlers = handlers
+	}()
+	klog.SetLogger(klog.Logger{})
+	utilruntime.ErrorHandlers = nil
+	x := &explorer{t: t, controller: &c, found: found, crds: crds, calm: map[string]*result{},
+		tried: map[string]bool{}}
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)

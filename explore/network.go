@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,7 +55,8 @@ func (p *process) Serve(
 		} else {
 			a.response, a.err = fault.request(w, p, happen)
 		}
-		w.shoot(answered(r, a.response, a.err, fault != nil))
+		w.shoot(Shot{What: "answered", Request: r, Answer: a.response, Err: a.err,
+			Injected: fault != nil && a.err != nil})
 		answers <- a
 	}()
 	select {
@@ -151,8 +154,78 @@ func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	case watch.Deleted:
 		w.written[deed{"deleted", what.Resource}]++
 	}
-	if reason != "" {
-		deletion := r.Verb == "delete" // it is never right
-		w.unasked = append(w.unasked, unasked{deletion, what.sentence(reason)})
+	switch {
+	case reason == "":
+	case r.Verb == "delete":
+		w.deletions = append(w.deletions, what.sentence(reason))
+	default:
+		w.unasked = append(w.unasked, what.sentence(reason))
 	}
+}
+
+// Request is a request of the controller, or an event that a watch shows it.
+type Request struct {
+	Process int
+	Kind    string // "update-foos-status", or "foos-MODIFIED" for an event
+	Name    string // of the object, "a", or of the reason and the object of an Event
+	Nth     int    // of these in the process
+	At      time.Time
+
+	write bool // of something but Events and Leases
+	verb  string
+}
+
+func (r Request) String() string {
+	text := fmt.Sprintf("%s-%d", r.about(), r.Nth)
+	if r.Process > 1 {
+		text = fmt.Sprintf("process-%d-%s", r.Process, text)
+	}
+	return text
+}
+
+// about returns what several requests have in common.
+func (r Request) about() string {
+	if r.Name == "" {
+		return r.Kind
+	}
+	return r.Kind + "-" + r.Name
+}
+
+// describe returns what a request is about.
+func describe(r *apiserver.Request) Request {
+	if r.Resource.Resource == "" {
+		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
+	}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: r.Name, verb: r.Verb}
+	if r.Subresource != "" {
+		d.Kind += "-" + r.Subresource
+	}
+	if r.Namespace != Namespace && r.Namespace != "" {
+		d.Name = r.Namespace + "-" + d.Name
+	}
+	if r.Resource.Resource == "events" {
+		d.Name = "" // Events are named by what they are about: their names differ from run to run
+		if r.Body != nil {
+			d.Name = eventName(r.Body.Object)
+		}
+	}
+	d.write = !isSideshow(r.Resource.Resource) && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+	return d
+}
+
+// eventName returns the reason of an Event, and the name of the object that it is about.
+func eventName(event map[string]any) string {
+	for _, field := range []string{"regarding", "involvedObject"} {
+		if object, ok := event[field].(map[string]any); ok {
+			return fmt.Sprint(event["reason"], "-", object["name"])
+		}
+	}
+	return ""
+}
+
+// note counts a request or an event. w.mu must be held.
+func (p *process) note(r Request) Request {
+	p.count[r.about()]++
+	r.Process, r.Nth, r.At = p.number, p.count[r.about()], time.Now()
+	return r
 }

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +14,6 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 // explorer explores one controller.
@@ -31,49 +30,20 @@ type explorer struct {
 	told  time.Time      // when it said how far it is
 }
 
-func newExplorer(t *testing.T, c *Controller, found func(Finding)) *explorer {
-	t.Helper()
-	crds, err := apiserver.ReadCRDs(c.CRDs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
-	// a bubble, that was years ago.
-	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
-	t.Cleanup(func() {
-		logging.Restore()
-		utilruntime.ErrorHandlers = handlers
-	})
-	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = nil
-	return &explorer{t: t, controller: c, found: found, crds: crds, calm: map[string]*result{},
-		tried: map[string]bool{}}
-}
-
 // result is what came of a case.
 type result struct {
 	record // until the verdict; its requests and events until the faults ended
 
 	problems []string
-	repaired bool   // a new process has no problems any more
-	state    string // after the last step of a history
-	end      picture
-	anyEnd   bool
+	repaired bool                 // a new process has no problems any more
+	state    string               // after the last step of a history
+	end      picture              // nil if it may differ
 	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
-// unasked is a write that the newest state did not ask for.
-type unasked struct {
-	deletion bool
-	what     string // in words
-}
-
 // wrong returns all that is wrong, in words.
-func (r *result) wrong() (wrong []string) {
-	for _, u := range r.unasked {
-		wrong = append(wrong, u.what)
-	}
-	wrong = append(wrong, r.problems...)
+func (r *result) wrong() []string {
+	wrong := slices.Concat(r.deletions, r.unasked, r.problems)
 	if len(r.problems) > 0 && r.repaired {
 		wrong = append(wrong, "(a new process puts right what is wrong in the end)")
 	}
@@ -172,7 +142,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 	w.mu.Lock()
 	inVain := slices.Clone(w.inVain)
 	w.mu.Unlock()
-	if p.calm != nil && !p.calm.anyEnd && slices.Equal(inVain, p.calm.inVain) {
+	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
 		problems = append(problems, end.differences(p.calm.end)...)
 	}
 	before, idle := w.server.Revision(), 10*time.Minute
@@ -211,7 +181,9 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	}
 	r := x.run(t, p)
-	r.history, r.anyEnd = history, s.AnyEnd
+	if r.history = history; s.AnyEnd {
+		r.end = nil
+	}
 	for _, end := range r.ends {
 		r.problems = append(r.problems, "the controller ended by itself: "+end)
 	}
@@ -231,13 +203,26 @@ func (w *World) revisions() map[string][]int64 {
 	return revisions
 }
 
-// bubble runs test in a bubble, and ends the program if it hangs there: no time passes in a bubble
-// while a goroutine waits for what is outside.
+// patience is how long a case may take in real time. Most take some milliseconds.
+const patience = 10 * time.Minute
+
+// inBubble matches the first line of a goroutine that keeps time from passing.
+var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+\]:`)
+
+// bubble runs test in a bubble, and ends the program with an explanation if it hangs there: no time
+// passes in a bubble while a goroutine waits for what is outside.
 func bubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
-	done := make(chan struct{})
-	defer close(done)
-	go guard(t.Name(), done)
+	defer time.AfterFunc(patience, func() {
+		stacks := make([]byte, 16<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		fmt.Fprintf(os.Stderr, "%s hangs. In a bubble of testing/synctest, time passes only while all "+
+			"goroutines wait for each other: for channels, timers and conditions that were made there. "+
+			"The controller waits for something else, such as a port, a file or a mutex. Switch its "+
+			"servers off, and make all requests with the rest.Config that it gets. It waits here:\n\n%s\n",
+			t.Name(), blockers(string(stacks)))
+		os.Exit(2)
+	}).Stop()
 	defer func() {
 		// A process that ends by itself may leave goroutines behind, because then main returns.
 		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
@@ -245,4 +230,16 @@ func bubble(t *testing.T, test func(*testing.T)) {
 		}
 	}()
 	synctest.Test(t, test)
+}
+
+// blockers returns those of the goroutines that keep time from passing.
+func blockers(stacks string) string {
+	var found []string
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		first := inBubble.FindStringSubmatch(stack)
+		if first != nil && !strings.Contains(first[1], "durable") {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
 }

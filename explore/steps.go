@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,18 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // Create returns a step that creates an object, which is YAML.
 func Create(object string) Step {
 	var u unstructured.Unstructured
 	err := yaml.Unmarshal([]byte(object), &u.Object)
-	if err != nil {
-		return Step{"create", func(w *World) { w.mistake("%v in %s", err, object) }}
-	}
 	name := fmt.Sprintf("create %s %s", u.GetKind(), u.GetName())
-	return Step{name, func(w *World) { w.ignore(name, w.create(u.DeepCopy())) }}
+	return Step{name, func(w *World) { w.tell(name, cmp.Or(err, w.create(u.DeepCopy()))) }}
 }
 
 // Patch returns a step that changes an object by a JSON merge patch, which is YAML. The object is
@@ -64,11 +65,11 @@ func on(
 		}
 		gvr, namespaced, ok := w.server.Lookup(resource)
 		if !ok || name == "" {
-			w.mistake("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME, of a known resource", object)
+			w.tell(step, fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", object))
 			return
 		}
 		namespace, name := split(name, namespaced)
-		w.ignore(object, do(w.users.Resource(gvr).Namespace(namespace), name, sub...))
+		w.tell(step, do(w.users.Resource(gvr).Namespace(namespace), name, sub...))
 	}}
 }
 
@@ -191,7 +192,7 @@ func network(name string, do func(*World)) Step {
 func simulated(name string, do func(*World)) Step {
 	return Step{name, func(w *World) {
 		if w.controller == nil {
-			w.mistake("a cluster cannot %s; an API server in memory can", name)
+			w.tell(name, errors.New("a cluster cannot do that; an API server in memory can"))
 			return
 		}
 		do(w)
@@ -205,4 +206,50 @@ func Together(name string, steps ...Step) Step {
 			s.Do(w)
 		}
 	}}
+}
+
+// Cluster lets steps happen in a namespace of a real cluster. There, the steps find no other
+// namespace than this one: it stands for [Namespace].
+type Cluster struct {
+	kinds *apiserver.Server // knows the resources, and has no objects
+	users dynamic.Interface
+}
+
+// NewCluster returns a Cluster that has the kinds of these YAML files, besides Kubernetes' own.
+func NewCluster(config *rest.Config, namespace string, crds ...string) (*Cluster, error) {
+	read, err := apiserver.ReadCRDs(crds...)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := apiserver.New(read...)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return into{next, namespace} })
+	users, err := dynamic.NewForConfig(config)
+	return &Cluster{kinds, users}, err
+}
+
+// into sends the requests for Namespace to another one.
+type into struct {
+	http.RoundTripper
+	namespace string
+}
+
+func (i into) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Path = strings.Replace(r.URL.Path, "/namespaces/"+Namespace, "/namespaces/"+i.namespace, 1)
+	return i.RoundTripper.RoundTrip(r)
+}
+
+// Play lets a step happen. [CollectGarbage] and [RollOut] do nothing, because a cluster does so by
+// itself. What only an API server in memory can do is an error: that writes fail or are refused,
+// that a watch is held or lost, and [Restart].
+func (c *Cluster) Play(s Step) error {
+	w := &World{server: c.kinds, users: c.users}
+	if s.Do(w); len(w.mistakes) > 0 {
+		return errors.New(strings.Join(w.mistakes, "; "))
+	}
+	return nil
 }

@@ -57,9 +57,10 @@ type record struct {
 	written          map[deed]int // by the controller
 	ends             []string     // why processes have ended by themselves
 	restless         []string     // requests that were made without waiting
-	unasked          []unasked
-	inVain           []string // what users could not do
-	film             []Shot   // without -explore.film, only steps and faults
+	unasked          []string     // creations and changes that the newest state did not ask for
+	deletions        []string     // such deletions
+	inVain           []string     // what users could not do
+	film             []Shot       // without -explore.film, only steps and faults
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".
@@ -191,26 +192,18 @@ func (w *World) settle() {
 // State returns what the API server has.
 func (w *World) State() State { return State{w.Outside, w.server} }
 
-// mistake notes that the description asks for something that cannot be.
-func (w *World) mistake(format string, args ...any) {
+// tell notes why a step cannot be. That is a mistake of the description, unless the object of a user
+// or of the cluster exists already, does not exist, was changed by somebody else first, or its
+// namespace goes. Then the end may differ from that of the undisturbed run.
+func (w *World) tell(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mistakes = append(w.mistakes, fmt.Sprintf(format, args...))
-}
-
-// ignore accepts that a request of a user or of the cluster is refused because the object exists
-// already, does not exist, was changed by somebody else first, or because its namespace goes. Then
-// the end may differ from that of the undisturbed run.
-func (w *World) ignore(what string, err error) {
 	switch {
 	case err == nil:
-		return
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err),
 		apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		w.inVain = append(w.inVain, what)
 	default:
-		w.mistake("%s: %v", what, err)
+		w.mistakes = append(w.mistakes, fmt.Sprintf("%s: %v", what, err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.inVain = append(w.inVain, what)
 }
