@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+type object = unstructured.Unstructured
+
 // resources returns the resources that have had objects, but neither Events nor Leases.
 func (w *World) resources() []schema.GroupVersionResource {
 	return slices.DeleteFunc(w.server.Resources(), func(resource schema.GroupVersionResource) bool {
@@ -21,7 +23,7 @@ func (w *World) resources() []schema.GroupVersionResource {
 func isSideshow(resource string) bool { return resource == "events" || resource == "leases" }
 
 // objects returns all objects, but neither Events nor Leases.
-func (w *World) objects() (all []*unstructured.Unstructured) {
+func (w *World) objects() (all []*object) {
 	for _, resource := range w.resources() {
 		all = append(all, w.server.List(resource)...)
 	}
@@ -41,19 +43,17 @@ func (w *World) collectGarbage() {
 
 // collect deletes an object whose owners are all gone, and lets go one whose deletion waits for
 // what it owns.
-func (w *World) collect(o *unstructured.Unstructured, all []*unstructured.Unstructured) {
+func (w *World) collect(o *object, all []*object) {
 	owners := len(o.GetOwnerReferences())
 	left := slices.DeleteFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(all, func(o *unstructured.Unstructured) bool {
-			return o.GetUID() == owner.UID
-		})
+		return !slices.ContainsFunc(all, func(o *object) bool { return o.GetUID() == owner.UID })
 	})
 	if len(left) == 0 && owners > 0 {
 		w.delete(o)
 		return
 	}
 	if len(left) < owners {
-		w.update(o, func(o *unstructured.Unstructured) { o.SetOwnerReferences(left) })
+		w.update(o, func(o *object) { o.SetOwnerReferences(left) })
 	}
 	orphan := slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
@@ -67,13 +67,13 @@ func (w *World) collect(o *unstructured.Unstructured, all []*unstructured.Unstru
 		switch {
 		case len(left) == len(dependent.GetOwnerReferences()):
 		case orphan:
-			w.update(dependent, func(o *unstructured.Unstructured) { o.SetOwnerReferences(left) })
+			w.update(dependent, func(o *object) { o.SetOwnerReferences(left) })
 		case dependent.GetDeletionTimestamp() == nil:
 			w.delete(dependent)
 			return // it is let go in the next round
 		}
 	}
-	w.update(o, func(o *unstructured.Unstructured) {
+	w.update(o, func(o *object) {
 		o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(finalizer string) bool {
 			return finalizer == metav1.FinalizerDeleteDependents ||
 				finalizer == metav1.FinalizerOrphanDependents
@@ -82,7 +82,7 @@ func (w *World) collect(o *unstructured.Unstructured, all []*unstructured.Unstru
 }
 
 // delete deletes an object unless that is under way.
-func (w *World) delete(o *unstructured.Unstructured) {
+func (w *World) delete(o *object) {
 	if o.GetDeletionTimestamp() == nil {
 		err := w.client(o).Delete(context.Background(), o.GetName(),
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))})
@@ -105,7 +105,7 @@ func (w *World) finishNamespaces() {
 			}
 		}
 		if empty {
-			w.update(namespace, func(o *unstructured.Unstructured) {
+			w.update(namespace, func(o *object) {
 				unstructured.RemoveNestedField(o.Object, "spec", "finalizers")
 			}, "finalize")
 		}
@@ -122,7 +122,7 @@ func (w *World) rollOut() {
 		if o.GroupVersionKind().Group != "apps" || counts == nil || o.GetDeletionTimestamp() != nil {
 			continue
 		}
-		w.update(o, func(o *unstructured.Unstructured) {
+		w.update(o, func(o *object) {
 			replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 			_ = unstructured.SetNestedField(o.Object, o.GetGeneration(), "status", "observedGeneration")
 			for _, count := range counts {
@@ -137,9 +137,7 @@ func (w *World) rollOut() {
 
 // update changes an object as the cluster does. If nothing changes, there is no write: its event
 // would hide that the controller has missed one.
-func (w *World) update(
-	o *unstructured.Unstructured, change func(*unstructured.Unstructured), subresources ...string,
-) {
+func (w *World) update(o *object, change func(*object), subresources ...string) {
 	changed := o.DeepCopy()
 	if change(changed); !equality.Semantic.DeepEqual(o, changed) {
 		_, err := w.client(o).Update(context.Background(), changed, metav1.UpdateOptions{},

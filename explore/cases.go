@@ -101,8 +101,8 @@ func (x *explorer) try(t *testing.T, plans []plan) {
 	}
 }
 
-// test runs a part of the cases, and counts them: also the creations and changes that came too late,
-// and the cases that did not come about because a request or an event was missed.
+// test runs a part of the cases, and counts them, also those that did not come about because a
+// request or an event was missed, and the creations and changes that came too late.
 func (x *explorer) test(name string, test func(*testing.T)) {
 	x.t.Run(name, func(t *testing.T) {
 		x.count = map[string]int{}
@@ -172,8 +172,8 @@ func (x *explorer) histories() {
 	})
 }
 
-// longer returns the histories with one more step, and then up to n. Only those with all n steps are
-// divided among the shards: the others lead to them.
+// longer returns the histories with one more step, and then up to n. Only those with all n steps
+// are divided among the shards: the others lead to them.
 func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
 	for _, move := range x.moves() {
 		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,

@@ -192,11 +192,7 @@ func (w *World) look(r *apiserver.Request) {
 	if *film == "" || r.Verb != "watch" {
 		return
 	}
-	w.mu.Lock()
-	seen := w.seen[r.Path]
-	w.seen[r.Path] = true
-	w.mu.Unlock()
-	if seen {
+	if _, seen := w.seen.LoadOrStore(r.Path, true); seen {
 		return
 	}
 	request, err := http.NewRequest(http.MethodGet,

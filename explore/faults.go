@@ -230,11 +230,15 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 	if len(p.faults) > 0 || !*every && !deletes {
 		return nil
 	}
+	watched := map[string]bool{}
+	for _, request := range r.requests {
+		watched[request.Kind] = true
+	}
 	for step, revisions := range r.history {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && r.watches(resource) {
+				if n := len(all); behind <= n && watched["watch-"+resource] {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}
@@ -249,13 +253,6 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 		}
 	}
 	return plans
-}
-
-// watches reports whether the controller has watched a resource.
-func (r *result) watches(resource string) bool {
-	return slices.ContainsFunc(r.requests, func(request Request) bool {
-		return request.Kind == "watch-"+resource
-	})
 }
 
 // lag returns the plans with a process that begins after a step with lists of the past.

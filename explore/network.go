@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/explore/apiserver"
@@ -108,8 +109,8 @@ func (p *process) isRestless(r Request) bool {
 
 // answer answers a request as the API server does, unless admission refuses it. It judges what a
 // write has changed.
-func (w *World) answer(r *apiserver.Request, request Request, do call) (*apiserver.Response, error) {
-	if !request.write {
+func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Response, error) {
+	if !at.write {
 		return do()
 	}
 	w.serving.Lock()
@@ -205,22 +206,16 @@ func describe(r *apiserver.Request) Request {
 	}
 	if r.Resource.Resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
-		if r.Body != nil {
-			d.Name = eventName(r.Body.Object)
+		body := cmp.Or(r.Body, &unstructured.Unstructured{}).Object
+		for _, field := range []string{"involvedObject", "regarding"} {
+			if name, ok, _ := unstructured.NestedString(body, field, "name"); ok {
+				d.Name = fmt.Sprint(body["reason"], "-", name)
+			}
 		}
 	}
-	d.write = !isSideshow(r.Resource.Resource) && r.Verb != "get" && r.Verb != "list" && r.Verb != "watch"
+	isRead := r.Verb == "get" || r.Verb == "list" || r.Verb == "watch"
+	d.write = !isRead && !isSideshow(r.Resource.Resource)
 	return d
-}
-
-// eventName returns the reason of an Event, and the name of the object that it is about.
-func eventName(event map[string]any) string {
-	for _, field := range []string{"regarding", "involvedObject"} {
-		if object, ok := event[field].(map[string]any); ok {
-			return fmt.Sprint(event["reason"], "-", object["name"])
-		}
-	}
-	return ""
 }
 
 // note counts a request or an event. w.mu must be held.

@@ -81,9 +81,7 @@ func played(s Step) Step {
 	return Step{s.Name, func(w *World) {
 		time.Sleep(time.Millisecond) // nobody does two things in the same instant
 		s.Do(w)
-		if w.isDown() {
-			w.start()
-		}
+		w.startAgain()
 		select {
 		case <-time.After(w.controller.Delay):
 		case <-w.hurry:
@@ -177,7 +175,13 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	for i, step := range p.steps {
 		p.steps[i].Do = func(w *World) {
 			step.Do(w)
-			history = append(history, w.revisions())
+			revisions := map[string][]int64{}
+			for _, resource := range w.resources() {
+				for _, write := range w.server.History(resource) {
+					revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
+				}
+			}
+			history = append(history, revisions)
 		}
 	}
 	r := x.run(t, p)
@@ -190,17 +194,6 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r
 	return r
-}
-
-// revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
-func (w *World) revisions() map[string][]int64 {
-	revisions := map[string][]int64{}
-	for _, resource := range w.resources() {
-		for _, write := range w.server.History(resource) {
-			revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
-		}
-	}
-	return revisions
 }
 
 // patience is how long a case may take in real time. Most take some milliseconds.

@@ -47,8 +47,8 @@ type World struct {
 
 	record
 
-	filming sync.Mutex      // guards the film
-	seen    map[string]bool // paths of what is filmed
+	filming sync.Mutex // guards the film
+	seen    sync.Map   // paths of what is filmed
 }
 
 // record is what has happened in a case.
@@ -90,7 +90,7 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	}
 	w := &World{
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
-		lines: map[string]*line{}, own: map[types.UID]bool{}, seen: map[string]bool{},
+		lines: map[string]*line{}, own: map[types.UID]bool{},
 		record: record{written: map[deed]int{}},
 	}
 	if x.controller.Outside != nil {
@@ -145,11 +145,14 @@ func (w *World) end(p *process, how string, next time.Duration) {
 	})
 }
 
-// isDown reports whether there is no process, and none will start.
-func (w *World) isDown() bool {
+// startAgain starts a process if there is none, and none will start.
+func (w *World) startAgain() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.down
+	down := w.down
+	w.mu.Unlock()
+	if down {
+		w.start()
+	}
 }
 
 // stop stops the process, and lets nobody start another one.
@@ -174,9 +177,7 @@ func (w *World) settle() {
 	}
 	w.letWatchesGo()
 	w.mu.Unlock()
-	if w.isDown() {
-		w.start()
-	}
+	w.startAgain()
 	if heal := w.controller.Heal; heal != nil {
 		heal(w)
 	}
@@ -192,9 +193,9 @@ func (w *World) settle() {
 // State returns what the API server has.
 func (w *World) State() State { return State{w.Outside, w.server} }
 
-// tell notes why a step cannot be. That is a mistake of the description, unless the object of a user
-// or of the cluster exists already, does not exist, was changed by somebody else first, or its
-// namespace goes. Then the end may differ from that of the undisturbed run.
+// tell notes why a step cannot be. That is a mistake of the description, unless the object exists
+// already, does not exist, was changed by somebody else first, or its namespace goes. Then the end
+// may differ from that of the undisturbed run.
 func (w *World) tell(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
