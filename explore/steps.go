@@ -65,7 +65,7 @@ func on(
 		}
 		gvr, namespaced, ok := w.server.Lookup(resource)
 		if !ok || name == "" {
-			w.tell(step, fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", object))
+			w.tell(step, fmt.Errorf("%q names no object, or no resource that is known", object))
 			return
 		}
 		namespace, name := split(name, namespaced)
@@ -91,16 +91,19 @@ func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	return w.users.Resource(gvr).Namespace(o.GetNamespace())
 }
 
-// create creates an object as a user.
+// create creates an object as a user. Its namespace is not written into it: on a [Cluster], it is
+// another one.
 func (w *World) create(o *unstructured.Unstructured) error {
-	_, namespaced, ok := w.server.LookupKind(o.GroupVersionKind())
+	gvr, namespaced, ok := w.server.LookupKind(o.GroupVersionKind())
 	if !ok {
 		return fmt.Errorf("the API server has no kind %v", o.GroupVersionKind())
 	}
+	namespace := ""
 	if namespaced {
-		o.SetNamespace(cmp.Or(o.GetNamespace(), Namespace))
+		namespace = cmp.Or(o.GetNamespace(), Namespace)
 	}
-	_, err := w.client(o).Create(context.Background(), o, metav1.CreateOptions{})
+	client := w.users.Resource(gvr).Namespace(namespace)
+	_, err := client.Create(context.Background(), o, metav1.CreateOptions{})
 	return err
 }
 
