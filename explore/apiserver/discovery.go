@@ -17,45 +17,46 @@ import (
 
 // discover answers what is not about objects.
 func (s *Server) discover(r *Request) (*Response, error) {
-	path := strings.TrimSuffix(r.Path, "/")
-	switch {
-	case path == "/healthz" || path == "/readyz" || path == "/livez":
+	path := strings.Trim(r.Path, "/")
+	prefix, name, _ := strings.Cut(path, "/")
+	all := s.discovery(prefix == "api")
+	groups, resources, _ := discovery.SplitGroupsAndResources(*all)
+	gv, _ := schema.ParseGroupVersion(name)
+	group := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
+	isAPI := prefix == "api" || prefix == "apis"
+	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
+	case path == "healthz" || path == "readyz" || path == "livez":
 		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
-	case path == "/version":
-		return document(http.StatusOK, version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}), nil
-	case (path == "/api" || path == "/apis") && strings.Contains(r.accept, "as=APIGroupDiscoveryList"):
-		response := document(http.StatusOK, s.discovery(path == "/api"))
+	case path == "version":
+		info := version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}
+		return document("", info), nil
+	case isAPI && name == "" && aggregated:
+		response := document("", all)
 		response.media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 		return response, nil
-	case path == "/api":
-		return document(http.StatusOK, metav1.APIVersions{Versions: []string{"v1"},
-			TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}}), nil
+	case path == "api":
+		return document("APIVersions", &metav1.APIVersions{Versions: []string{"v1"}}), nil
+	case path == "apis":
+		return document("APIGroupList", groups), nil
+	case prefix == "apis" && group >= 0:
+		return document("APIGroup", &groups.Groups[group]), nil
+	case isAPI && resources[gv] != nil:
+		return document("APIResourceList", resources[gv]), nil
 	}
-	prefix, name, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	groups, resources, _ := discovery.SplitGroupsAndResources(*s.discovery(prefix == "api"))
-	if path == "/apis" {
-		groups.TypeMeta = metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}
-		return document(http.StatusOK, groups), nil
-	}
-	for _, group := range groups.Groups {
-		if prefix == "apis" && group.Name == name {
-			group.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-			return document(http.StatusOK, group), nil
-		}
-	}
-	gv, err := schema.ParseGroupVersion(name)
-	if list := resources[gv]; list != nil && err == nil {
-		list.TypeMeta = metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}
-		return document(http.StatusOK, list), nil
-	}
-	return nil, notFound()
+	return nil, errNotServed
 }
 
-// notFound is the answer to a path that is none of the server's.
-func notFound() error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "",
-		"404 page not found", 0, true)
+// document returns an answer that is not about objects.
+func document(kind string, value any) *Response {
+	if kind != "" {
+		value = asObject(metav1.Unversioned.WithKind(kind), value).Object
+	}
+	return &Response{Code: http.StatusOK, raw: marshal(value)}
 }
+
+// errNotServed is the answer to a path that is none of the server's.
+var errNotServed = apierrors.NewGenericServerResponse(http.StatusNotFound, "",
+	schema.GroupResource{}, "", "404 page not found", 0, true)
 
 // discovery is all discovery in one answer: that of the core group, or that of the others.
 func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
@@ -96,15 +97,13 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	if k.review == "" {
 		d.Verbs = strings.Fields("create delete deletecollection get list patch update watch")
 	}
-	add := func(name string, kind *schema.GroupVersionKind) {
+	for _, name := range k.parts {
+		gvk := &k.gvk
+		if name == "scale" {
+			gvk = &scaleKind
+		}
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,
-			ResponseKind: (*metav1.GroupVersionKind)(kind), Verbs: []string{"get", "patch", "update"}})
-	}
-	if k.status {
-		add("status", &k.gvk)
-	}
-	if k.scale != nil {
-		add("scale", &scaleKind)
+			ResponseKind: (*metav1.GroupVersionKind)(gvk), Verbs: []string{"get", "patch", "update"}})
 	}
 	return d
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
@@ -26,17 +24,16 @@ type kind struct {
 	namespaced bool
 	goType     reflect.Type // nil for a custom resource
 	names      apiextensionsv1.CustomResourceDefinitionNames
-	status     bool        // has the subresource status
-	scale      *scalePaths // nil without the subresource
-	generation bool        // a change of the spec increments metadata.generation
-	fields     []string    // field selectors, apart from the metadata's
+	scale      *apiextensionsv1.CustomResourceSubresourceScale
+	generation bool     // a change of the spec increments metadata.generation
+	fields     []string // field selectors, apart from the metadata's
+	parts      []string // its subresources
 	custom     *customKind
 	review     string // of a question for access: the status that says yes. It is not stored
 	converter  func() managedfields.TypeConverter
 }
 
-// scalePaths are the fields that the subresource scale shows.
-type scalePaths struct{ replicas, statusReplicas, selector string }
+func (k *kind) has(subresource string) bool { return slices.Contains(k.parts, subresource) }
 
 func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
@@ -92,7 +89,7 @@ var reviews = map[string]string{"SelfSubjectAccessReview": "allowed",
 	"SubjectAccessReview": "allowed", "LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
 
 // builtin are Kubernetes' own kinds, each in its best version.
-var builtin = sync.OnceValue(func() []*kind {
+var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 	types := scheme.Scheme.AllKnownTypes()
 	best := map[schema.GroupKind]string{}
 	for gvk := range types {
@@ -102,14 +99,12 @@ var builtin = sync.OnceValue(func() []*kind {
 			best[gvk.GroupKind()] = gvk.Version
 		}
 	}
-	kinds := []*kind{builtinKind(apiextensionsv1.SchemeGroupVersion.
-		WithKind("CustomResourceDefinition"), reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())}
+	definition := builtinKind(crdKind, reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
+	kinds := map[schema.GroupVersionResource]*kind{definition.gvr: definition}
 	for gk, version := range best {
-		kinds = append(kinds, builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)]))
+		k := builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)])
+		kinds[k.gvr] = k
 	}
-	slices.SortFunc(kinds, func(a, b *kind) int {
-		return strings.Compare(a.gvr.String(), b.gvr.String())
-	})
 	return kinds
 })
 
@@ -125,23 +120,18 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		k.fields = strings.Fields(selectable[plural.Resource])
 	}
 	k.review = reviews[gvk.Kind]
-	_, k.status = goType.FieldByName("Status")
-	k.status = k.status && k.review == ""
+	if _, ok := goType.FieldByName("Status"); ok && k.review == "" {
+		k.parts = append(k.parts, "status")
+	}
+	if k.is("namespaces") {
+		k.parts = append(k.parts, "finalize")
+	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
 	if k.is(scalable) {
-		k.scale = &scalePaths{"spec.replicas", "status.replicas", "spec.selector"}
+		k.parts = append(k.parts, "scale")
+		k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
+			StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".spec.selector")}
 	}
 	k.converter = builtinConverter
 	return k
-}
-
-// validName returns the rule for names of this kind.
-func (k *kind) validName() validation.ValidateNameFunc {
-	switch {
-	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName //nolint:staticcheck // as the API server
-	case k.is("namespaces services"):
-		return validation.NameIsDNSLabel
-	}
-	return validation.NameIsDNSSubdomain
 }

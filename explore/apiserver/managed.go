@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -45,56 +44,43 @@ var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
 	return managedfields.NewSchemeTypeConverter(scheme.Scheme, parser)
 })
 
-// manager returns what manages the fields of a kind in writes of a subresource.
+// manager returns what manages the fields of a kind in writes of a subresource. It passes over those
+// that the subresource cannot change.
 func (k *kind) manager(subresource string) *managedfields.FieldManager {
-	var reset []string
+	var fixed []fieldpath.Path
 	switch {
-	case subresource != "status" && k.status:
-		reset = []string{"status"}
-	case subresource == "status" && k.custom != nil:
-		reset = []string{"metadata", "spec"}
+	case subresource != "status" && k.has("status"):
+		fixed = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
 	case subresource == "status":
-		reset = []string{"spec"}
+		fixed = []fieldpath.Path{fieldpath.MakePathOrDie("spec")}
+		if k.custom != nil {
+			fixed = append(fixed, fieldpath.MakePathOrDie("metadata"))
+		} else if k.is("deployments") {
+			fixed = append(fixed, fieldpath.MakePathOrDie("metadata", "labels"))
+		}
 	}
-	set := fieldpath.NewSet()
-	for _, name := range reset {
-		set.Insert(fieldpath.MakePathOrDie(name))
-	}
-	if subresource == "status" && k.is("deployments") {
-		set.Insert(fieldpath.MakePathOrDie("metadata", "labels"))
-	}
-	gv := k.gvk.GroupVersion()
+	gv, create := k.gvk.GroupVersion(), managedfields.NewDefaultFieldManager
 	filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(gv.String()): set})
-	create := managedfields.NewDefaultFieldManager
+		fieldpath.APIVersion(gv.String()): fieldpath.NewSet(fixed...)})
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	one := oneVersion{kind: k}
-	made, err := create(k.converter(), one, one, one, k.gvk, gv, subresource, filters)
+	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
+		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
 	return made
 }
 
-// oneVersion stands for the conversions, the defaults and the constructors of objects that exist in
-// one version, without defaults.
-type oneVersion struct {
-	runtime.ObjectConvertor // for what is not called
-	kind                    *kind
-}
+// oneVersion stands for the conversions of objects that exist in one version.
+type oneVersion struct{ runtime.ObjectConvertor } // nil: nothing else is called
 
+// ConvertToVersion implements runtime.ObjectConvertor.
 func (oneVersion) ConvertToVersion(
 	object runtime.Object, _ runtime.GroupVersioner,
 ) (runtime.Object, error) {
 	return object, nil
-}
-
-func (oneVersion) Default(runtime.Object) {}
-
-func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return v.kind.newObject(), nil
 }
 
 // customConverter makes a converter of a schema.
@@ -123,11 +109,11 @@ func customConverter(k *kind) managedfields.TypeConverter {
 
 // track updates the managed fields of an object, if it has some.
 func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
-	if old.Object["metadata"].(map[string]any)["managedFields"] == nil {
-		unstructured.RemoveNestedField(object.Object, "metadata", "managedFields")
+	if metadataOf(old)["managedFields"] == nil {
+		delete(metadataOf(object), "managedFields")
 		return
 	}
-	*object = *r.kind.manage(old, object, r.FieldManager, r.Subresource)
+	*object = *r.kind.manage(old, object, r.Options.FieldManager, r.Subresource)
 }
 
 // manage returns an object with the managed fields after a write. As in a real API server, a Scale
@@ -147,7 +133,7 @@ func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 	set := &fieldpath.Set{}
 	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
 	var path fieldpath.Path
-	for name := range strings.SplitSeq(k.scale.replicas, ".") {
+	for _, name := range split(k.scale.SpecReplicasPath) {
 		path = append(path, fieldpath.MakePathOrDie(name)...)
 	}
 	return err == nil && set.Has(path)
@@ -155,7 +141,7 @@ func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 
 // tracked returns an object with its managed fields.
 func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.Unstructured {
-	if old.Object["metadata"].(map[string]any)["managedFields"] != nil {
+	if metadataOf(old)["managedFields"] != nil {
 		return old
 	}
 	live := k.newObject()
@@ -167,12 +153,12 @@ func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.
 		if k.is("namespaces") {
 			delete(object.Object, "spec") // the finalizers are the server's
 		}
-		if write.manager != "" {
-			live = k.manage(live, object, write.manager, write.subresource)
+		if write.manager == "" {
+			object.SetManagedFields(live.GetManagedFields())
+			live = object
 			continue
 		}
-		object.SetManagedFields(live.GetManagedFields())
-		live = object
+		live = k.manage(live, object, write.manager, write.subresource)
 	}
 	object := old.DeepCopy()
 	object.SetManagedFields(live.GetManagedFields())

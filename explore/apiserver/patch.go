@@ -9,7 +9,6 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,73 +18,54 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (s *Server) patch(r *Request) (*Response, error) {
-	if r.PatchType == types.ApplyYAMLPatchType {
-		return s.apply(r)
-	}
-	old := s.existing(r)
-	if old == nil {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
-	}
-	object, err := s.patched(r, r.found(old).Object)
-	if err != nil {
-		return nil, err
-	}
-	if r.Subresource == "scale" {
-		object = r.kind.withScale(old, object)
-	}
-	if r.kind.custom != nil && object.GetKind() == "" {
-		return nil, invalidPatch(object.Object, errNoKind)
-	}
-	if err := checkKind(object.Object, r.kind.gvk); err != nil {
-		return nil, err
-	}
-	if err := r.kind.decode(object); err != nil {
-		return nil, invalidPatch(object.Object, err)
-	}
-	if err := r.checkName(object); err != nil {
-		return nil, err
-	}
-	s.track(r, object, old)
-	return s.replace(r, old, object)
-}
-
-func invalidPatch(content any, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-		field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
-}
-
 // errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
 var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
 	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
 	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
-// patched returns an object after a patch.
+// patched returns an object, or what a subresource shows of it, after a patch.
 func (s *Server) patched(
 	r *Request, old *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	var after []byte
-	content, err := map[string]any(nil), error(nil)
+	if old == nil {
+		return nil, r.notFound()
+	}
+	old = r.found(old).Object
+	var content map[string]any
+	var patch jsonpatch.Patch
+	after, err := []byte("null"), error(nil)
 	switch r.PatchType {
 	case types.StrategicMergePatchType:
 		content, err = r.strategicallyPatched(old)
 	case types.JSONPatchType:
-		var patch jsonpatch.Patch
 		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
-			if after, err = patch.Apply(s.encode(old, "")); err != nil {
-				err = unprocessable(err)
-			}
+			after, err = patch.Apply(s.encode(old, ""))
+			err = unprocessable(err)
 		}
 	default:
 		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
 	}
-	if err == nil && after != nil {
-		if err := json.Unmarshal(after, &content); err != nil {
-			return nil, invalidPatch(string(after), err)
-		}
+	if err != nil {
+		return nil, badRequest(err)
 	}
-	err = withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-	return &unstructured.Unstructured{Object: content}, err
+	if content == nil {
+		err = json.Unmarshal(after, &content)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	if err == nil && (content == nil || r.mustSayKind() && object.GetKind() == "") {
+		err = errNoKind
+	}
+	if err == nil {
+		if err = r.checkKind(content); err != nil {
+			return nil, err
+		}
+		err = r.decode(object)
+	}
+	if err != nil {
+		err = apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
+	}
+	return object, err
 }
 
 func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
@@ -107,50 +87,49 @@ func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[stri
 }
 
 func unprocessable(err error) error {
+	if err == nil {
+		return nil
+	}
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
 		schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
-// apply merges an applied configuration, or creates an object of it.
-func (s *Server) apply(r *Request) (*Response, error) {
-	if r.Subresource == "scale" {
-		return nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
+// applied merges an applied configuration. It returns the object with it, and what there was, both
+// with managed fields.
+func (s *Server) applied(
+	r *Request, old *unstructured.Unstructured,
+) (object, live *unstructured.Unstructured, err error) {
+	base := r.kind.newObject()
+	switch {
+	case r.Subresource == "scale":
+		return nil, nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not"+
+			" simulated")
+	case old != nil:
+		old = s.tracked(r.kind, old)
+		base = old.DeepCopy()
+	case r.Subresource != "":
+		return nil, nil, r.notFound()
 	}
-	live, old := r.kind.newObject(), s.existing(r)
-	if old != nil {
-		live = s.tracked(r.kind, old)
-	} else if r.Subresource != "" {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	if r.malformed != nil {
+		return nil, nil, badRequest(r.malformed)
 	}
-	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(),
-		r.FieldManager, r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(base, r.Body.DeepCopy(),
+		r.Options.FieldManager, r.Options.Force != nil && *r.Options.Force)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	object := merged.(*unstructured.Unstructured)
+	object = merged.(*unstructured.Unstructured)
 	if old == nil && object.GetName() == "" {
 		object.SetName(r.Name)
 	}
-	if err := r.checkName(object); err != nil {
-		return nil, err
-	}
-	if err := r.kind.decode(object); err != nil {
-		return nil, err
-	}
-	if old != nil {
-		return s.replace(r, live, object)
-	}
-	if uid := object.GetUID(); uid != "" {
-		return nil, r.conflict(uid, "")
-	}
-	return s.createObject(r, object)
+	return object, old, r.decode(object)
 }
 
 // newObject returns an object of a kind, with nothing but what each has.
 func (k *kind) newObject() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
 	if k.goType != nil {
-		object.Object, _ = throughType(object.Object, k.goType)
+		return asObject(k.gvk, reflect.New(k.goType).Interface())
 	}
 	object.SetGroupVersionKind(k.gvk)
 	return object

@@ -198,6 +198,10 @@ func (s *side) normalMetadata(metadata object) {
 	if version, ok := metadata["resourceVersion"].(string); ok {
 		metadata["resourceVersion"] = s.version(version)
 	}
+	finalizers, _ := metadata["finalizers"].([]any)
+	slices.SortFunc(finalizers, func(a, b any) int { // the real server shuffles those of a Namespace
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})
 	managed, _ := metadata["managedFields"].([]any)
 	for _, entry := range managed {
 		entry.(object)["time"] = "T"
