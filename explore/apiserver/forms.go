@@ -3,6 +3,7 @@ package apiserver
 import (
 	"maps"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,16 @@ func asObject(gvk schema.GroupVersionKind, value any) *unstructured.Unstructured
 	}
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(gvk)
+	return object
+}
+
+// newObject returns an object of a kind, with nothing but what each has.
+func (k *kind) newObject() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+	if k.goType != nil {
+		return asObject(k.gvk, reflect.New(k.goType).Interface())
+	}
+	object.SetGroupVersionKind(k.gvk)
 	return object
 }
 

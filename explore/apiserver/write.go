@@ -147,7 +147,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	case version == "" || version == "0":
 		object.SetResourceVersion(old.GetResourceVersion())
 	case version != old.GetResourceVersion():
-		return nil, r.conflict("the object has been modified; please apply your changes to the latest"+
+		return nil, r.conflict("the object has been modified; please apply your changes to the latest" +
 			" version and try again")
 	}
 	k.prepare(r.Subresource, object, old)
