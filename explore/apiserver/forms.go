@@ -50,6 +50,22 @@ var eventFields = map[string]string{"involvedObject": "regarding", "message": "n
 	"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
 	"reportingComponent": "reportingController"}
 
+// sameObject reports whether two objects differ in nothing but times of managed fields.
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(a.Object, b.Object) ||
+		len(a.GetManagedFields()) > 0 && reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+func withoutTimes(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	entries := object.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	object.SetManagedFields(entries)
+	return object.Object
+}
+
 // withRevision returns an object that says it is of this revision.
 func withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
 	content := maps.Clone(object.Object)

@@ -183,22 +183,31 @@ func (k *kind) manager(subresource string) *managedfields.FieldManager {
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
-		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
+	one := oneVersion{kind: k}
+	made, err := create(k.converter(), one, unstructuredscheme.NewUnstructuredDefaulter(), one, k.gvk,
+		gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
 	return made
 }
 
-// oneVersion stands for the conversions of objects that exist in one version.
-type oneVersion struct{ runtime.ObjectConvertor } // nil: nothing else is called
+// oneVersion stands for the conversions and the constructors of objects that exist in one version.
+type oneVersion struct {
+	runtime.ObjectConvertor // nil: nothing else is called
+	kind                    *kind
+}
 
 // ConvertToVersion implements runtime.ObjectConvertor.
 func (oneVersion) ConvertToVersion(
 	object runtime.Object, _ runtime.GroupVersioner,
 ) (runtime.Object, error) {
 	return object, nil
+}
+
+// New implements runtime.ObjectCreater.
+func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return v.kind.newObject(), nil
 }
 
 // customConverter makes a converter of a schema.
@@ -281,20 +290,4 @@ func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.
 	object := old.DeepCopy()
 	object.SetManagedFields(live.GetManagedFields())
 	return object
-}
-
-// sameObject reports whether two objects differ in nothing but times of managed fields.
-func sameObject(a, b *unstructured.Unstructured) bool {
-	return reflect.DeepEqual(a.Object, b.Object) ||
-		len(a.GetManagedFields()) > 0 && reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
-}
-
-func withoutTimes(object *unstructured.Unstructured) map[string]any {
-	object = object.DeepCopy()
-	entries := object.GetManagedFields()
-	for i := range entries {
-		entries[i].Time = nil
-	}
-	object.SetManagedFields(entries)
-	return object.Object
 }
