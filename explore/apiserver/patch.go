@@ -94,9 +94,12 @@ func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[stri
 	}
 	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
 		patch, meta)
-	if err != nil &&
-		!slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
+	switch {
+	case errors.Is(err, mergepatch.ErrNoListOfLists),
+		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
 		err = unprocessable(err)
+	case !slices.Contains(errMergePatch, err):
+		err = withStatus(err, http.StatusInternalServerError, "")
 	}
 	return content, err
 }
