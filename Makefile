@@ -152,20 +152,16 @@ conformance-broken: # break the controller; each time, tests of the conformance 
 conformance-examples: # the conformance suite on the same controller on other frameworks
 	@$(call on,test,examples/conformance)
 
-faults-long:: build # make everything around the controller fail, for about five minutes
+.PHONY: faults-long
+faults-long: build # make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
-
-faults-long::
-	@hack/compile 'the program with shards' .local/bin/shards -- "$$(docs/tutorial/assemble 15-shards)"
-	go -C test test -count=1 -v -timeout 30m ./shards -faults 30 -quiet 20s -patience 2m
 
 .PHONY: soak
 SOAK ?= 1h
 soak: build # the same for an hour, or SOAK=4h: memory and connections must not grow
 	@hack/cluster build
-	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) -soak-results results \
+	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) \
 	  -cluster soak -quiet 10s -patience 5m
-	go -C test test -count=1 ./internal/soak -update
 
 .PHONY: faults-all
 faults-all: # every crash, event and error in every scenario; it can be resumed
@@ -177,20 +173,11 @@ histories: # run 5,000 random histories of faults and edits in virtual time
 fuzz: # fuzz each target for five minutes; a real API server judges what is written
 	@$(call on,test,hack/fuzz 5m)
 
-.PHONY: stress
-stress: # repeat all test steps (or STEPS) 20 times (or TIMES) under full load
-	@hack/stress $(or $(TIMES),20) $(STEPS)
-
-.PHONY: bench bench-long bench-websites
+.PHONY: bench bench-long
 bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
 	@hack/cluster build
 	examples/build controller-runtime lasso
 	go -C test/bench run . $(BENCH)
-	@$(MAKE) bench-websites
-bench-websites: build # run only its last part, with Websites, in ten minutes
-	@hack/cluster build
-	examples/build website website/controller-runtime
-	go -C test/bench run . -websites -o results/websites.json
 	go -C test/bench run . -draw
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
@@ -225,5 +212,5 @@ chapters: # execute the chapters of the tutorial after the demo, in order, and t
 	  -page '^README.md|^docs/tutorial'
 
 .PHONY: generate-all
-generate-all: # the same, and for examples/website and docs/tutorial/13-versions
+generate-all: # the same, and for examples/website and docs/tutorial/14-versions
 	hack/update-codegen.sh all

@@ -4,7 +4,7 @@ go 1.26.0
 
 // Their programs are incomplete without that of the root: docs/tutorial/assemble.
 ignore (
-	./docs/tutorial/13-versions
+	./docs/tutorial/14-versions
 	./docs/tutorial/15-shards
 )
 

@@ -112,9 +112,10 @@ func (c *cases) miss(t *testing.T) {
 	t.Skip("the request or the event was not there this time")
 }
 
-// report prints the counts when the test has ended. Nearly all cases must have come about.
+// report prints the counts when the test has ended. Nearly all cases must have come about: up to ten may be
+// missing where there are few.
 func (c *cases) report(t *testing.T) {
-	if 20*c.what[missed] > c.what["cases"] {
+	if n := c.what[missed]; n > 10 && 10*n > c.what["cases"] {
 		t.Errorf("too many cases did not come about: %s", c)
 	}
 	if *every {

@@ -125,8 +125,6 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/e2e", "usage: hack/e2e"},
 		{"hack/test unit nonsense", "there is no step nonsense"},
 		{"hack/release", "usage: hack/release"},
-		{"hack/stress", "usage: hack/stress"},
-		{"hack/stress --help", "usage: hack/stress"},
 		{"hack/test --help", "there is no step --help"},
 	} {
 		_, problem, err := script(t, "", "bash", "-c", test.command)

@@ -70,6 +70,6 @@ generate . samplecontroller v1alpha1 Foo:Foos artifacts/examples/crd.yaml
 echo examples/website
 generate examples/website website v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null
 
-echo docs/tutorial/13-versions
-generate docs/tutorial/13-versions samplecontroller 'v1alpha1 v1beta1' Foo:Foos \
+echo docs/tutorial/14-versions
+generate docs/tutorial/14-versions samplecontroller 'v1alpha1 v1beta1' Foo:Foos \
   artifacts/crd/crd.yaml >/dev/null

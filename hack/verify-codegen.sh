@@ -15,8 +15,8 @@ cp -R examples "$copy"
 generated+=(examples/website/pkg examples/website/artifacts/crd.yaml) all=-all
 
 mkdir -p "$copy/docs/tutorial"
-cp -R docs/tutorial/13-versions "$copy/docs/tutorial"
-generated+=(docs/tutorial/13-versions/pkg docs/tutorial/13-versions/artifacts/crd/crd.yaml)
+cp -R docs/tutorial/14-versions "$copy/docs/tutorial"
+generated+=(docs/tutorial/14-versions/pkg docs/tutorial/14-versions/artifacts/crd/crd.yaml)
 
 hack/update-codegen.sh all "$copy" >/dev/null
 for path in "${generated[@]}"; do

@@ -57,7 +57,7 @@ func readActions(burst int, cluster string) (all []action, err error) {
 	if err := yaml.UnmarshalStrict(text, &table); err != nil {
 		return nil, err
 	}
-	for _, who := range []string{"foos", "plain", "deployments", "watches", "all", "local"} {
+	for _, who := range []string{"foos", "plain", "deployments", "all", "local", "watches"} {
 		for _, a := range table[who] {
 			a.who = who
 			all = append(all, a)
@@ -179,7 +179,6 @@ func (s *session) asUser(ctx context.Context, command string, r *result) error {
 	r.Commands = append(r.Commands, command)
 	s.lens.see(model.Seen{User: &model.User{Command: command}})
 	output, err := s.shell(ctx, command)
-	s.lens.see(model.Seen{User: &model.User{Command: command, Ended: true}})
 	r.Output += output
 	return err
 }

@@ -19,9 +19,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/klog/v2"
 )
+
+// startTimeout limits how long the page waits for the program.
+const startTimeout = 15 * time.Second
 
 // options holds what the command line sets.
 type options struct {
@@ -150,13 +154,20 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 	return p, nil
 }
 
-// show serves the page until ctx is done.
+// show serves the page until ctx is done. What the program logs as it starts stands before the
+// address.
 func (s *session) show(ctx context.Context) error {
 	address, end, err := s.serve(s.routes())
 	if err != nil {
 		return err
 	}
 	defer end()
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	_ = s.lens.waitQuiet(starting) // a program that never is quiet is shown, too
+	if err := s.setGate("slow"); err != nil {
+		return err
+	}
 	fmt.Printf("The lens is at %s/\n", address)
 	<-ctx.Done()
 	fmt.Println("The lens ends the program, and removes what its buttons have made.")

@@ -80,10 +80,15 @@ func (s *session) playScene(ctx context.Context, scene scene) error {
 			return fmt.Errorf("%s: %w: %s", until, err, output)
 		}
 	}
+	return s.lens.waitQuiet(ctx)
+}
+
+// waitQuiet waits until the program has nothing to do.
+func (l *lens) waitQuiet(ctx context.Context) error {
 	busy, times := "", 0
 	isQuiet := func(context.Context) (bool, error) {
 		times++
-		if busy = findBusy(s.lens.all()); busy != "" {
+		if busy = findBusy(l.all()); busy != "" {
 			times = 0
 		}
 		return times == quietTimes, nil

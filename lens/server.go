@@ -13,8 +13,12 @@ import (
 	"example.com/sample-controller/lens/model"
 )
 
-// writeTimeout is how long a browser may take to read what there is.
-const writeTimeout = time.Minute
+const (
+	// writeTimeout is how long a browser may take to read what there is.
+	writeTimeout = time.Minute
+	// slowness is for how long each thing is held if the user wants it slow.
+	slowness = 300 * time.Millisecond
+)
 
 //go:embed web/*.html web/*.css web/*.js
 var files embed.FS
@@ -122,32 +126,33 @@ func (s *session) serveAction(w http.ResponseWriter, r *http.Request) {
 	answer(w, s.do(r.Context(), a))
 }
 
-// serveGate sets how the proxy holds back what passes it.
 func (s *session) serveGate(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
-		Mode              string
-		DelayMilliseconds int
-	}
+	var asked struct{ Mode string }
 	err := json.NewDecoder(r.Body).Decode(&asked)
-	delay := time.Duration(asked.DelayMilliseconds) * time.Millisecond
-	gate := model.Gate{Mode: asked.Mode}
-	switch {
-	case err != nil:
-	case asked.Mode == "open":
-		s.proxy.Open()
-	case asked.Mode == "paused":
-		s.proxy.Pause()
-	case asked.Mode == "slow" && delay > 0:
-		s.proxy.Slow(delay)
-		gate.Delay = delay.String()
-	default:
-		err = fmt.Errorf("there is no mode %q: open, paused, slow with a delay", asked.Mode)
+	if err == nil {
+		err = s.setGate(asked.Mode)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+	}
+}
+
+// setGate sets how the proxy holds back what passes it.
+func (s *session) setGate(mode string) error {
+	gate := model.Gate{Mode: mode}
+	switch mode {
+	case "open":
+		s.proxy.Open()
+	case "paused":
+		s.proxy.Pause()
+	case "slow":
+		s.proxy.Slow(slowness)
+		gate.Delay = slowness.String()
+	default:
+		return fmt.Errorf("there is no mode %q: open, paused, slow", mode)
 	}
 	s.lens.see(model.Seen{Gate: &gate})
+	return nil
 }
 
 func (s *session) serveCode(w http.ResponseWriter, r *http.Request) {

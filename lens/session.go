@@ -83,7 +83,6 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 		endProxy()
 		s.proxy.Close()
 	}
-	s.lens.see(model.Seen{Gate: &model.Gate{Mode: "open"}})
 	go s.lens.askServer(ctx, asker, config.Host)
 	go wait.UntilWithContext(ctx, func(context.Context) { s.lens.see(model.Seen{}) }, tick)
 

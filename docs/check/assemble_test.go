@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestAssembledProgramsCompile: what differs in chapters 13 and 15 still fits the root's program.
+// TestAssembledProgramsCompile: what differs in chapters 14 and 15 still fits the root's program.
 func TestAssembledProgramsCompile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for some seconds")
 	}
-	for _, chapter := range []string{"13-versions", "15-shards"} {
+	for _, chapter := range []string{"14-versions", "15-shards"} {
 		assembled, err := exec.Command(filepath.Join(root, "docs/tutorial/assemble"), chapter).CombinedOutput()
 		if err != nil {
 			t.Errorf("docs/tutorial/assemble %s: %v\n%s", chapter, err, assembled)
@@ -27,7 +27,7 @@ func TestAssembledProgramsCompile(t *testing.T) {
 	}
 }
 
-// TestOldVersionIsTheRoots: v1alpha1 of chapter 13 is the API of the root.
+// TestOldVersionIsTheRoots: v1alpha1 of chapter 14 is the API of the root.
 func TestOldVersionIsTheRoots(t *testing.T) {
 	for _, file := range []string{"doc.go", "types.go"} {
 		file = "pkg/apis/samplecontroller/v1alpha1/" + file
@@ -35,8 +35,8 @@ func TestOldVersionIsTheRoots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/13-versions", file)); string(got) != string(want) {
-			t.Errorf("%s of 13-versions differs from the root's", file)
+		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/14-versions", file)); string(got) != string(want) {
+			t.Errorf("%s of 14-versions differs from the root's", file)
 		}
 	}
 }

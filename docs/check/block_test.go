@@ -36,11 +36,18 @@ func checkEdit(p *page, b *block, folder string) (file, text string, problems []
 	return file, strings.Replace(string(source), before.String(), after.String(), 1), nil
 }
 
+// headingAbove matches a page up to a listing, with nothing between its heading and its directive.
+var headingAbove = regexp.MustCompile(`(^|\n)#+ [^\n]*\n\s*<!-- code[^\n]*$`)
+
 // checkBlocks returns the blocks of a page that a reader would take for executed although they are
 // not, and those that do not say in which terminal to type them.
 func checkBlocks(p *page) (problems []string) {
 	terminal := readersTerminal
 	for _, b := range p.blocks {
+		if strings.HasPrefix(p.path, "docs/tutorial/") &&
+			headingAbove.MatchString(strings.Join(p.lines[:b.line-1], "\n")) {
+			problems = append(problems, p.at(b, "a listing right under a heading: say first what it is for"))
+		}
 		switch b.language {
 		case "sh":
 			if b.directive != "not run" {
@@ -124,6 +131,51 @@ func TestPagesThatNeedAControlPlaneAreNoticed(t *testing.T) {
 	}
 }
 
+// checkEnd returns what the end of a chapter lacks, outside of folded answers: the link to the next
+// page, and the command that stops the control plane.
+func checkEnd(p *page, next string) (problems []string) {
+	text := strings.Join(p.lines, "\n")
+	_, end, folded := strings.Cut(text[strings.LastIndex(text, "\n<details>")+1:], "\n</details>")
+	if !folded {
+		end = text
+	}
+	for _, want := range []string{"](" + next + ")", "\n$ make cluster-down\n"} {
+		if !strings.Contains(end, want) {
+			problems = append(problems, fmt.Sprintf("%s: its last lines lack %q", p.path, want))
+		}
+	}
+	return problems
+}
+
+// lastChapter is the one before the closing page. What comes after it is an appendix.
+const lastChapter = 14
+
+func TestChaptersLeadToTheNextPage(t *testing.T) {
+	var before *page
+	for _, p := range allPages(t) {
+		if before != nil && before.chapter() > 0 && p.chapter() == before.chapter()+1 {
+			report(t, checkEnd(before, filepath.Base(p.path)))
+		}
+		if before = p; p.chapter() == lastChapter {
+			report(t, checkEnd(p, "../closing.md"))
+			return
+		}
+	}
+	t.Errorf("there is no chapter %d", lastChapter)
+}
+
+func TestEndsThatLeadNowhereAreNoticed(t *testing.T) {
+	const right = "[a](a.md)\n$ make cluster-down\n"
+	expectProblem(t, checkEnd(brokenPage(t, right), "b.md"), "(b.md)")
+	expectProblem(t, checkEnd(brokenPage(t, "[a](a.md)"), "a.md"), "cluster-down")
+	inside := brokenPage(t, "\n<details>"+right+"\n</details>[a](a.md)")
+	expectProblem(t, checkEnd(inside, "a.md"), "cluster-down")
+	outside := brokenPage(t, "\n<details>\n</details>"+right)
+	if problems := checkEnd(outside, "a.md"); len(problems) > 0 {
+		t.Errorf("a correct end: got %q, want no problem", problems)
+	}
+}
+
 // deletesAll matches a command that deletes all objects of a kind. If the shell is connected to
 // another cluster, the objects are somebody else's.
 var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)
@@ -185,6 +237,7 @@ func TestBrokenBlocksAreNoticed(t *testing.T) {
 		{"a change of lines that exist often", edit + "-}\n```", "want once"},
 		{"a change of no file", strings.Replace(edit, "04", "99", 1) + "-a\n```", "no such file"},
 		{"no language", "```\nmake\n```", "without a language"},
+		{"a listing under a heading", "## A\n\n<!-- code: main.go run -->\n```go\n```", "say first"},
 		{"another terminal, without a label", "**In the program's terminal:**\n```console\n$ a\n```\n" +
 			"```console\n$ b\n```", "another terminal"},
 	}

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -13,13 +15,27 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	toLine  = regexp.MustCompile(`#L[0-9]+`)
+
+	recording = regexp.MustCompile(`docs/lens/index\.html#([^` + "`" + `\s]+)`)
+	namedTest = regexp.MustCompile("`((?:Test|Example_|Fuzz)\\w+)`")
 )
 
-// checkLinks returns the links of a page to files and headings that do not exist, and the links to
-// lines, because lines move.
-func checkLinks(p *page) (problems []string) {
+// checkLinks returns the links of a page to files, headings and recordings that do not exist, and
+// the links to lines, because lines move. It also returns the tests that the page names as a proof
+// although they are not in tests.
+func checkLinks(p *page, tests string) (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, p.at(&block{line: 1}, format, args...))
+	}
+	for _, match := range recording.FindAllStringSubmatch(p.prose(), -1) {
+		if _, err := os.Stat(filepath.Join(root, "docs/lens/recordings", match[1])); err != nil {
+			report("%v", err)
+		}
+	}
+	for _, match := range namedTest.FindAllStringSubmatch(p.prose(), -1) {
+		if !strings.Contains(tests, "func "+match[1]+"(") {
+			report("there is no test %s", match[1])
+		}
 	}
 	for _, match := range link.FindAllStringSubmatch(p.prose(), -1) {
 		target := match[1]
@@ -72,8 +88,10 @@ func hasHeading(text, anchor string) bool {
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
+	files := trackedFiles(t, "*_test.go", ":!docs/check")
+	tests := strings.Join(slices.Collect(maps.Values(files)), "\n")
 	for _, p := range allPages(t) {
-		report(t, checkLinks(p))
+		report(t, checkLinks(p, tests))
 	}
 }
 
@@ -84,13 +102,15 @@ func TestBrokenLinksAreNoticed(t *testing.T) {
 		{"[a](https://github.com/kubernetes/client-go/blob/master/doc.go#L10)", "to a line"},
 		{"[a](../behaviour.md#nothing-of-that-kind)", "no heading"},
 		{"# Here\n[a](#there)", "no heading"},
+		{"**Watch it:** open `docs/lens/index.html#no.js`.", "no.js"},
+		{"It is so (`TestThis`), and not otherwise (`TestThat`).", "there is no test TestThat"},
 	}
 	for _, test := range tests {
-		expectProblem(t, checkLinks(brokenPage(t, test.text)), test.want)
+		expectProblem(t, checkLinks(brokenPage(t, test.text), "func TestThis("), test.want)
 	}
 	right := "# What's here: `x`, y_z\n" +
 		"[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_z)"
-	if problems := checkLinks(brokenPage(t, right)); len(problems) > 0 {
+	if problems := checkLinks(brokenPage(t, right), ""); len(problems) > 0 {
 		t.Errorf("correct links: got %q, want no problem", problems)
 	}
 }

@@ -16,7 +16,6 @@ import (
 type declaration struct {
 	names  []string // several for a group; Type.Method for a method, even of a generic type
 	source string   // with its comment
-	specs  []string // the source of each name
 }
 
 // declarations returns the top-level declarations of a Go file.
@@ -47,20 +46,11 @@ func declarations(path string) ([]declaration, error) {
 				receiver, _, _ = strings.Cut(receiver, "[") // without type parameters
 				name = strings.TrimPrefix(receiver, "*") + "." + name
 			}
-			found = append(found, declaration{
-				names: []string{name}, source: text(node.Doc, node), specs: []string{text(node.Doc, node)},
-			})
+			found = append(found, declaration{[]string{name}, text(node.Doc, node)})
 		case *ast.GenDecl:
 			group := declaration{source: text(node.Doc, node)}
 			for _, spec := range node.Specs {
-				names, doc := specNames(spec)
-				if !node.Lparen.IsValid() {
-					doc = node.Doc
-				}
-				for _, name := range names {
-					group.names = append(group.names, name)
-					group.specs = append(group.specs, text(doc, spec))
-				}
+				group.names = append(group.names, specNames(spec)...)
 			}
 			if len(group.names) > 0 {
 				found = append(found, group)
@@ -71,17 +61,16 @@ func declarations(path string) ([]declaration, error) {
 }
 
 // specNames returns the names that a part of a declaration declares: none for an import.
-func specNames(spec ast.Spec) (names []string, doc *ast.CommentGroup) {
+func specNames(spec ast.Spec) (names []string) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
-		return []string{spec.Name.Name}, spec.Doc
+		return []string{spec.Name.Name}
 	case *ast.ValueSpec:
 		for _, name := range spec.Names {
 			names = append(names, name.Name)
 		}
-		return names, spec.Doc
 	}
-	return nil, nil
+	return names
 }
 
 // listing returns what a directive names: a declaration ("PATH NAME") or a file ("PATH").

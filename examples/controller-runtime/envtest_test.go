@@ -1,18 +1,86 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
+
+// patience is how long a test waits for an expected change.
+const patience = 3 * time.Minute
+
+// eventually waits until check returns nil.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > patience {
+			t.Fatalf("waited %v, but this did not happen: %s\nlast seen: %v", patience, what, err)
+		}
+	}
+}
+
+// newTestClient returns a client that knows Foos.
+func newTestClient(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	o := &options{}
+	if err := o.completeManagerOptions(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: o.manager.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func installCRD(t *testing.T, config *rest.Config) {
+	t.Helper()
+	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+		Paths: []string{"../../artifacts/examples/crd.yaml"}, ErrorIfPathMissing: true,
+		MaxTime: patience,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the program with these flags, until stop is called.
+func start(t *testing.T, args ...string) (stop func()) {
+	t.Helper()
+	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, args) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the program failed: %v", err)
+		}
+	}
+}
+
+func newFoo(name, deploymentName string) *v1alpha1.Foo {
+	return &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
+	}
+}
 
 // startAPIServer starts an etcd and a kube-apiserver that serves Foos, and stops them when the test
 // ends. It returns a client, and the path of a kubeconfig.
@@ -45,14 +113,14 @@ func startAPIServer(t *testing.T) (c client.Client, kubeconfig string) {
 
 func TestEnvtestHasAnAPIServerAndNoGarbageCollector(t *testing.T) {
 	c, kubeconfig := startAPIServer(t)
-	err := c.Create(t.Context(), newFoo("default", "bad", "Not_A_Name"))
+	err := c.Create(t.Context(), newFoo("bad", "Not_A_Name"))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "a valid Deployment name") {
 		t.Errorf("got %v, want that the CustomResourceDefinition refuses the name", err)
 	}
 
 	stop := start(t, "--kubeconfig="+kubeconfig)
 	defer stop()
-	foo, deployment := newFoo("default", "example-foo", "web"), &appsv1.Deployment{}
+	foo, deployment := newFoo("example-foo", "web"), &appsv1.Deployment{}
 	if err := c.Create(t.Context(), foo); err != nil {
 		t.Fatal(err)
 	}

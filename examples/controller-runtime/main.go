@@ -2,8 +2,8 @@
 // repository's root does, with the machinery of sigs.k8s.io/controller-runtime.
 //
 // Read it in this order: main.go, the Manager; controller.go, how an event leads to a sync, and the
-// sync; writes.go, what a sync writes; webhook.go, the admission webhooks. What a Foo means is in
-// examples/internal/meaning, which all implementations share.
+// sync; writes.go, what a sync writes. What a Foo means is in examples/internal/meaning, which all
+// implementations share.
 package main
 
 import (
@@ -27,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/clientconfig"
@@ -55,8 +54,6 @@ type options struct {
 	kubeconfig, namespace string
 	workers               int
 	qps                   float64
-	webhooks              bool
-	webhookPort           int
 	manager               ctrl.Options
 }
 
@@ -72,8 +69,6 @@ func parseFlags(args []string) (*options, error) {
 	fs.StringVar(&o.namespace, "namespace", "", "the only `namespace` to work in (default: all)")
 	fs.IntVar(&o.workers, "workers", 16, "Foos to sync at a time")
 	fs.Float64Var(&o.qps, "kube-api-qps", -1, "requests per second, on average; -1 is no limit")
-	fs.BoolVar(&o.webhooks, "webhooks", false, "serve the admission webhooks, on 127.0.0.1")
-	fs.IntVar(&o.webhookPort, "webhook-port", webhook.DefaultPort, "`port` of the webhooks")
 	fs.StringVar(&m.Metrics.BindAddress, "metrics-bind-address", "127.0.0.1:8080",
 		"`address` to serve /metrics on; 0 is none")
 	fs.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", ":8081",
@@ -108,8 +103,7 @@ func run(ctx context.Context, args []string) error {
 
 // runManager runs the Manager until ctx is done, or until it cannot go on, which is an error.
 func runManager(ctx context.Context, config *rest.Config, o *options) error {
-	caBundle, err := o.completeManagerOptions()
-	if err != nil {
+	if err := o.completeManagerOptions(); err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, o.manager) // asks the API server which resources it has
@@ -119,7 +113,7 @@ func runManager(ctx context.Context, config *rest.Config, o *options) error {
 	if err := preflight(ctx, mgr, o.namespace); err != nil {
 		return err
 	}
-	if err := setUp(ctx, mgr, o, caBundle); err != nil {
+	if err := setUp(ctx, mgr, o); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
@@ -138,13 +132,13 @@ func (o *options) loadConfig() (*rest.Config, error) {
 }
 
 // completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its
-// Cache, its Client and its servers. It returns the CA bundle for the webhooks' certificate.
-func (o *options) completeManagerOptions() (caBundle []byte, err error) {
+// Cache and its Client.
+func (o *options) completeManagerOptions() error {
 	m := &o.manager
 	m.Scheme = runtime.NewScheme()
-	err = errors.Join(kubescheme.AddToScheme(m.Scheme), v1alpha1.Install(m.Scheme))
+	err := errors.Join(kubescheme.AddToScheme(m.Scheme), v1alpha1.Install(m.Scheme))
 	if err != nil {
-		return nil, fmt.Errorf("building the scheme: %w", err)
+		return fmt.Errorf("building the scheme: %w", err)
 	}
 	// The memory grows with the Foos, not with the cluster.
 	m.Cache = cache.Options{
@@ -163,10 +157,7 @@ func (o *options) completeManagerOptions() (caBundle []byte, err error) {
 	m.LeaderElectionID = controllerName
 	m.LeaderElectionReleaseOnCancel = true // after the last sync; then main returns at once
 	m.GracefulShutdownTimeout = new(shutdownTimeout)
-	if o.webhooks {
-		m.WebhookServer, caBundle, err = newWebhookServer(o.webhookPort)
-	}
-	return caBundle, err
+	return nil
 }
 
 // managed selects the Deployments that this controller created.
@@ -198,8 +189,8 @@ func preflight(ctx context.Context, mgr ctrl.Manager, namespace string) error {
 	}
 }
 
-// setUp adds to mgr what it runs: the Controller, the health checks and the webhooks.
-func setUp(ctx context.Context, mgr ctrl.Manager, o *options, caBundle []byte) error {
+// setUp adds to mgr what it runs: the Controller and the health checks.
+func setUp(ctx context.Context, mgr ctrl.Manager, o *options) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
@@ -214,10 +205,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, o *options, caBundle []byte) e
 		}
 		return nil
 	}
-	err := errors.Join(
+	return errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("cache", synced))
-	if err == nil && o.webhooks {
-		err = addWebhooks(mgr, o, caBundle)
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"path"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,8 +18,10 @@ import (
 	lassocache "github.com/rancher/lasso/pkg/cache"
 	"github.com/rancher/lasso/pkg/client"
 	"github.com/rancher/lasso/pkg/controller"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -31,13 +34,17 @@ import (
 
 var fooResource = v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
 
-// oneFoo is an API server with one Foo that never changes. It needs no network, so that a test can
-// run in a bubble.
-type oneFoo struct{}
+// oneFoo is an API server with one Foo that never changes, and without Deployments. It needs no
+// network, so that a test can run in a bubble.
+type oneFoo struct {
+	mu     sync.Mutex
+	listed []string // resources
+}
 
-func (oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
+func (o *oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
 	response := httptest.NewRecorder()
 	response.Header().Set("Content-Type", "application/json")
+	resource := path.Base(r.URL.Path)
 	switch query := r.URL.Query(); {
 	case query.Has("sendInitialEvents"):
 		response.WriteHeader(http.StatusUnprocessableEntity) // a list does the same, and is shorter
@@ -45,7 +52,16 @@ func (oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
 		result := response.Result()
 		result.Body, _ = io.Pipe()
 		return result, nil
-	case path.Base(r.URL.Path) == "foos":
+	case resource == "foos", resource == "deployments":
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.listed = append(o.listed, resource)
+		if resource == "deployments" {
+			_ = json.NewEncoder(response).Encode(&appsv1.DeploymentList{
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			})
+			break
+		}
 		_ = json.NewEncoder(response).Encode(&v1alpha1.FooList{
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 			Items:    []v1alpha1.Foo{{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1"}}},
@@ -59,14 +75,22 @@ func newCaches(
 	t *testing.T, options *lassocache.SharedCacheFactoryOptions,
 ) lassocache.SharedCacheFactory {
 	t.Helper()
+	return newCachesOf(t, &oneFoo{}, options)
+}
+
+func newCachesOf(
+	t *testing.T, api *oneFoo, options *lassocache.SharedCacheFactoryOptions,
+) lassocache.SharedCacheFactory {
+	t.Helper()
 	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	clients, err := client.NewSharedClientFactory(
-		&rest.Config{Host: "http://api", Transport: oneFoo{}, UserAgent: "default"},
+		&rest.Config{Host: "http://api", Transport: api, UserAgent: "default"},
 		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		t.Fatal(err)
@@ -172,4 +196,37 @@ func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
 	if want := []string{"special", "default", "default"}; !slices.Equal(got, want) {
 		t.Errorf("got the user agents %v, want %v", got, want)
 	}
+}
+
+// TestNoCacheBeforeTheFirstHandler shows Lasso's deferred controller. A controller alone costs
+// nothing: its cache, with its list and watch, begins with the first handler or key.
+func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &oneFoo{}
+		factory := controller.NewSharedControllerFactory(newCachesOf(t, api, nil), nil)
+		foos, err := factory.ForKind(meaning.FooKind)
+		deployments, err2 := factory.ForObject(&appsv1.Deployment{})
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		start := func(wantLists ...string) {
+			t.Helper()
+			// It returns when the caches are filled.
+			if err := factory.Start(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			api.mu.Lock()
+			defer api.mu.Unlock()
+			if !slices.Equal(api.listed, wantLists) {
+				t.Errorf("got lists of %v, want of %v", api.listed, wantLists)
+			}
+		}
+		start()
+		nothing := func(_ string, object runtime.Object) (runtime.Object, error) { return object, nil }
+		foos.RegisterHandler(t.Context(), "nothing", controller.SharedControllerHandlerFunc(nothing))
+		start("foos")
+		deployments.Enqueue("default", "web")
+		start("foos", "deployments")
+	})
 }

@@ -11,10 +11,11 @@ import (
 // project is what is about this project and not about a controller.
 var project = []string{
 	"docs/check", "docs/tutorial", "docs/clientgo", "docs/controller-client-go.md",
-	"docs/deconstructed.md", "docs/glossary.md", "docs/README.md", "docs/frameworks.md",
+	"docs/closing.md", "docs/deconstructed.md", "docs/elsewhere.md", "docs/glossary.md",
+	"docs/README.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
-	"test/apply", "test/apiserver", "test/bench", "test/faults/results", "test/shards", "hack/fork",
+	"test/apply", "test/apiserver", "test/bench", "test/shards", "hack/fork",
 	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
@@ -26,7 +27,7 @@ type part struct {
 }
 
 var parts = []part{
-	{name: "faults", paths: []string{"test/faults", "test/internal/soak"},
+	{name: "faults", paths: []string{"test/faults"},
 		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
 	{name: "lens",
 		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md",

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -199,11 +200,6 @@ func (l *lens) request(verb, resource, name string, sent *wire.Object) (
 	}
 }
 
-// user feeds the beginning of a command of the user, or its end.
-func (l *lens) user(command string, ended bool) {
-	l.see(Seen{User: &User{Command: command, Ended: ended}})
-}
-
 // queueing is what a handler logs about an event of o.
 func queueing(because string, o *wire.Object) string {
 	return fmt.Sprintf(`"Queueing Foo" foo="default/a" because=%q object=%q resourceVersion=%q`,
@@ -212,7 +208,7 @@ func queueing(because string, o *wire.Object) string {
 
 func foo(name, version string) *wire.Object {
 	return &wire.Object{Resource: foos, Kind: "Foo", Namespace: "default", Name: name,
-		ResourceVersion: version}
+		UID: "uid of " + name, ResourceVersion: version}
 }
 
 // deployment returns a Deployment of the Foo of that name, or of nobody.
@@ -251,9 +247,11 @@ func (l *lens) lessons() (lessons []string) {
 	return lessons
 }
 
-// texts returns the sentences of the notes.
+// texts returns the sentences of the notes, in the order of the page.
 func (l *lens) texts() (texts []string) {
-	for _, n := range all[Note](l, "note") {
+	notes := all[Note](l, "note")
+	slices.SortStableFunc(notes, func(a, b Note) int { return cmp.Compare(a.At, b.At) })
+	for _, n := range notes {
 		texts = append(texts, n.Text)
 	}
 	return texts

@@ -11,7 +11,7 @@ import (
 // What a Model keeps of each is limited, because a program may run for days.
 const (
 	maxSpans   = 2000
-	maxNotes   = 500
+	maxNotes   = 200
 	maxObjects = 5000
 	maxKeys    = 2000
 	maxIndex   = 4096 // resourceVersions whose writers and watch events are known
@@ -62,7 +62,6 @@ type Model struct {
 	flights  recent[*flight] // by namespace/name@resourceVersion
 	writers  recent[string]  // IDs of spans, by the ID of the object and @resourceVersion
 	deleters recent[string]  // IDs of the spans of requests, by the ID of the object
-	commands []command       // the last ones of the user
 	manager  string          // what the managedFields call the program, if that is known
 }
 
@@ -118,7 +117,7 @@ func (m *Model) See(seen Seen) Step {
 	case seen.Gate != nil:
 		m.seeGate(seen.Gate)
 	case seen.User != nil:
-		m.seeUser(seen.User)
+		m.note("", "", "You run: %s", seen.User.Command)
 	case seen.Note != "":
 		m.note("", "fault", "%s", seen.Note)
 	default:
@@ -191,10 +190,14 @@ func (m *Model) next(what string) string {
 	return fmt.Sprintf("%s/%d", what, m.numbers[what])
 }
 
-// note adds a sentence to the list of what happens.
+// note adds a sentence about now to the list of what happens.
 func (m *Model) note(key, lesson, format string, args ...any) {
+	m.noteAt(m.at, key, lesson, format, args...)
+}
+
+func (m *Model) noteAt(at time.Duration, key, lesson, format string, args ...any) {
 	id := m.next("note")
-	m.show(id, &Note{At: m.at, Key: key, Text: fmt.Sprintf(format, args...), Lesson: lesson})
+	m.show(id, &Note{At: at, Key: key, Text: fmt.Sprintf(format, args...), Lesson: lesson})
 	m.drop(push(&m.notes, id, maxNotes))
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,14 +84,18 @@ func (m *Model) showObject(o *object) {
 }
 
 // laneOf returns the key that o belongs to: its own, or that of its owner, or that of the owner of
-// its owner. It returns an empty string if there is none.
+// its owner. It returns an empty string if there is none. If an object has no owner, the one whose
+// UID it selects by is taken for it.
 func (m *Model) laneOf(o *wire.Object) string {
 	for range 5 { // a Pod, its ReplicaSet, its Deployment, its Foo
 		if o.Resource == m.process.Primary {
 			return objectName(o.Namespace, o.Name)
 		}
 		if o.Owner == nil {
-			return ""
+			if o = m.selected(o.Selects); o == nil {
+				return ""
+			}
+			continue
 		}
 		resource := m.resources[o.Owner.Kind]
 		if resource != "" && resource == m.process.Primary {
@@ -103,6 +108,16 @@ func (m *Model) laneOf(o *wire.Object) string {
 		o = owner.last
 	}
 	return ""
+}
+
+// selected returns the object whose UID is one of these labels, or nil.
+func (m *Model) selected(labels []string) *wire.Object {
+	for _, known := range m.objects {
+		if slices.Contains(labels, known.last.UID) {
+			return known.last
+		}
+	}
+	return nil
 }
 
 // number returns a resourceVersion as a number, or 0 if it is none. Those of one resource can be

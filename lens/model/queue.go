@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,10 +12,6 @@ const (
 	// After an error, a key is retried after 5ms, 10ms, 20ms, ... 30s, 30s: see controller.go.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
-	// patience is how long a key may wait while a worker is free.
-	patience = 2 * time.Second
-	// maxWorkers limits what a line may make the Model draw.
-	maxWorkers = 100
 )
 
 // key is a key that the queue knows. As in a workqueue, a delay may run while the key waits, and
@@ -29,12 +24,6 @@ type key struct {
 	until         time.Duration // when it is added again; 0: never
 	queue, delay  string        // IDs of the spans of its time in the queue, and of its delay
 	failed, again bool          // what has become of the sync
-}
-
-type worker struct {
-	Worker
-	id     string
-	number int
 }
 
 // ofKey are the messages that name a kind. The others are about the kind that these have named.
@@ -112,12 +101,14 @@ func (m *Model) keyOf(r record, kind string) *key {
 func (m *Model) add(k *key, because, cause string) {
 	k.Because = because
 	switch {
-	case k.waiting || k.Dirty:
-		if k.waiting {
-			k.Merged++
-		}
+	case k.waiting:
+		k.Merged++
 		m.cause(k.queue, cause)
 		m.note(k.name, "duplicate", "%s is in the queue already, and one sync is enough: %s.",
+			k.name, because)
+	case k.Dirty:
+		m.cause(k.queue, cause)
+		m.note(k.name, "dirty", "%s is being synced now, and one more sync is enough: %s.",
 			k.name, because)
 	case k.worker != nil:
 		k.Dirty = true
@@ -149,6 +140,9 @@ func (m *Model) addAgain(k *key, r record) {
 	}
 	if strings.Contains(because, "cache") {
 		lesson = "stale"
+		if m.gate.Mode == "paused" {
+			because += ", because you hold it back"
+		}
 	}
 	m.note(k.name, lesson, "%s comes back in %v: %s.", k.name, after, because)
 	m.delayKey(k, after, because)
@@ -183,7 +177,7 @@ func (m *Model) started(k *key) {
 // finished applies the line before queue.Done. A dirty key waits again.
 func (m *Model) finished(k *key) {
 	sync := m.syncs.values[k.name]
-	if !k.failed && !k.again && m.isIdle(sync) {
+	if !k.failed && !k.again && m.isIdle(k) {
 		m.note(k.name, "noop", "Worker %d has synced %s and had nothing to write.",
 			k.worker.number, k.name)
 	} else {
@@ -262,58 +256,4 @@ func (m *Model) showKey(k *key) {
 	if len(m.keys) <= maxKeys || m.entities[k.id] != nil || k.worker != nil {
 		m.show(k.id, &k.Key)
 	}
-}
-
-// freeWorker returns the free worker with the lowest number.
-func (m *Model) freeWorker() *worker {
-	for _, w := range m.workers {
-		if w.Key == "" {
-			return w
-		}
-	}
-	return m.addWorker()
-}
-
-func (m *Model) addWorker() *worker {
-	id := fmt.Sprintf("worker/%d", len(m.workers)+1)
-	w := &worker{Worker: Worker{Since: m.at}, id: id, number: len(m.workers) + 1}
-	m.workers = append(m.workers, w)
-	m.show(w.id, &w.Worker)
-	m.process.Workers = w.number
-	m.show("process", &m.process)
-	return w
-}
-
-// dropLost drops keys that wait although a worker has been free for long: they are not in the
-// queue. That is rare. The Model may count a delay that the queue has merged with another one.
-func (m *Model) dropLost() {
-	if !slices.ContainsFunc(m.workers, func(w *worker) bool {
-		return w.Key == "" && m.now-w.Since >= patience
-	}) {
-		return
-	}
-	for _, k := range m.keys {
-		if k.waiting && m.now-k.Since >= patience {
-			k.waiting = false
-			m.totals.Waiting--
-			m.end(k.queue, true)
-			m.showKey(k)
-		}
-	}
-}
-
-// stopQueue forgets the keys and the workers.
-func (m *Model) stopQueue() {
-	for _, k := range m.keys {
-		m.end(k.queue, true)
-		m.end(k.delay, true)
-		m.end(m.syncs.values[k.name], true)
-		k.waiting, k.worker, k.until = false, nil, 0
-		m.showKey(k)
-	}
-	for _, w := range m.workers {
-		m.drop(w.id)
-	}
-	m.workers, m.totals.Waiting, m.process.Workers = nil, 0, 0
-	m.show("process", &m.process)
 }

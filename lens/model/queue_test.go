@@ -24,6 +24,8 @@ func TestAKeyWaitsIsSyncedAndGoes(t *testing.T) {
 	l.log(started, `"Queueing Foo" foo="default/a" because="again"`)
 	want.State, want.Dirty, want.Because = "processing", true, "again"
 	equal(t, "dirty", l.key("a"), want)
+	l.log(`"Queueing Foo" foo="default/a" because="again"`)
+	equal(t, "dirty once", l.key("a"), want)
 	equal(t, "its worker", get[Worker](l, "worker/1").Key, "default/a")
 	l.log(finished)
 	equal(t, "it waits again", l.key("a"),
@@ -32,8 +34,8 @@ func TestAKeyWaitsIsSyncedAndGoes(t *testing.T) {
 	equal(t, "finished", l.key("a"), Key{})
 	equal(t, "its worker", get[Worker](l, "worker/1").Key, "")
 	equal(t, "process", get[Process](l, "process"),
-		Process{HasLog: true, Workers: 2, Finished: 2, State: "running"})
-	equal(t, "lessons", l.lessons(), []string{"duplicate", "dirty", "noop", "noop"})
+		Process{HasLog: true, Finished: 2, State: "running"})
+	equal(t, "lessons", l.lessons(), []string{"duplicate", "dirty", "dirty", "noop", "noop"})
 }
 
 func TestAFailedKeyIsDelayed(t *testing.T) {
@@ -71,6 +73,12 @@ func TestAFailedKeyIsDelayed(t *testing.T) {
 
 func TestAKeyThatComesBackLater(t *testing.T) {
 	l := newLens(t)
+	l.see(Seen{Gate: &Gate{Mode: "paused"}})
+	l.log(started, `"Queueing Foo again" foo="default/a" after="1s" because="the cache is behind"`)
+	contains(t, "notes", l.texts(),
+		"default/a comes back in 1s: the cache is behind, because you hold it back.")
+
+	l = newLens(t)
 	l.log(started, `"Queueing Foo again" foo="default/a" after="1s" because="the cache is behind"`,
 		`"Queueing Foo again" foo="default/a" after="15s" because="the name is taken"`, finished)
 	equal(t, "lessons", l.lessons(), []string{"stale"}) // and no noop
@@ -94,7 +102,7 @@ func TestWorkersAreNumbered(t *testing.T) {
 	l.log(`"Starting the workers" count=2`, sync("a"), sync("b"), finished, sync("c"),
 		sync("d")) // the line with the count was lost
 	var got []string
-	for i := range get[Process](l, "process").Workers {
+	for i := range l.m.workers {
 		got = append(got, get[Worker](l, fmt.Sprintf("worker/%d", i+1)).Key)
 	}
 	equal(t, "workers", strings.Join(got, " "), "default/c default/b default/d")

@@ -20,6 +20,7 @@ type request struct {
 	span, sync           string   // IDs of spans
 	before               string   // resourceVersion of the object
 	claims               []change // changes of its object while it had no answer
+	began, passed        time.Duration
 }
 
 // change is a change of an object whose writer is not known yet.
@@ -33,10 +34,8 @@ type change struct {
 func (r *request) writes() bool { return r.Verb != "get" && r.Verb != "list" && !r.event }
 
 func (m *Model) requestArrived(e *wire.Event) {
-	m.totals.Requests++
 	plural, _, _ := strings.Cut(e.Resource, ".")
 	if plural == "" || plural == "leases" || strings.HasSuffix(plural, "reviews") {
-		m.totals.Other++
 		return
 	}
 	sent := wire.Object{}
@@ -45,7 +44,7 @@ func (m *Model) requestArrived(e *wire.Event) {
 	}
 	sent.Resource, sent.Namespace = e.Resource, cmp.Or(sent.Namespace, e.Namespace)
 	sent.Name = cmp.Or(e.Name, sent.Name)
-	r := &request{Request: Request{Verb: e.Verb, State: "held", Began: m.at}, id: m.next("request"),
+	r := &request{Request: Request{Verb: e.Verb, State: "held"}, began: m.at, id: m.next("request"),
 		resource: e.Resource, number: e.Request, event: isEvents(e.Resource)}
 	r.What = plural
 	if e.Subresource != "" {
@@ -129,17 +128,19 @@ func (m *Model) assign(r *request, k *key) {
 // the line that says so may be read later than they are sent.
 func (m *Model) adopt(k *key) {
 	for _, r := range m.lately {
-		if r.Key == k.name && !r.event && r.Began >= m.at {
+		if r.Key == k.name && !r.event && r.began >= m.at {
 			m.assign(r, k)
 		}
 	}
 }
 
-// isIdle reports whether a sync has had nothing to write until now, and no error either.
-func (m *Model) isIdle(sync string) bool {
+// isIdle reports whether the sync of k has had nothing to write until now, and no error either. If
+// it is not known whose a write is, it may be that of any sync.
+func (m *Model) isIdle(k *key) bool {
 	return !slices.ContainsFunc(m.lately, func(r *request) bool {
 		failed := r.State == "answered" && r.Code/100 != 2
-		return r.sync == sync && r.Began <= m.at && (r.writes() || failed)
+		may := r.sync == m.syncs.values[k.name] || r.Key == "" && r.began >= k.worker.Since
+		return may && r.began <= m.at && (r.writes() || failed)
 	})
 }
 
@@ -155,7 +156,7 @@ func (m *Model) underWay(number int) *request {
 
 func (m *Model) requestPassed(e *wire.Event) {
 	if r := m.underWay(e.Request); r != nil {
-		r.State = "going"
+		r.State, r.passed = "going", m.at
 		m.show(r.id, &r.Request)
 		if r.Verb == "delete" && r.target != "" {
 			m.deleters.set(r.target, r.span)
@@ -169,7 +170,7 @@ func (m *Model) answered(e *wire.Event) {
 		return
 	}
 	m.going = slices.DeleteFunc(m.going, func(other *request) bool { return other == r })
-	r.State, r.Code, r.Reason, r.Injected, r.Ended = "answered", e.Code, e.Reason, e.Injected, m.at
+	r.State, r.Code, r.Reason, r.Injected = "answered", e.Code, e.Reason, e.Injected
 	m.show(r.id, &r.Request)
 	failed := e.Code/100 != 2
 	if failed {
@@ -197,15 +198,20 @@ func (m *Model) answered(e *wire.Event) {
 var verbs = map[string]string{"get": "reads", "create": "creates", "update": "updates",
 	"patch": "patches", "delete": "deletes", "deletecollection": "deletes"}
 
-// noteAnswer says in a sentence what was asked and answered.
+// noteAnswer says in a sentence what was asked and answered. What a success leads to may be seen
+// before the answer, but not before the request has passed.
 func (m *Model) noteAnswer(r *request) {
 	if r.event {
 		m.note(r.Key, "", "The program writes an Event about %s.", cmp.Or(r.Key, "something"))
 		return
 	}
 	who, server, lesson, answer := "The program", "The API server", "", fmt.Sprint(r.Code)
-	if r.sync != "" {
+	if r.Key != "" && m.process.HasLog {
 		who = "The sync of " + r.Key
+	}
+	at := m.at
+	if r.Code/100 == 2 {
+		at = r.passed
 	}
 	if r.Injected {
 		server = "The proxy"
@@ -220,7 +226,7 @@ func (m *Model) noteAnswer(r *request) {
 	case r.Code == 409:
 		lesson, answer = "conflict", "409: another program wrote in between"
 	}
-	m.note(r.Key, lesson, "%s %s %s. %s answers %s.", who, verbs[r.Verb], r.What, server, answer)
+	m.noteAt(at, r.Key, lesson, "%s %s %s. %s answers %s.", who, verbs[r.Verb], r.What, server, answer)
 }
 
 // placeOf names the code that makes a request.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 )
 
 func TestARequestBelongsToASync(t *testing.T) {
+	ownerless := deployment("new", "", "")
+	ownerless.Selects = []string{"uid of a"}
 	event := &wire.Object{Resource: "events.events.k8s.io", Kind: "Event", Namespace: "default",
 		Name: "a.1", Owner: &wire.Owner{Kind: "Foo", Name: "a"}}
 	for name, test := range map[string]struct {
@@ -20,6 +23,7 @@ func TestARequestBelongsToASync(t *testing.T) {
 		"it is read":           {"get", foos, "a", nil, "foos a", "default/a", "read", true},
 		"it is patched":        {"patch", foos, "a", nil, "foos a", "default/a", "update", true},
 		"what it owns is made": {"create", deployments, "", deployment("new", "", "a"), "deployments new", "default/a", "create", true},
+		"it is made for it":    {"create", deployments, "", ownerless, "deployments new", "default/a", "create", true},
 		"what it owns goes":    {"delete", deployments, "web", nil, "deployments web", "default/a", "delete", true},
 		"an Event about it":    {"create", "events.events.k8s.io", "", event, "events", "default/a", "create", false},
 		"another Foo's":        {"get", foos, "c", nil, "foos c", "default/c", "read", false},
@@ -66,16 +70,18 @@ func TestWhoseRequestIsIt(t *testing.T) {
 	l.request("get", deployments, "web", nil)
 	equal(t, "the create", get[Request](l, "request/4").Key, "default/c")
 	equal(t, "the read after it", get[Request](l, "request/5").Key, "default/c")
+	l.request("create", "configmaps", "", deployment("y", "", ""))(201, "", nil)
+	equal(t, "the write of one of two", get[Request](l, "request/6").Key, "")
+	l.log(finished)
+	equal(t, "it may be that of a", slices.Contains(l.lessons(), "noop"), false)
 }
 
-func TestRequestsThatAreNoWorkAreCounted(t *testing.T) {
+func TestRequestsThatAreNoWorkAreNotShown(t *testing.T) {
 	l := newLens(t)
 	l.request("update", "leases.coordination.k8s.io", "x", nil)(200, "", nil)
 	l.request("get", "", "", nil)(200, "", nil)
 	l.request("create", "tokenreviews.authentication.k8s.io", "", nil)(201, "", nil)
 	l.request("get", "pods", "x", nil)(200, "", nil)
-	l.wait(time.Millisecond)
-	equal(t, "totals", get[Totals](l, "totals"), Totals{Requests: 4, Other: 3})
 	equal(t, "requests", l.m.numbers["request"], 1)
 }
 

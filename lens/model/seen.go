@@ -36,8 +36,7 @@ type Program struct {
 	Note    string `json:"note,omitempty"` // how it ended
 }
 
-// User is about a command of the user: it begins, or it has ended.
+// User is about a command of the user, which begins.
 type User struct {
 	Command string `json:"command"`
-	Ended   bool   `json:"ended,omitempty"`
 }

@@ -3,27 +3,14 @@ package model
 import (
 	"cmp"
 	"net/http"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/sample-controller/internal/testing/wire"
 )
 
-// command is a command of the user.
-type command struct {
-	text         string
-	began, ended time.Duration   // ended is 0 while it runs
-	changed      map[string]bool // IDs of objects: it changes each of them once
-}
-
-const (
-	// commandTail is how long after the end of a command its changes may be seen.
-	commandTail = time.Second
-	// managedFieldsAge is how old the newest managedFields may be: their time is in whole seconds.
-	managedFieldsAge = 2 * time.Second
-)
+// managedFieldsAge is how old the newest managedFields may be: their time is in whole seconds.
+const managedFieldsAge = 2 * time.Second
 
 // begin begins a bar of the time line, and returns its ID.
 func (m *Model) begin(what, key, label, place, cause string) string {
@@ -130,73 +117,23 @@ func (m *Model) somebody(c change) {
 		return
 	}
 	verb := map[string]string{"ADDED": "creates", "MODIFIED": "changes", "DELETED": "deletes"}[c.typ]
-	writer := m.otherWriter(c)
-	did := verb + " " + o.Kind + " " + o.Name
-	label, begin := cmp.Or(writer, "another program")+" "+did, c.at
-	i := slices.IndexFunc(m.commands, func(command command) bool {
-		isNow := command.began <= c.at && (command.ended == 0 || c.at < command.ended+commandTail)
-		return isNow && !command.changed[idOf(o)] &&
-			(o.Resource == m.process.Primary && namesNone.MatchString(command.text) ||
-				names(command.text, o))
-	})
-	if i < 0 {
-		m.note(lane, "", "%s %s.", cmp.Or(writer, "Another program"), did)
-	} else {
-		label, begin = m.commands[i].text, m.commands[i].began
-		m.commands[i].changed[idOf(o)] = true
-	}
-	id := m.begin("user", lane, label, "", "")
+	did := cmp.Or(m.otherWriter(c), "Another program") + " " + verb + " " + o.Kind + " " + o.Name
+	m.noteAt(c.at, lane, "", "%s.", did)
+	id := m.begin("user", lane, did, "", "")
 	span := m.span(id)
-	span.Begin, span.End = begin, c.at
+	span.Begin, span.End = c.at, c.at
 	m.wrote(o, id)
 }
 
-// otherWriter names who has made a change that is neither of the program nor of a command of the
-// user. The newest managedFields tell, if they were written just now and not by several others;
-// else it returns "".
+// otherWriter names who has made a change that is not of the program. The newest managedFields
+// tell, if they were written just now and not by several others; else it returns "".
 func (m *Model) otherWriter(c change) string {
-	commanded := slices.ContainsFunc(m.commands, func(command command) bool {
-		return command.ended == 0 || c.at-command.ended < managedFieldsAge
-	})
 	others := slices.DeleteFunc(slices.Clone(c.object.Managers), func(manager string) bool {
-		return manager == m.manager || commanded && strings.HasPrefix(manager, "kubectl")
+		return manager == m.manager
 	})
 	age := m.start.Add(c.at).Sub(c.object.Written)
 	if len(others) != 1 || age > managedFieldsAge || c.object.Deleting || c.typ == "DELETED" {
 		return ""
 	}
 	return others[0]
-}
-
-// namesNone matches a command that does not name its objects: they are in a file, it takes all, or
-// another command names them.
-var namesNone = regexp.MustCompile(` (-f|-k|-l|--all)\b|\$\(`)
-
-// word is a word of a command, such as a kind, a resource or a name.
-var word = regexp.MustCompile(`[\w.-]+`)
-
-// names reports whether a command names o, by its resource or kind and by its name.
-func names(command string, o *wire.Object) bool {
-	words := word.FindAllString(command, -1)
-	plural, _, _ := strings.Cut(o.Resource, ".")
-	return slices.Contains(words, o.Name) && slices.ContainsFunc(words, func(word string) bool {
-		word, _, _ = strings.Cut(strings.ToLower(word), ".")
-		return word == plural ||
-			len(word) > 1 && strings.HasPrefix(strings.ToLower(o.Kind), word) // kubectl's deploy
-	})
-}
-
-// seeUser notes a command of the user.
-func (m *Model) seeUser(u *User) {
-	if !u.Ended {
-		m.commands = append(m.commands, command{u.Command, m.at, 0, map[string]bool{}})
-		m.commands = m.commands[max(0, len(m.commands)-10):]
-		m.note("", "", "You run: %s", u.Command)
-		return
-	}
-	for i, c := range m.commands {
-		if c.text == u.Command && c.ended == 0 {
-			m.commands[i].ended = m.at
-		}
-	}
 }

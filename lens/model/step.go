@@ -26,8 +26,7 @@ type Process struct {
 	Starts   int    `json:"starts"`
 	Primary  string `json:"primary,omitempty"` // the resource whose keys are in the queue
 	HasLog   bool   `json:"hasLog"`            // it logs its queue and its syncs; else the wire alone tells
-	Workers  int    `json:"workers,omitempty"`
-	Finished int    `json:"finished"` // syncs so far
+	Finished int    `json:"finished"`          // syncs so far
 }
 
 // ID: "server". There is one.
@@ -97,16 +96,14 @@ type Worker struct {
 
 // ID: "request/NUMBER". It is dropped some time after its answer.
 type Request struct {
-	Verb     string        `json:"verb"`
-	What     string        `json:"what"`             // "foos/status example-foo", "deployments example-foo", "events"
-	Object   string        `json:"object,omitempty"` // ID
-	Key      string        `json:"key,omitempty"`    // of the sync that it belongs to, if known
-	State    string        `json:"state"`            // held, going, answered
-	Code     int           `json:"code,omitempty"`
-	Reason   string        `json:"reason,omitempty"`
-	Injected bool          `json:"injected,omitempty"`
-	Began    time.Duration `json:"began"`
-	Ended    time.Duration `json:"ended,omitempty"`
+	Verb     string `json:"verb"`
+	What     string `json:"what"`             // "foos/status example-foo", "deployments example-foo", "events"
+	Object   string `json:"object,omitempty"` // ID
+	Key      string `json:"key,omitempty"`    // of the sync that it belongs to, if known
+	State    string `json:"state"`            // held, going, answered
+	Code     int    `json:"code,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Injected bool   `json:"injected,omitempty"`
 }
 
 // ID: "span/NUMBER". A bar of the time line.
@@ -124,12 +121,11 @@ type Span struct {
 // ID: "totals". There is one. It counts what is not drawn, too, and changes only when time passes.
 type Totals struct {
 	Waiting     int `json:"waiting"`     // keys: the depth of the queue; up to 2,000 keys are drawn
-	Requests    int `json:"requests"`    // of the program so far
-	Other       int `json:"other"`       // of these, Leases and others that are not drawn
 	MoreObjects int `json:"moreObjects"` // beyond the 5,000 that are drawn
 }
 
-// ID: "note/NUMBER". A sentence about something that has happened, for the list of what happens.
+// ID: "note/NUMBER". A sentence about something that has happened, for the list of what happens,
+// which is sorted by At: what is told later may have happened before.
 type Note struct {
 	At   time.Duration `json:"at"`
 	Key  string        `json:"key,omitempty"`

@@ -18,7 +18,7 @@ const state = make("div", { class: "state", role: "status" });
 const pause = button("", togglePause, { class: "main", "aria-keyshortcuts": "Space" });
 const stepButton = button("Step ▸|", () => oneStep(1), { "aria-keyshortcuts": "ArrowRight" });
 const speeds = live
-  ? [["Slow", { mode: "slow", delayMilliseconds: 300 }], ["Fast", { mode: "open" }]]
+  ? [["Slow", { mode: "slow" }], ["Fast", { mode: "open" }]]
   : [["0.25×", 0.25], ["1×", 1], ["4×", 4]];
 const speedButtons = speeds.map(([name, value]) => button(name, () => setSpeed(value)));
 const scrub = make("input", { type: "range", min: 0, max: 1, step: 0.0005, value: 0,
@@ -114,7 +114,7 @@ function drawState() {
       "Its caches and its queue are gone; the objects are still in the API server."],
     process.state === "starting" && ["warn", `◔ The program starts. ${process.note ?? ""}`],
     live && gate.mode === "paused" && ["warn", "❚❚ Paused: the lens holds back what passes " +
-      `the wire, ${plural(gate.waiting, "thing")} now. ${slow}`],
+      `the wire, ${gate.waiting ? plural(gate.waiting, "thing") : "nothing to step"} now. ${slow}`],
     live && gate.mode === "slow" && ["warn", "◔ Slow: the lens holds back each thing for " +
       `${gate.delay}. ${slow}`],
   ].filter(Boolean);
@@ -132,8 +132,9 @@ let firstAction = "", lastAction = "";
 // loadActions makes the buttons. Which there are depends on what the program watches. A button that
 // stays is not made anew: it may be in use.
 async function loadActions() {
-  actionsFor = lens.of("watch").size;
+  const watches = actionsFor = lens.of("watch").size;
   const actions = await fetch("actions").then((answer) => answer.json()).catch(() => []);
+  if (watches !== actionsFor) return; // the next answer has more
   firstAction = actions[0]?.title;
   lens.draw("actions");
   const groups = [...Map.groupBy(actions, (action) => action.group)].map(([group, members], i) => {
@@ -143,7 +144,7 @@ async function loadActions() {
     arrange(details.lastChild, members.map(actionButton));
     return details;
   });
-  arrange(actionsPanel, [...groups, explained, output]);
+  arrange(actionsPanel, [...groups, explained, guide, output]);
 }
 
 // arrange gives an element these children. Those that it has already stay where they are.
@@ -165,7 +166,27 @@ function markLast(name, value) {
   }
 }
 
+// The first Foo is guided: each part in its turn says what it does. The lens is paused meanwhile.
+const guide = make("div", { class: "guide", hidden: "" },
+  button("Next", () => guideTo(guided + 1), { class: "main" }), button("Skip", () => guideTo(8)));
+let guided = 0; // the number of the part, 8 after the last
+
+function guideTo(number) {
+  guided = number;
+  guide.hidden = number > 7;
+  say(explained, "");
+  Object.values(parts).forEach(({ group, title, explain }, i) => {
+    group.classList.toggle("guided", i + 1 === number);
+    if (i + 1 === number) say(explained, `${number} of 7, ${title}: ${explain}.` +
+      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
+  });
+  if (number === 3) post("gate/step");
+  if (number > 7) setSpeed(speeds[0][1]);
+}
+
 async function run(action, element) {
+  const first = !guided && action.title === firstAction && gateMode() === "slow";
+  if (first) await post("gate", { mode: "paused" });
   element.disabled = true;
   markLast("action", lastAction = action.id);
   output.hidden = false;
@@ -176,6 +197,7 @@ async function run(action, element) {
   const commands = (result.commands ?? []).map((command) => `$ ${command}`);
   say(output, [...commands, result.output, result.error].filter(Boolean).join("\n"));
   output.classList.toggle("failed", Boolean(result.error));
+  if (first) guideTo(result.error ? 8 : 1);
   element.disabled = false;
 }
 
@@ -211,12 +233,15 @@ function drawLog(now) {
   logDrawn = now;
   if (logEpoch !== lens.epoch) log.replaceChildren(), lastNote = 0;
   logEpoch = lens.epoch;
-  const notes = [...lens.of("note")].filter(([id]) => numberOf(id) > lastNote).slice(-30);
-  if (notes.length) lastNote = numberOf(notes.at(-1)[0]);
-  log.append(...notes.map(([id, note]) => noteElement(id, note)));
-  while (log.childElementCount > 200) log.firstChild.remove();
-  if (log.firstChild) return;
-  log.append(make("p", { class: "empty" }, "Nothing yet."));
+  const notes = lens.of("note");
+  for (const old of [...log.children]) if (!notes.has(old.dataset.id)) old.remove();
+  for (const [id, note] of notes) {
+    if (numberOf(id) <= lastNote) continue;
+    lastNote = numberOf(id);
+    const later = [...log.children].find(({ at }) => at > note.at);
+    log.insertBefore(Object.assign(noteElement(id, note), { at: note.at }), later ?? null);
+  }
+  if (!log.firstChild) log.append(make("p", {}, "Nothing yet."));
 }
 
 function noteElement(id, note) {

@@ -1,6 +1,6 @@
 "use strict";
 
-// The legend says what the parts and the colours mean, in the words of docs/lens.md.
+// The legend says what the parts mean, in the words of docs/lens.md, and what the colours mean.
 
 // colours has for each row how the sample looks, what one sees, and what it means.
 const colours = [

@@ -33,7 +33,7 @@ function lastActivity(spans) {
   for (const span of [...spans].sort((a, b) => ends(b) - ends(a))) {
     if (span.what === "delay") continue;
     if (begin < Infinity && ends(span) < begin - 1e9) break;
-    begin = Math.min(begin, span.what === "user" ? ends(span) : span.begin); // a command is long
+    begin = Math.min(begin, span.begin);
     end = Math.max(end, ends(span));
   }
   if (begin === Infinity) return [0, 1e9];

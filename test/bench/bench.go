@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/cluster"
 )
@@ -31,7 +30,6 @@ type bench struct {
 	cluster  *cluster.Cluster
 	pids     map[string]int
 	foos     fooclient.FooInterface
-	sites    websiteclient.WebsiteInterface
 	metadata metadata.Interface
 }
 
@@ -56,15 +54,8 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 	if err != nil {
 		return nil, err
 	}
-	sites, err := websiteclient.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	b.foos, b.sites = foos.Foos(namespace), sites.Websites(namespace)
+	b.foos = foos.Foos(namespace)
 	if b.metadata, err = metadata.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if err := b.installWebsites(ctx); err != nil {
 		return nil, err
 	}
 	return b, b.createNamespace(ctx)

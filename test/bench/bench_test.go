@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,31 +33,6 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		"burst/Deployments per second", "steady/to Deployment ms p50", "steady/to Deployment ms p99",
 		"burst/cpu ms per Foo/kube-apiserver", "burst/requests per Foo/update foos/status",
 		"restart/seconds", "restart/reads",
-	})
-}
-
-// TestBurstsOfWebsitesAreMeasured lets both controllers work for ten Websites.
-func TestBurstsOfWebsitesAreMeasured(t *testing.T) {
-	if !*smoke {
-		t.Skip("needs -smoke: it starts a control plane")
-	}
-	o := options{sizes: []int{10}, modes: []string{modeWorking}, repetitions: 1, websites: true}
-	results, err := o.measure(t.Context(), o.plan())
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, results, len(o.contenders()), map[string]float64{
-		"burst/requests per Website/create configmaps":  1,
-		"burst/requests per Website/create services":    1,
-		"burst/requests per Website/create deployments": 1,
-		"burst/requests per Website/create events":      3,
-		"burst/requests per Website/patch websites":     1,
-		"burst/requests to the registry per Website":    1,
-		"burst/Events lost":                             0,
-	}, []string{
-		"burst/seconds", "burst/syncs per Website", "memory/peak MiB",
-		"burst/cpu ms per Website/kube-apiserver",
-		"burst/requests per Website/update websites/status",
 	})
 }
 
@@ -164,43 +140,18 @@ func TestTableShowsMediansAndRatios(t *testing.T) {
 }
 
 func TestContendersTakeTurns(t *testing.T) {
-	for flag, want := range map[string]string{
-		"-modes=paused": "this 100 0, this 100 1, controller-runtime 100 1, lasso 100 1, " +
-			"lasso 100 2, controller-runtime 100 2, this 100 2",
-		"-websites": "this 100 0, this 100 1, controller-runtime 100 1, controller-runtime 100 2, " +
-			"this 100 2",
-	} {
-		o, err := parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=working", flag})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, run := range o.plan() {
-			got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
-		}
-		if got := strings.Join(got, ", "); got != want {
-			t.Errorf("%s: got %q, want %q", flag, got, want)
-		}
+	o, err := parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestTimeOfWebsitesEndsWithTheLastStatus(t *testing.T) {
-	refused := requestAt(9, "me", "update", "websites/status", "b")
-	refused.ResponseStatus.Code = 409
-	requests := []audit.Request{
-		requestAt(1, loadUser, "create", "websites", "a"),
-		requestAt(3, "me", "create", "events", "a.1"),
-		requestAt(3, "me", "create", "events", "a.2"),
-		requestAt(5, "me", "update", "websites/status", "a"),
-		requestAt(8, "me", "update", "websites/status", "b"),
-		requestAt(8, "you", "update", "websites/status", "b"),
-		refused,
+	var got []string
+	for _, run := range o.plan() {
+		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
 	}
-	r := &run{user: "me", n: 1, figures: map[string]float64{}}
-	r.recordWebsites(requests)
-	want := map[string]float64{"burst/seconds": 8, "burst/Events lost": 1}
-	if !maps.Equal(r.figures, want) {
-		t.Errorf("got %v, want %v", r.figures, want)
+	want := []string{"this 100 0", "this 100 1", "controller-runtime 100 1", "lasso 100 1",
+		"lasso 100 2", "controller-runtime 100 2", "this 100 2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -121,7 +121,7 @@ type Results struct {
 type Result struct {
 	Contender  string
 	Mode       string
-	Foos       int // or Websites
+	Foos       int
 	Repetition int
 	Figures    map[string]float64
 }

@@ -11,7 +11,6 @@ replace (
 
 require (
 	example.com/sample-controller v0.0.0
-	example.com/sample-controller/examples v0.0.0
 	example.com/sample-controller/test v0.0.0
 	github.com/shirou/gopsutil/v4 v4.26.10
 	k8s.io/api v0.37.2

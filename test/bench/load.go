@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	website "example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -24,24 +23,17 @@ const (
 // resources are created in a run, and deleted in this order.
 var resources = []schema.GroupVersionResource{
 	{Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Resource: "foos"},
-	schema.GroupVersion(website.GroupVersion).WithResource("websites"),
-	{Version: "v1", Resource: "configmaps"},
-	{Version: "v1", Resource: "services"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 	{Group: "apps", Version: "v1", Resource: "replicasets"},
 	{Version: "v1", Resource: "pods"},
 	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
 }
 
-// makeAll creates n Foos or Websites, parallel at a time. If every is not 0, it begins one each
-// time that has passed.
+// makeAll creates n Foos, parallel at a time. If every is not 0, it begins one each time that has
+// passed.
 func (r *run) makeAll(
 	ctx context.Context, prefix string, n, parallel int, every time.Duration,
 ) error {
-	create := r.makeFoo
-	if r.websites {
-		create = r.makeWebsite
-	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	numbers := make(chan int)
@@ -49,7 +41,7 @@ func (r *run) makeAll(
 	for range parallel {
 		wg.Go(func() {
 			for i := range numbers {
-				if err := create(ctx, fmt.Sprintf("%s-%05d", prefix, i)); err != nil {
+				if err := r.makeFoo(ctx, fmt.Sprintf("%s-%05d", prefix, i)); err != nil {
 					fail(err)
 				}
 			}
@@ -80,17 +72,15 @@ func (r *run) makeFoo(ctx context.Context, name string) error {
 	return nil
 }
 
-// clean deletes everything that a run created, and waits until it is gone. A ConfigMap that is in
-// every namespace stays.
+// clean deletes everything that a run created, and waits until it is gone.
 func (b *bench) clean(ctx context.Context) error {
-	const others = "metadata.name!=kube-root-ca.crt"
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
 	for {
 		left := false
 		for _, resource := range resources {
 			client := b.metadata.Resource(resource).Namespace(namespace)
-			list, err := client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: others})
+			list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
 			if err != nil {
 				return fmt.Errorf("cleaning up: %w", err)
 			}
@@ -101,7 +91,7 @@ func (b *bench) clean(ctx context.Context) error {
 			err = client.DeleteCollection(ctx, metav1.DeleteOptions{
 				GracePeriodSeconds: new(int64(0)),
 				PropagationPolicy:  new(metav1.DeletePropagationBackground),
-			}, metav1.ListOptions{FieldSelector: others})
+			}, metav1.ListOptions{})
 			// The API server gives a request one minute, after which there may be more to delete.
 			if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
 				return fmt.Errorf("cleaning up: %w", err)

@@ -1,8 +1,8 @@
-// Command bench compares this controller with the same Foo on two frameworks, and a Website with
-// the same on one of them: see docs/performance.md. It starts a control plane of its own.
+// Command bench compares this controller with the same Foo on two frameworks: see
+// docs/performance.md. It starts a control plane of its own.
 //
-// Read it in this order: contenders.go, what is measured; run.go, phase.go and websites.go, how;
-// figures.go, what is computed from the audit log; tables.go and page.go, what is shown.
+// Read it in this order: contenders.go, what is measured; run.go and phase.go, how; figures.go,
+// what is computed from the audit log; tables.go and page.go, what is shown.
 package main
 
 import (
@@ -34,7 +34,6 @@ type options struct {
 	sizes       []int // numbers of Foos
 	modes       []string
 	repetitions int
-	websites    bool // measure Websites, not Foos
 	file        string
 	draw        bool
 	idleTime    time.Duration // how long to count requests while idle
@@ -55,11 +54,10 @@ func main() {
 
 func parseFlags(args []string) (o options, err error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	foos := fs.String("foos", "1000", "list of numbers of Foos, or of Websites")
+	foos := fs.String("foos", "1000", "list of numbers of Foos")
 	list := fs.String("modes", strings.Join(modes, ","),
 		"list of working and paused (without the control plane's other controllers)")
 	fs.IntVar(&o.repetitions, "repetitions", 3, "number of runs for each median")
-	fs.BoolVar(&o.websites, "websites", false, "measure bursts of Websites, and no Foos")
 	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
 	fs.BoolVar(&o.draw, "draw", false, "measure nothing: write the tables of docs/performance.md")
 	if err := fs.Parse(args); err != nil {
@@ -86,9 +84,6 @@ func parseFlags(args []string) (o options, err error) {
 	if strings.Count(*list, ",")+1 != len(o.modes) {
 		return o, fmt.Errorf("-modes must be some of %q, not %q", modes, *list)
 	}
-	if o.websites {
-		o.modes = []string{modeWorking} // paused, none would become Ready
-	}
 	o.idleTime = 10 * time.Second
 	return o, nil
 }
@@ -98,8 +93,8 @@ func (o options) run(ctx context.Context) error {
 	if o.draw {
 		return draw()
 	}
-	for _, c := range o.contenders() {
-		if _, err := os.Stat(filepath.Join(root, c.program(o.websites))); err != nil {
+	for _, c := range contenders {
+		if _, err := os.Stat(filepath.Join(root, ".local/bin", c.program)); err != nil {
 			return fmt.Errorf("%w; 'make bench' builds it", err)
 		}
 	}
@@ -117,8 +112,7 @@ func (o options) run(ctx context.Context) error {
 // an error, it returns the results so far. Repetition 0 only warms up.
 func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
-	// client-go knows certificates by their paths: two clusters of one process have two names.
-	c, err := cluster.Start(root, "bench-"+strings.ToLower(o.object())+"s")
+	c, err := cluster.Start(root, "bench")
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +127,7 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	}
 	begin := time.Now()
 	for i, run := range plan {
-		what := fmt.Sprintf("%s, %s, %d %ss", run.Contender, run.Mode, run.Foos, o.object())
+		what := fmt.Sprintf("%s, %s, %d Foos", run.Contender, run.Mode, run.Foos)
 		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s\n", i+1, len(plan),
 			time.Since(begin).Seconds(), what)
 		if run.Mode == modePaused && (i == 0 || plan[i-1].Mode != modePaused) {
@@ -160,7 +154,7 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 // machine affects all of them. The first run warms up.
 func (o options) plan() []Result {
 	plan := []Result{{Contender: this, Mode: o.modes[0], Foos: min(o.sizes[0], 500)}}
-	order := o.contenders()
+	order := slices.Clone(contenders)
 	for _, mode := range o.modes {
 		for _, foos := range o.sizes {
 			for repetition := range o.repetitions {

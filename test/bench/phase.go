@@ -24,8 +24,8 @@ const (
 	phaseTimeout = 20 * time.Minute
 )
 
-// phase does load and waits until everything that n Foos or Websites ask for is written. It records
-// CPU time and requests for each, and returns all requests, of the contender and of the load.
+// phase does load and waits until everything that n Foos ask for is written. It records CPU time
+// and requests for each, and returns all requests, of the contender and of the load.
 func (r *run) phase(
 	ctx context.Context, name string, n int, load func() error,
 ) ([]audit.Request, error) {
@@ -47,12 +47,12 @@ func (r *run) phase(
 	if err != nil {
 		return nil, err
 	}
-	cpu := name + "/cpu ms per " + r.object() + "/"
+	cpu := name + "/cpu ms per Foo/"
 	for program := range after {
 		r.figures[cpu+program] = 1000 * (after[program] - before[program]) / float64(n)
 	}
 	r.figures[cpu+"servers"] = r.figures[cpu+"kube-apiserver"] + r.figures[cpu+"etcd"]
-	total := name + "/requests per " + r.object()
+	total := name + "/requests per Foo"
 	for _, request := range requests {
 		if request.User() == r.user && !request.IsWatch() {
 			r.figures[total] += 1 / float64(n)
@@ -101,22 +101,13 @@ func (r *run) settle(ctx context.Context, n int) (requests []audit.Request, err 
 		if err != nil {
 			return nil, fmt.Errorf("with %d of %d Deployments: %w", created, n, err)
 		}
-		memory, err := r.memory()
-		if err != nil {
-			return nil, err
-		}
-		const peak = "memory/peak MiB"
-		r.figures[peak] = max(r.figures[peak], memory/(1<<20))
 	}
 }
 
-// isDone reports whether all Foos are Ready, or all Websites are Ready and Registered. If the other
-// controllers are paused, that cannot happen, and it returns true.
+// isDone reports whether all Foos are Ready. If the other controllers are paused, that cannot
+// happen, and it returns true.
 func (r *run) isDone(ctx context.Context) (bool, error) {
-	switch {
-	case r.websites:
-		return r.websitesAreDone(ctx)
-	case r.mode == modePaused:
+	if r.mode == modePaused {
 		return true, nil
 	}
 	foos, err := r.foos.List(ctx, metav1.ListOptions{ResourceVersion: "0"})

@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/kubeconfig"
@@ -45,17 +41,15 @@ const (
 // run measures one contender, once.
 type run struct {
 	*bench
-	contender  contender
-	mode       string
-	n          int
-	user       string
-	seen       audit.Mark // how far the audit log was read
-	process    *process.Process
-	metrics    string             // the address of its metrics, if it has any
-	registry   string             // the URL of the registry, for Websites
-	registered atomic.Int64       // requests to the registry
-	atStart    float64            // the memory at the start
-	figures    map[string]float64 // by name, for example "burst/Deployments per second"
+	contender contender
+	mode      string
+	n         int
+	user      string
+	seen      audit.Mark // how far the audit log was read
+	process   *process.Process
+	metrics   string             // the address of its metrics, if it has any
+	atStart   float64            // the memory at the start
+	figures   map[string]float64 // by name, for example "burst/Deployments per second"
 }
 
 // newRun returns a run. Each has a user of its own.
@@ -93,10 +87,7 @@ func (r *run) start() error {
 		}
 		args = append(args, "--metrics-bind-address="+r.metrics, "--health-probe-bind-address=0")
 	}
-	if r.websites {
-		args = append(args, "--registry="+r.registry)
-	}
-	program := filepath.Join(root, r.contender.program(r.websites))
+	program := filepath.Join(root, ".local/bin", r.contender.program)
 	r.process, err = process.Start(exec.Command(program, args...), path)
 	return err
 }
@@ -111,18 +102,7 @@ func (r *run) stop() error {
 // do does all phases, and deletes what they created. An error contains the end of the controller's
 // output.
 func (r *run) do(ctx context.Context) error {
-	known := sites.NewServer()
-	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		r.registered.Add(1)
-		known.ServeHTTP(w, q)
-	}))
-	defer registry.Close()
-	r.registry = registry.URL
-	phases := r.phases
-	if r.websites {
-		phases = r.websitePhases
-	}
-	err := phases(ctx)
+	err := r.phases(ctx)
 	if r.process == nil {
 		return err
 	}
@@ -155,7 +135,7 @@ func (r *run) phases(ctx context.Context) error {
 	return r.awaitOthers(ctx)
 }
 
-// burst starts the contender and creates all Foos, or Websites, at once. It returns the requests.
+// burst starts the contender and creates all Foos at once. It returns the requests.
 func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	if err := r.start(); err != nil {
 		return nil, err
@@ -171,7 +151,6 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.registered.Store(0)
 	requests, err := r.phase(ctx, "burst", r.n, func() error {
 		return r.makeAll(ctx, "burst", r.n, makers, 0)
 	})
@@ -180,7 +159,7 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	}
 	after, err := r.syncs()
 	if r.metrics != "" {
-		r.figures["burst/syncs per "+r.object()] = (after - before) / float64(r.n)
+		r.figures["burst/syncs per Foo"] = (after - before) / float64(r.n)
 	}
 	return requests, err
 }

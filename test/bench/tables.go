@@ -55,34 +55,18 @@ var (
 		{title: "needless writes", figure: "restart/needless writes", format: "%.0f"},
 		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
 	}
-	websiteCost = []column{
-		{title: "until all are Ready and Registered", figure: "burst/seconds", format: "%.1f s",
-			relative: true},
-		{title: "CPU per Website", figure: "burst/cpu ms per Website/controller", format: "%.1f ms",
-			relative: true},
-		{title: "CPU per Website of API server and etcd", figure: "burst/cpu ms per Website/servers",
-			format: "%.1f ms", relative: true},
-		{title: "requests per Website", figure: "burst/requests per Website", format: "%.2f"},
-		{title: "requests to the registry", figure: "burst/requests to the registry per Website",
-			format: "%.2f"},
-		{title: "syncs per Website", figure: "burst/syncs per Website", format: "%.2f"},
-		{title: "peak memory", figure: "memory/peak MiB", format: "%.0f MiB", relative: true},
-		{title: "Events lost", figure: "burst/Events lost", format: "%.0f"},
-	}
 )
 
 // tables are the tables that the page can show, by name.
 var tables = map[string]func(*Results) string{
-	"machine":          (*Results).machine,
-	"cost-paused":      func(r *Results) string { return r.table(modePaused, cost) },
-	"cost-working":     func(r *Results) string { return r.table(modeWorking, cost) },
-	"speed-paused":     func(r *Results) string { return r.table(modePaused, speed) },
-	"speed-working":    func(r *Results) string { return r.table(modeWorking, speed) },
-	"requests":         func(r *Results) string { return r.requests("burst/requests per Foo/") },
-	"restart":          func(r *Results) string { return r.table(modePaused, restart) },
-	"growth":           func(r *Results) string { return r.table(modePaused, growth) },
-	"website-cost":     func(r *Results) string { return r.table(modeWorking, websiteCost) },
-	"website-requests": func(r *Results) string { return r.requests("burst/requests per Website/") },
+	"machine":       (*Results).machine,
+	"cost-paused":   func(r *Results) string { return r.table(modePaused, cost) },
+	"cost-working":  func(r *Results) string { return r.table(modeWorking, cost) },
+	"speed-paused":  func(r *Results) string { return r.table(modePaused, speed) },
+	"speed-working": func(r *Results) string { return r.table(modeWorking, speed) },
+	"requests":      (*Results).requests,
+	"restart":       func(r *Results) string { return r.table(modePaused, restart) },
+	"growth":        func(r *Results) string { return r.table(modePaused, growth) },
 }
 
 // machine says what the figures were measured on.
@@ -134,8 +118,9 @@ func (c column) cell(r *Results, contender, mode string, foos int) string {
 	return text
 }
 
-// requests returns a table of the requests for each object at work, by verb and resource.
-func (r *Results) requests(prefix string) string {
+// requests returns a table of the requests for each Foo at work, by verb and resource.
+func (r *Results) requests() string {
+	const prefix = "burst/requests per Foo/"
 	heads := []string{""}
 	kinds := map[string]bool{}
 	foos := r.sizes()[0]

@@ -53,19 +53,6 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 	}
 }
 
-func TestUnknownKindIsRefused(t *testing.T) {
-	behaviour(t, 12)
-	n := parallelNamespace(t)
-	yaml := strings.Replace(fooYAML("spec: {deploymentName: web}"), "kind: Foo", "kind: Nothing", 1)
-
-	output, err := n.TryKubectl(yaml, "create", "-f", "-")
-
-	const message = `no matches for kind "Nothing" in version "samplecontroller.k8s.io/v1alpha1"`
-	if err == nil || !strings.Contains(output, message) {
-		t.Errorf("kubectl printed %q, want an error with %q", output, message)
-	}
-}
-
 func TestExampleFooWorks(t *testing.T) {
 	behaviour(t, 12)
 	n := parallelNamespace(t)

@@ -14,7 +14,7 @@ const nameTaken = "DeploymentNameTaken"
 // onlyWarning waits for a Warning event about the Foo, and fails the test if there are several.
 func (n *namespace) onlyWarning(foo string) {
 	n.T.Helper()
-	part(n.T, "one Warning event", func(t *testing.T) { n.OnlyWarning(t, foo) })
+	n.OnlyWarning(n.T, foo)
 }
 
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
@@ -35,7 +35,7 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	if !reflect.DeepEqual(before.Spec, after.Spec) ||
 		suite.Untouched(before) != suite.Untouched(after) {
 		t.Errorf("the controller changed a Deployment that no Foo owns\nbefore: %s\nafter: %s",
-			describeDeployment(before), describeDeployment(after))
+			suite.Describe(before), suite.Describe(after))
 	}
 
 	n.Kubectl("delete", "deployment/web")
@@ -57,15 +57,13 @@ func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
 	n.foos.When("first", "is still Ready", isReady)
 	deployment := n.deployments.When("web", "has the 1 replica of the first Foo", hasReplicas(1))
 	if deployment.UID != kept.UID {
-		t.Errorf("the Deployment was deleted and created again: %s", describeDeployment(deployment))
+		t.Errorf("the Deployment was deleted and created again: %s", suite.Describe(deployment))
 	}
 
 	n.Kubectl("delete", "foo/first")
 	n.foos.When("second", "is Ready", isReady)
 	deployment = n.deployments.When("web", "has the 2 replicas of the second Foo", hasReplicas(2))
-	part(t, "controller owner reference", func(t *testing.T) {
-		if !metav1.IsControlledBy(deployment, second) {
-			t.Errorf("the Deployment has the owners %+v, want Foo second", deployment.OwnerReferences)
-		}
-	})
+	if !metav1.IsControlledBy(deployment, second) {
+		t.Errorf("the Deployment has the owners %+v, want Foo second", deployment.OwnerReferences)
+	}
 }

@@ -47,7 +47,7 @@ func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
 	after := n.deployments.When("web", "exists", exists)
 	if after.UID != before.UID || after.DeletionTimestamp != nil || len(after.OwnerReferences) > 0 {
 		t.Errorf("want the Deployment with UID %s kept, without owners, but there is %s",
-			before.UID, describeDeployment(after))
+			before.UID, suite.Describe(after))
 	}
 }
 

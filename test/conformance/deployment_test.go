@@ -27,7 +27,7 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 	if *deployment.Spec.Replicas != 3 {
 		t.Errorf("the Deployment has %d replicas, want the Foo's 3", *deployment.Spec.Replicas)
 	}
-	part(t, "controller owner reference", func(t *testing.T) {
+	t.Run("controller owner reference", func(t *testing.T) {
 		owners := []metav1.OwnerReference{{
 			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
 			Controller: new(true), BlockOwnerDeletion: new(true),

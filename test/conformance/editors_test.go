@@ -124,8 +124,8 @@ func takesNothingOver(t *testing.T, n *namespace) {
 
 	if after := n.deployments.Get("bank"); suite.Untouched(after) != suite.Untouched(bank) ||
 		!reflect.DeepEqual(after.Spec, bank.Spec) {
-		t.Errorf("the Deployment was %s\nand is %s", describeDeployment(bank),
-			describeDeployment(after))
+		t.Errorf("the Deployment was %s\nand is %s", suite.Describe(bank),
+			suite.Describe(after))
 	}
 }
 
@@ -157,7 +157,7 @@ func passesNothingOn(t *testing.T, n *namespace) {
 	own := map[string]string{managedBy: deployedName}
 	if !reflect.DeepEqual(repaired.Labels, own) || len(repaired.Annotations) > 0 ||
 		len(repaired.OwnerReferences) != 1 || len(repaired.Spec.Template.Labels) != 1 {
-		t.Errorf("the Deployment has more than the controller's own: %s", describeDeployment(repaired))
+		t.Errorf("the Deployment has more than the controller's own: %s", suite.Describe(repaired))
 	}
 }
 

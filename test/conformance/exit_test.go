@@ -12,7 +12,7 @@ import (
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 	behaviour(t, 16)
 	for _, obstacle := range suite.Obstacles(t) {
-		part(t, obstacle.Name, obstacle.IsReported)
+		t.Run(obstacle.Name, obstacle.IsReported)
 	}
 }
 

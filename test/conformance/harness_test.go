@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -40,8 +39,8 @@ func with(n *suite.Namespace) *namespace {
 	deployments := suite.Kube.AppsV1().Deployments(n.Name)
 	return &namespace{
 		Namespace:   n,
-		foos:        suite.NewObjects(n.T, "Foo", fooClient(n), describeFoo),
-		deployments: suite.NewObjects(n.T, "Deployment", deployments, describeDeployment),
+		foos:        suite.NewObjects(n.T, "Foo", fooClient(n)),
+		deployments: suite.NewObjects(n.T, "Deployment", deployments),
 	}
 }
 
@@ -95,37 +94,4 @@ func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
 		return *ready
 	}
 	return metav1.Condition{}
-}
-
-// describeFoo returns what a user would look at first.
-func describeFoo(foo *v1alpha1.Foo) string {
-	ready := readyCondition(foo)
-	return fmt.Sprintf("generation %d; status of generation %d: %d replicas, %d available, "+
-		"Ready is %q, %s: %s", foo.Generation, foo.Status.ObservedGeneration, foo.Status.Replicas,
-		foo.Status.AvailableReplicas, ready.Status, ready.Reason, ready.Message)
-}
-
-// describeDeployment returns the parts of a Deployment that these tests check.
-func describeDeployment(deployment *appsv1.Deployment) string {
-	var owners, images []string
-	for _, owner := range deployment.OwnerReferences {
-		owners = append(owners, owner.Kind+" "+owner.Name)
-	}
-	for _, container := range deployment.Spec.Template.Spec.Containers {
-		images = append(images, container.Image)
-	}
-	replicas := int32(-1)
-	if deployment.Spec.Replicas != nil {
-		replicas = *deployment.Spec.Replicas
-	}
-	status := deployment.Status
-	text := fmt.Sprintf("%d replicas of %q, owners %q, labels %v, annotations %v, generation %d, UID %s"+
-		"; status of generation %d: %d replicas, %d updated, %d available",
-		replicas, images, owners, deployment.Labels, deployment.Annotations, deployment.Generation,
-		deployment.UID, status.ObservedGeneration, status.Replicas, status.UpdatedReplicas,
-		status.AvailableReplicas)
-	if deployment.DeletionTimestamp != nil {
-		text += "; it is being deleted"
-	}
-	return text
 }

@@ -1,13 +1,9 @@
 package conformance
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"debug/elf"
 	"encoding/json"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,51 +14,35 @@ import (
 
 var imagePath = flag.String("image", "../../.local/image.tar", "`archive` with the image")
 
-// fileInTar calls read with one file of a tar archive.
-func fileInTar(t *testing.T, archive io.Reader, name string, read func(io.Reader)) {
+// unpack unpacks a tar file into dir.
+func unpack(t *testing.T, file, dir string) {
 	t.Helper()
-	for reader := tar.NewReader(archive); ; {
-		header, err := reader.Next()
-		if errors.Is(err, io.EOF) {
-			t.Fatalf("%s is not in the archive", name)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Name == name {
-			read(reader)
-			return
-		}
+	if output, err := exec.Command("tar", "-xf", file, "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("no image: %v: %s; run 'make image', or set -image", err, output)
 	}
 }
 
-// fileInImage calls read with one file of the image's archive.
-func fileInImage(t *testing.T, name string, read func(io.Reader)) {
+// readJSON reads a file of an unpacked image.
+func readJSON(t *testing.T, file string, value any) {
 	t.Helper()
-	archive, err := os.Open(*imagePath)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
 	if err != nil {
-		t.Fatalf("no image: %v; run 'make image', or set -image", err)
+		t.Fatal(err)
 	}
-	defer archive.Close()
-	fileInTar(t, archive, name, read)
-}
-
-func jsonInImage(t *testing.T, name string, value any) {
-	t.Helper()
-	fileInImage(t, name, func(reader io.Reader) {
-		if err := json.NewDecoder(reader).Decode(value); err != nil {
-			t.Fatal(err)
-		}
-	})
 }
 
 // hack/image tests that the archive's digests are right.
 func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
+	dir := t.TempDir()
+	unpack(t, *imagePath, dir)
 	var manifests []struct {
 		Config string
 		Layers []string
 	}
-	jsonInImage(t, "manifest.json", &manifests)
+	readJSON(t, filepath.Join(dir, "manifest.json"), &manifests)
 	var image struct {
 		Architecture string
 		Config       struct {
@@ -71,19 +51,12 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 			Labels     map[string]string
 		}
 	}
-	jsonInImage(t, manifests[0].Config, &image)
+	readJSON(t, filepath.Join(dir, manifests[0].Config), &image)
 	if image.Config.User != "65532:65532" || len(image.Config.Entrypoint) != 1 {
 		t.Fatalf("the image has %+v, want user 65532:65532 and one entrypoint", image)
 	}
-	binary := filepath.Join(t.TempDir(), "binary")
-	fileInImage(t, manifests[0].Layers[0], func(compressed io.Reader) {
-		layer, err := gzip.NewReader(compressed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name := strings.TrimPrefix(image.Config.Entrypoint[0], "/")
-		fileInTar(t, layer, name, func(content io.Reader) { writeProgram(t, binary, content) })
-	})
+	unpack(t, filepath.Join(dir, manifests[0].Layers[0]), dir)
+	binary := filepath.Join(dir, image.Config.Entrypoint[0])
 	staticallyLinked(t, binary)
 
 	if runtime.GOOS != "linux" || runtime.GOARCH != image.Architecture {
@@ -98,20 +71,6 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 		if value == "" || !strings.Contains(string(output), value) {
 			t.Errorf("--version prints %q, but the label %s is %q", output, label, value)
 		}
-	}
-}
-
-func writeProgram(t *testing.T, path string, content io.Reader) {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(file, content); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 

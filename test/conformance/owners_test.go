@@ -59,10 +59,10 @@ func namesOwners(t *testing.T, program *suite.Program) {
 		}
 	}
 	if after := n.deployments.Get("web"); after.UID != before.UID {
-		t.Errorf("the Foo's Deployment was made again: %s", describeDeployment(after))
+		t.Errorf("the Foo's Deployment was made again: %s", suite.Describe(after))
 	}
 	if after := n.deployments.Get("bank"); suite.Untouched(after) != suite.Untouched(bank) {
-		t.Errorf("a Deployment of somebody else was changed: %s", describeDeployment(after))
+		t.Errorf("a Deployment of somebody else was changed: %s", suite.Describe(after))
 	}
 	n.Kubectl("delete", "foo/web")
 	n.deployments.Gone("hidden")

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -51,6 +52,6 @@ func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
 
 	old := n.deployments.When("old", "exists", exists)
 	if old.DeletionTimestamp != nil || old.Status.AvailableReplicas != 1 {
-		t.Errorf("want the old Deployment kept and available, got %s", describeDeployment(old))
+		t.Errorf("want the old Deployment kept and available, got %s", suite.Describe(old))
 	}
 }

@@ -43,7 +43,7 @@ func TestKubectlWaitReturnsWhenTheNewestSpecIsReady(t *testing.T) {
 		n.Kubectl("wait", "foo/web", "--for=condition=Ready", "--timeout="+suite.Patience.String())
 
 		if foo := n.foos.Get("web"); foo.Status.AvailableReplicas != replicas {
-			t.Errorf("scaled to %d, and kubectl wait returned too early: %s", replicas, describeFoo(foo))
+			t.Errorf("scaled to %d, and kubectl wait returned too early: %s", replicas, suite.Describe(foo))
 		}
 	}
 }
@@ -74,7 +74,8 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 		}
 		replicas, status := *foo.Spec.Replicas, foo.Status
 		if isReady(foo) && (status.Replicas != replicas || status.AvailableReplicas != replicas) {
-			t.Errorf("asked for %d replicas, and Ready was True too early: %s", replicas, describeFoo(foo))
+			t.Errorf("asked for %d replicas, and Ready was True too early: %s", replicas,
+				suite.Describe(foo))
 		}
 		if isReady(foo) && status.Replicas == 0 {
 			return // that was the last change

@@ -51,7 +51,7 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 
 	after := n.deployments.When("web", "has the label again", labelled)
 	if after.UID != before.UID {
-		t.Errorf("the Deployment was deleted and created again: %s", describeDeployment(after))
+		t.Errorf("the Deployment was deleted and created again: %s", suite.Describe(after))
 	}
 	n.Kubectl("scale", "foo/web", "--replicas=2")
 	n.foos.When("web", "is Ready", isReady)

@@ -25,18 +25,12 @@ var (
 // outcomes says which behaviours were tested, and whether all of their tests passed.
 var outcomes = struct {
 	sync.Mutex
-	passed  map[int]bool
-	numbers map[string]int      // of behaviours, by the name of the test that proves it
-	leftOut map[int][]exception // by the number of the behaviour
-}{passed: map[int]bool{}, numbers: map[string]int{}, leftOut: map[int][]exception{}}
+	passed map[int]bool // by the number of the behaviour
+}{passed: map[int]bool{}}
 
 // behaviour records that t proves the behaviour of that number in docs/conformance.md.
 func behaviour(t *testing.T, number int) {
 	t.Helper()
-	outcomes.Lock()
-	outcomes.numbers[t.Name()] = number
-	outcomes.Unlock()
-	skipIfExcepted(t)
 	t.Cleanup(func() {
 		outcomes.Lock()
 		defer outcomes.Unlock()
@@ -45,8 +39,8 @@ func behaviour(t *testing.T, number int) {
 	})
 }
 
-// writeTable writes the program's row into the table in file, and below the table why behaviours do
-// not apply to the program. It replaces the program's old lines, or adds new ones at the end.
+// writeTable writes the program's row into the table in file, in place of its old one, or as the
+// last one.
 func writeTable(file, name string) error {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -57,35 +51,21 @@ func writeTable(file, name string) error {
 		return err
 	}
 	lines := strings.Split(string(content), "\n")
-	if lines, err = renew(lines, "| implementation |", "| "+name+" |", []string{row}); err != nil {
-		return err
+	begins := func(prefix string) int {
+		return slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
 	}
-	if lines, err = renew(lines, "Left out, ", "- "+name+", ", exceptionNotes(name)); err != nil {
-		return err
+	if at := begins("| " + name + " |"); at >= 0 {
+		lines[at] = row
+	} else if at = begins("| implementation |"); at >= 0 {
+		end := at + slices.Index(lines[at:], "")
+		lines = slices.Insert(lines, end, row)
+	} else {
+		return fmt.Errorf("there is no table in %s", file)
 	}
 	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
 }
 
-// renew replaces the lines that begin with prefix by own. If there are none, it adds own at the end
-// of the block of lines that begins with heading.
-func renew(lines []string, heading, prefix string, own []string) ([]string, error) {
-	hasPrefix := func(line string) bool { return strings.HasPrefix(line, prefix) }
-	at := slices.IndexFunc(lines, hasPrefix)
-	if at < 0 {
-		at = slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, heading) })
-		if at < 0 {
-			return nil, fmt.Errorf("no line begins with %q", heading)
-		}
-		for at < len(lines) && lines[at] != "" {
-			at++
-		}
-	}
-	lines = slices.DeleteFunc(lines, hasPrefix)
-	return slices.Insert(lines, at, own...), nil
-}
-
-// tableRow returns the program's row: each behaviour is proven, proven except for parts that do not
-// apply, broken, not applicable, or not tested.
+// tableRow returns the program's row: each behaviour is proven, broken, or not tested.
 func tableRow(name string) (string, error) {
 	version, err := suite.Kube.Discovery().ServerVersion()
 	if err != nil {
@@ -95,12 +75,8 @@ func tableRow(name string) (string, error) {
 	for number := 1; number <= lastBehaviour; number++ {
 		passed, tested := outcomes.passed[number]
 		switch {
-		case !tested && len(outcomes.leftOut[number]) > 0:
-			cells = append(cells, "–")
 		case !tested:
 			cells = append(cells, "")
-		case passed && len(outcomes.leftOut[number]) > 0:
-			cells = append(cells, "(✓)")
 		case passed:
 			cells = append(cells, "✓")
 		default:

@@ -65,7 +65,7 @@ func (w *deploymentWatch) nothingCreated() {
 	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
 		if event == watch.Added && deployment.Name != end {
 			w.n.T.Errorf("Deployment %q was created, want none: %s",
-				deployment.Name, describeDeployment(deployment))
+				deployment.Name, suite.Describe(deployment))
 		}
 		return deployment.Name == end
 	})

@@ -4,32 +4,28 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"example.com/sample-controller/internal/testing/freeport"
-	"example.com/sample-controller/test/internal/soak"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
-var (
-	soakFor = flag.Duration("soak", 0,
-		"how long TestSoak runs, with the rest of its last round; 0 skips it")
-	soakResults = flag.String("soak-results", root+".local/soak",
-		"`folder` for what TestSoak measures, and for its picture")
-)
+var soakFor = flag.Duration("soak", 0,
+	"how long TestSoak runs, with the rest of its last round; 0 skips it")
 
 // soaking is a soak. It has a history with one controller, which is measured and must not end, and
 // one with two replicas, which are upgraded again and again.
 type soaking struct {
 	t                *testing.T
 	steady, upgraded *history
-	meter            *meter
+	program          *process.Process // the one that is measured, and where it serves its metrics
+	address          string
+	quiet            []measurement
 	replicas         []*supervisor
 	replaced         int        // replicas so far
 	server, upgrade  *rand.Rand // the choices of who kills the API server, and of who upgrades
-	kills            []float64
 }
 
 // TestSoak runs for as long as -soak says, in rounds. In a round, users work, requests fail, the
@@ -42,18 +38,17 @@ func TestSoak(t *testing.T) {
 	}
 	s := newSoaking(t)
 	defer s.report()
-	defer s.meter.start()()
+	begin := time.Now()
 	working := min(max(*soakFor/15, 10*time.Second), 4*time.Minute)
-	for round := 1; !t.Failed(); round++ {
-		if round > soak.MinRounds && time.Since(s.meter.begin) > *soakFor {
-			return
-		}
+	for round := 1; !t.Failed() && (round <= minRounds || time.Since(begin) < *soakFor); round++ {
 		s.disturb(working)
 		s.settle()
-		if err := s.meter.measure(round); err != nil {
+		m, err := measure(s.program, s.address)
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("round %d ended after %v", round, time.Since(s.meter.begin).Round(time.Second))
+		s.quiet = append(s.quiet, m)
+		t.Logf("round %d ended after %v", round, time.Since(begin).Round(time.Second))
 	}
 }
 
@@ -62,18 +57,18 @@ func newSoaking(t *testing.T) *soaking {
 	s := &soaking{t: t, steady: newHistory(t, 0), upgraded: newHistory(t, 1)}
 	s.server, s.upgrade = s.steady.random("API server"), s.upgraded.random("upgrades")
 
-	h, address := s.steady, freeport.Address(t)
-	program, err := h.start(h.user, "--metrics-bind-address="+address)
-	if err != nil {
+	h := s.steady
+	s.address = freeport.Address(t)
+	var err error
+	if s.program, err = h.start(h.user, "--metrics-bind-address="+s.address); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		program.Kill()
+		s.program.Kill()
 		if t.Failed() {
-			t.Logf("output of the controller that is measured:\n%s", program.Output())
+			t.Logf("output of the controller that is measured:\n%s", s.program.Output())
 		}
 	})
-	s.meter = &meter{t: t, process: program, address: address, begin: time.Now()}
 	for range 2 {
 		s.replicas = append(s.replicas, s.upgraded.supervise(electionFlags...))
 	}
@@ -112,7 +107,6 @@ func (s *soaking) disturb(working time.Duration) {
 }
 
 func (s *soaking) killAPIServer() error {
-	s.kills = append(s.kills, s.meter.seconds())
 	return restart("kube-apiserver", time.Duration(s.server.IntN(3000))*time.Millisecond)
 }
 
@@ -133,6 +127,12 @@ func (s *soaking) settle() {
 	s.t.Helper()
 	for _, h := range s.histories() {
 		h.lastWave()
+	}
+	select {
+	case <-s.program.Exited:
+		total.count(unexplained)
+		s.t.Fatalf("the controller that is measured ended: %s", s.program.LastLine())
+	default:
 	}
 	for _, h := range s.histories() {
 		h.settle()
@@ -158,21 +158,10 @@ func (h *history) nextRound() {
 	h.begin = now(h.t)
 }
 
-// report writes the results, and judges them.
+// report judges the measurements.
 func (s *soaking) report() {
-	done, found := total.split()
-	results := &soak.Results{
-		Date: time.Now().Format(time.DateOnly), Processors: runtime.NumCPU(), Go: runtime.Version(),
-		Seed: *seed, Done: done, Found: found, Kills: s.kills, Measurements: s.meter.measured,
-	}
-	if err := results.Write(*soakResults); err != nil {
-		s.t.Error(err)
-	}
-	s.t.Logf("the results and the picture are in %s", *soakResults)
-	grown, err := soak.Growth(results.Measurements)
-	if err != nil {
-		s.t.Error(err)
-	}
+	grown, table := growth(s.quiet)
+	s.t.Log(table)
 	for _, what := range grown {
 		s.t.Errorf("has grown: %s", what)
 	}

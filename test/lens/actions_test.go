@@ -75,7 +75,7 @@ const readWays = `(() => {
 // checkTimeLine follows the way of a new Foo in the time line.
 func (p *page) checkTimeLine(t *testing.T) {
 	t.Helper()
-	way := regexp.MustCompile("(?m)^" + strings.Join([]string{"user: .*create -f", "watch: ADDED foos",
+	way := regexp.MustCompile("(?m)^" + strings.Join([]string{"user: kubectl-create creates Foo", "watch: ADDED foos",
 		"queue: Foo added", "sync: ", "request: create deployments", "watch: ADDED deployments",
 		"queue: Deployment added", "sync: "}, ".*\n"))
 	var ways []string
@@ -153,6 +153,26 @@ func (p *page) key(t *testing.T, key string) {
 	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`), chromedp.KeyEvent(key))
 }
 
+func TestFirstFooIsGuided(t *testing.T) {
+	p := begin(t)
+	p.mustDo(t, chromedp.Reload())
+	p.mustWait(t, `lens.one("gate").mode === "open"`)
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Slow"))))
+	p.mustWait(t, `lens.one("gate").mode === "slow"`)
+	p.press(t, "create")
+	for i, part := range strings.Fields("server watches caches handlers queue workers requests") {
+		p.mustWait(t, fmt.Sprintf(`document.querySelector(".guided").dataset.part === %q &&
+			document.querySelector(".explained").innerText.startsWith("%d of 7")`, part, i+1))
+		if part == "queue" {
+			p.mustWait(t, `document.querySelector(".request.held")`)
+			p.shoot(t, "guide")
+		}
+		p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Next"))))
+	}
+	p.mustWait(t, `lens.one("gate").mode === "slow" && !document.querySelector(".guided")`)
+	p.settle(t)
+}
+
 // The keys are those of docs/lens.md.
 func TestTimeIsStopped(t *testing.T) {
 	p := begin(t)
@@ -176,6 +196,14 @@ func TestTimeIsStopped(t *testing.T) {
 	p.key(t, kb.ArrowRight)
 	p.until(t, func() error { return hasReplicas(1) })
 	p.mustWait(t, "!"+heldCreate)
+	p.until(t, func() error {
+		p.key(t, kb.ArrowRight)
+		said := mustRead[string](t, p, `document.querySelector("[role=status]").innerText`)
+		if !strings.Contains(said, "nothing to step") {
+			return fmt.Errorf("after each step: %s", said)
+		}
+		return nil
+	})
 	p.key(t, " ")
 	p.mustWait(t, `!document.querySelector("[role=status]").innerText.includes("Paused")`)
 	p.settle(t)

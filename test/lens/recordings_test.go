@@ -33,7 +33,9 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	p.watch(t)
 	const blank = `!document.querySelector("[data-layer=keys] [data-id]")`
 	p.mustWait(t, blank)
+	p.mustWait(t, `lens.one("gate").mode === "slow"`)
 	p.press(t, "create-deployment")
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Skip"))))
 	p.mustWait(t, `["handlers", "queue", "workers"].every((part) =>
 		document.querySelector("[data-part=" + part + "]").textContent.includes("does not log this"))`)
 	p.mustWait(t, blank)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
@@ -51,7 +52,7 @@ func startPrometheus(t *testing.T, program string, config map[string]any) *prome
 			t.Logf("output of Prometheus:\n%s", started.Output())
 		}
 	})
-	eventually(t, "Prometheus is ready", func() (bool, string) {
+	suite.Eventually(t, "Prometheus is ready", func() (bool, string) {
 		select {
 		case <-started.Exited:
 			t.Fatal("Prometheus has exited")
@@ -125,7 +126,8 @@ type target struct {
 // given by their labels, except for their addresses.
 func (p *prometheus) targetsAre(want []map[string]string) {
 	p.t.Helper()
-	eventually(p.t, fmt.Sprintf("Prometheus reads the metrics of %v", want), func() (bool, string) {
+	what := fmt.Sprintf("Prometheus reads the metrics of %v", want)
+	suite.Eventually(p.t, what, func() (bool, string) {
 		found, err := get[struct{ ActiveTargets []target }](p, "targets?state=active")
 		seen := fmt.Sprintf("%+v, %v", found.ActiveTargets, err)
 		if err != nil || len(found.ActiveTargets) != len(want) {

@@ -1,11 +1,8 @@
 package monitoring
 
 import (
-	"bufio"
-	"crypto/tls"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testing/suite"
 )
 
 // scrapeConfig returns scrape.yaml.
@@ -56,7 +55,7 @@ func (w *world) discover(
 ) (targets []any) {
 	w.t.Helper()
 	var pods *corev1.PodList
-	eventually(w.t, "Prometheus may list Pods", func() (bool, string) {
+	suite.Eventually(w.t, "Prometheus may list Pods", func() (bool, string) {
 		var err error
 		pods, err = kubernetes.NewForConfigOrDie(client).CoreV1().Pods(namespace).List(
 			w.t.Context(), metav1.ListOptions{})
@@ -137,7 +136,7 @@ func TestPrometheusAnswersEachQuestion(t *testing.T) {
 	left["do Foos wait in the queue of a standby"] = `workqueue_depth{name="` + name + `"} > 0 ` +
 		`and on (pod) leader_election_master_status == 0`
 	t.Logf("%d questions", len(left))
-	eventually(t, "each question has an answer", func() (bool, string) {
+	suite.Eventually(t, "each question has an answer", func() (bool, string) {
 		change()
 		var why []string
 		for what, expr := range left {
@@ -161,7 +160,7 @@ func TestPrometheusAnswersEachQuestion(t *testing.T) {
 func (p *prometheus) rulesWork() {
 	p.t.Helper()
 	want := slices.Sorted(maps.Keys(alerts(p.t)))
-	eventually(p.t, "Prometheus has evaluated all alerts", func() (bool, string) {
+	suite.Eventually(p.t, "Prometheus has evaluated all alerts", func() (bool, string) {
 		loaded, err := get[struct {
 			Groups []struct {
 				Rules []struct{ Name, Health, LastError string }
@@ -201,27 +200,15 @@ func (p *prometheus) knowsWhatTheDocumentationNames() {
 // lint lets promtool judge the names of the metrics that only this controller has.
 func lint(t *testing.T, address, token string) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
-	}}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
+	code, body := suite.GetMetrics(t, address, token)
 	var own strings.Builder
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if strings.Contains(lines.Text(), "foo_controller_") {
-			own.WriteString(lines.Text() + "\n")
+	for line := range strings.Lines(body) {
+		if strings.Contains(line, "foo_controller_") {
+			own.WriteString(line)
 		}
 	}
 	if own.Len() == 0 {
-		t.Fatalf("%s: the metrics have none of this controller", response.Status)
+		t.Fatalf("%d: the metrics have none of this controller", code)
 	}
 	promtool(t, own.String(), "check", "metrics")
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -13,20 +13,16 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// work works as run does, with two workers.
-func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
-	factory := fooinformers.NewSharedInformerFactory(foo, 0)
-	controller, err := NewController(kube, factory.Samplecontroller().V1alpha1().Foos())
-	if err != nil {
-		return err
-	}
-	factory.StartWithContext(ctx)
-	controller.Run(ctx, 2)
-	factory.Shutdown()
-	return nil
-}
+// work works as run does.
+var work = lab.Work(func(
+	kube kubernetes.Interface, _ clientset.Interface, foos informers.TypedFooInformer,
+	_ appsinformers.TypedDeploymentInformer,
+) (*Controller, error) {
+	return NewController(kube, foos)
+})
 
 func TestAFailedRequestIsTriedAgain(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
@@ -17,22 +16,13 @@ import (
 // work works as run does.
 var work = lab.Work(NewController)
 
-// ready returns the status and the reason of the Foo's Ready condition.
-func ready(l *lab.Lab) string {
-	ready := meta.FindStatusCondition(l.GetFoo("example-foo").Status.Conditions, "Ready")
-	if ready == nil {
-		return "absent"
-	}
-	return string(ready.Status) + " " + ready.Reason
-}
-
 func TestATakenNameIsInTheStatus(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)
 		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
 
-		if got := ready(l); got != "False DeploymentNameTaken" {
+		if got := l.Ready(); got != "False DeploymentNameTaken" {
 			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 	})
@@ -59,7 +49,7 @@ func TestAStatusThatWasRefusedIsWrittenAgain(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
-		if got := ready(l); got != "False Progressing" {
+		if got := l.Ready(); got != "False Progressing" {
 			t.Errorf("Ready a minute later: got %q, want that of the Foo's Deployment", got)
 		}
 	})
@@ -74,12 +64,12 @@ func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 			foo.Finalizers = []string{"example.com/held"}
 			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})
-		if got := ready(l); got != "True Available" {
+		if got := l.Ready(); got != "True Available" {
 			t.Errorf(`Ready while the Deployment exists: got %q, want "True Available"`, got)
 		}
 		l.DeleteDeployment("web")
 
-		if got := ready(l); got != "False FooTerminating" {
+		if got := l.Ready(); got != "False FooTerminating" {
 			t.Errorf(`Ready when the Deployment is gone: got %q, want "False FooTerminating"`, got)
 		}
 		if l.GetDeployment("web") != nil {
@@ -96,7 +86,7 @@ func TestTheStatusDoesNotSayWhatWasRefused(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
-		if got := ready(l); got != "absent" {
+		if got := l.Ready(); got != "absent" {
 			t.Errorf("Ready: got %q, want none", got)
 		}
 		if got := l.Requests("create", "deployments"); got < 10 {

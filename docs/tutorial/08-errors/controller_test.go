@@ -8,46 +8,29 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	kubeinformers "k8s.io/client-go/informers"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
-// work works as run does, with two workers.
+// work works as run does.
 func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interface) error {
 	recorder, err := newRecorder(ctx, kube)
 	if err != nil {
 		return err
 	}
-	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
-	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
-	controller, err := NewController(kube, foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
-		kubeFactory.Apps().V1().Deployments(), recorder)
-	if err != nil {
-		return err
-	}
-	kubeFactory.StartWithContext(ctx)
-	fooFactory.StartWithContext(ctx)
-	controller.Run(ctx, 2)
-	recorder.Flush(time.Second)
-	kubeFactory.Shutdown()
-	fooFactory.Shutdown()
-	return nil
-}
-
-// ready returns the status and the reason of the Foo's Ready condition.
-func ready(l *lab.Lab) string {
-	ready := meta.FindStatusCondition(l.GetFoo("example-foo").Status.Conditions, "Ready")
-	if ready == nil {
-		return "absent"
-	}
-	return string(ready.Status) + " " + ready.Reason
+	defer recorder.Flush(time.Second)
+	return lab.Work(func(
+		kube kubernetes.Interface, foo clientset.Interface, foos informers.TypedFooInformer,
+		deployments appsinformers.TypedDeploymentInformer,
+	) (*Controller, error) {
+		return NewController(kube, foo, foos, deployments, recorder)
+	})(ctx, kube, foo)
 }
 
 func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
@@ -58,7 +41,7 @@ func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		time.Sleep(time.Minute)
 
-		if got := ready(l); got != "False DeploymentRejected" {
+		if got := l.Ready(); got != "False DeploymentRejected" {
 			t.Errorf(`Ready: got %q, want "False DeploymentRejected"`, got)
 		}
 		// One at once, one after the event of the status, one each 15 seconds.
@@ -91,7 +74,7 @@ func TestATakenNameIsReportedOnce(t *testing.T) {
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 
-		if got := ready(l); got != "False DeploymentNameTaken" {
+		if got := l.Ready(); got != "False DeploymentNameTaken" {
 			t.Errorf(`Ready: got %q, want "False DeploymentNameTaken"`, got)
 		}
 		if got := l.Requests("create", "events"); got != 1 {

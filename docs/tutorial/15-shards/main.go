@@ -141,7 +141,7 @@ func (p *process) askForShardSelectors(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("asking for shard selectors: %w", err)
 	case known:
-		klog.FromContext(ctx).Info("The API server knows shard selectors: it sends each shard apart")
+		klog.FromContext(ctx).Info("The API server knows shard selectors: it sends each shard separately")
 	default:
 		klog.FromContext(ctx).Info("The API server does not know shard selectors: it sends " +
 			"everything for each shard, and this replica drops what is not in the shard; " +

@@ -31,7 +31,7 @@ func parallelNamespace(t *testing.T) *namespace {
 // with adds the Websites to a namespace.
 func with(n *suite.Namespace) *namespace {
 	client := clientset.NewForConfigOrDie(suite.Cluster).WebsiteV1alpha1().Websites(n.Name)
-	return &namespace{n, suite.NewObjects(n.T, "Website", client, nil)}
+	return &namespace{n, suite.NewObjects(n.T, "Website", client)}
 }
 
 // newWebsite returns a Website that asks for that many replicas.

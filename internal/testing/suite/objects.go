@@ -19,24 +19,18 @@ type Client[T metav1.Object] interface {
 
 // Objects are the objects of one kind in the namespace of a test, as a user sees them.
 type Objects[T metav1.Object] struct {
-	t        *testing.T
-	kind     string
-	client   Client[T]
-	describe func(T) string
+	t      *testing.T
+	kind   string
+	client Client[T]
 }
 
-// NewObjects returns the objects of that kind, which client reads and writes. describe returns what
-// a failure of t says about an object; by default, that is all but the managed fields.
-func NewObjects[T metav1.Object](
-	t *testing.T, kind string, client Client[T], describe func(T) string,
-) Objects[T] {
-	if describe == nil {
-		describe = describeAll[T]
-	}
-	return Objects[T]{t: t, kind: kind, client: client, describe: describe}
+// NewObjects returns the objects of that kind, which client reads and writes.
+func NewObjects[T metav1.Object](t *testing.T, kind string, client Client[T]) Objects[T] {
+	return Objects[T]{t: t, kind: kind, client: client}
 }
 
-func describeAll[T metav1.Object](object T) string {
+// Describe returns what a failure says about an object: all but the managed fields.
+func Describe[T metav1.Object](object T) string {
 	defer object.SetManagedFields(object.GetManagedFields())
 	object.SetManagedFields(nil)
 	text, err := json.Marshal(object)
@@ -79,7 +73,7 @@ func (o Objects[T]) When(name, expected string, check func(T) bool) (object T) {
 		if object, err = o.client.Get(o.t.Context(), name, metav1.GetOptions{}); err != nil {
 			return false, err.Error()
 		}
-		return check(object), o.describe(object)
+		return check(object), Describe(object)
 	})
 	return object
 }
@@ -92,7 +86,7 @@ func (o Objects[T]) Gone(name string) {
 		if err != nil {
 			return apierrors.IsNotFound(err), err.Error()
 		}
-		return false, o.describe(object)
+		return false, Describe(object)
 	})
 }
 

@@ -59,7 +59,7 @@ func TestDescriptionLeavesTheObjectAsItIs(t *testing.T) {
 		Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "user"}},
 	}}
 
-	text := describeAll(object)
+	text := Describe(object)
 
 	if !strings.Contains(text, "web") || strings.Contains(text, "user") {
 		t.Errorf("got %s, want the name and no managed fields", text)

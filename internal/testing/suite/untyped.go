@@ -15,7 +15,7 @@ func Untyped(
 	n *Namespace, kind string, resource schema.GroupVersionResource,
 ) Objects[*unstructured.Unstructured] {
 	client := dynamic.NewForConfigOrDie(Cluster).Resource(resource).Namespace(n.Name)
-	return NewObjects(n.T, kind, untyped{client}, nil)
+	return NewObjects(n.T, kind, untyped{client})
 }
 
 // SameAs returns a check for an object that has the spec or the data of before, and its labels.

@@ -86,6 +86,9 @@ type Object struct {
 	Deleting        bool   `json:"deleting,omitempty"` // it has a deletionTimestamp
 	// Owner is the owner that is its controller; for an Event, what it is about.
 	Owner *Owner `json:"owner,omitempty"`
+	// Selects are the values of the labels that it selects by. Without an owner, one may be the UID
+	// of the object that it is made for.
+	Selects []string `json:"selects,omitempty"`
 	// Summary is for people: "2 of 3 available", "Ready", "Ready False: DeploymentNameTaken".
 	Summary string `json:"summary,omitempty"`
 	// Managers are those whose entries in the managedFields are the newest, and Written is the time

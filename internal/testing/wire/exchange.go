@@ -52,7 +52,7 @@ func (x *exchange) RoundTrip(r *http.Request) (response *http.Response, err erro
 	if err == nil {
 		if code := x.p.fault(x); code != 0 {
 			x.event.Injected = true
-			response = Failure(code, false)
+			response = failure(code)
 		} else {
 			e.Kind = RequestPassed
 			x.p.report(e, nil)

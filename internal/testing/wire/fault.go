@@ -72,22 +72,16 @@ func (p *Proxy) fault(x *exchange) (code int) {
 	return code
 }
 
-// Failure returns the answer of an API server that fails with that HTTP status. In a watch that has
-// begun, the status is that of an ERROR event.
-func Failure(code int, inWatch bool) *http.Response {
+// failure returns the answer of an API server that fails with that HTTP status.
+func failure(code int) *http.Response {
+	body, _ := json.Marshal(status(code)) // never fails
 	response := &http.Response{
 		StatusCode: code, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
-	body, _ := json.Marshal(status(code)) // never fails
-	switch {
-	case inWatch:
-		response.StatusCode = http.StatusOK
-		body, _ = frameOf(runtime.ContentTypeJSON, apiwatch.Error, status(code)) // never fails for JSON
-	case code == http.StatusTooManyRequests:
+	if code == http.StatusTooManyRequests {
 		response.Header.Set("Retry-After", "1")
 	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	response.ContentLength = int64(len(body))
 	return response
 }
 

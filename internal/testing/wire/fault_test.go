@@ -132,17 +132,3 @@ func received(c chan string) string {
 		return ""
 	}
 }
-
-func TestFailureInAWatch(t *testing.T) {
-	response := Failure(http.StatusGone, true)
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventType, object := decodeFrame(data, jsonType)
-	reason := decode(object, jsonType, "").Reason
-	if response.StatusCode != http.StatusOK || eventType != "ERROR" || reason != "Expired" {
-		t.Errorf("got %d with %s, want 200 with an ERROR", response.StatusCode, data)
-	}
-}

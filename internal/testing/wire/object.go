@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"reflect"
@@ -40,6 +41,7 @@ type content struct {
 	}
 	Spec struct {
 		Replicas any // a number in most kinds
+		Selector struct{ MatchLabels map[string]string }
 	}
 	Status json.RawMessage // in a Status, it is a string
 	// These are of a Status.
@@ -85,6 +87,7 @@ func (c *content) object(resource string) *Object {
 		UID: c.Metadata.UID, ResourceVersion: c.Metadata.ResourceVersion,
 		Deleting: c.Metadata.DeletionTimestamp != "",
 		Summary:  c.summary(), Owner: cmp.Or(c.Regarding, c.InvolvedObject),
+		Selects: slices.Sorted(maps.Values(c.Spec.Selector.MatchLabels)),
 	}
 	for _, owner := range c.Metadata.OwnerReferences {
 		if owner.Controller {

@@ -27,14 +27,15 @@ func TestObjectOf(t *testing.T) {
 				{Kind: "Foo", Name: "d", UID: "e", Controller: new(true)},
 			},
 		},
-		Spec:   appsv1.DeploymentSpec{Replicas: new(int32(3))},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(3)), Selector: &metav1.LabelSelector{
+			MatchLabels: map[string]string{"g": "f"}}},
 		Status: appsv1.DeploymentStatus{AvailableReplicas: 2},
 	}
 	want := &Object{
 		Resource: "deployments.apps", Kind: "Deployment", Namespace: "a", Name: "b", UID: "c",
 		ResourceVersion: "12", Deleting: true,
 		Owner:   &Owner{Kind: "Foo", Name: "d", UID: "e"},
-		Summary: "2 of 3 available",
+		Selects: []string{"f"}, Summary: "2 of 3 available",
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

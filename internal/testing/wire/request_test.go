@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -68,5 +70,54 @@ func TestWhatIsHeldAndWhatIsAWrite(t *testing.T) {
 		if got := [2]bool{e.mayBeHeld(), e.isWrite()}; got != want {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
+	}
+}
+
+func TestHowARequestEnds(t *testing.T) {
+	notFound := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind": "Status", "metadata": {}, "reason": "NotFound", "code": 404}`)
+	}
+	breaks := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "{")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	for name, test := range map[string]struct {
+		query  string
+		answer http.HandlerFunc // nil: there is no API server
+		code   int
+		reason string
+	}{
+		"refused":         {"/b", notFound, 404, "NotFound"},
+		"a watch refused": {"?watch=true", notFound, 404, "NotFound"},
+		"no API server":   {"/b", nil, 0, "connection refused"},
+		"a broken answer": {"/b", breaks, 0, io.ErrUnexpectedEOF.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := startLine(t, test.answer)
+			if test.answer == nil {
+				l.api.Close()
+			}
+			response, err := l.do(http.MethodGet, deploymentsPath+test.query, "", nil)
+			if err == nil {
+				_, err = io.ReadAll(response.Body)
+				response.Body.Close()
+			}
+			if (err != nil) != (test.code == 0) {
+				t.Errorf("got the error %v", err)
+			}
+			e := l.awaitKind(1, Answered)[0]
+			if e.Code != test.code || !strings.Contains(e.Reason, test.reason) ||
+				e.Object != nil || e.Injected {
+				t.Errorf("got %+v, want %d, %s", e, test.code, test.reason)
+			}
+			if e.Verb == "watch" {
+				l.awaitKind(1, WatchClosed) // each watch ends with it
+			}
+		})
 	}
 }

@@ -115,18 +115,6 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig.
 // AuditLog returns the path of the API server's audit log.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "logs", "audit.log") }
 
-// EtcdSocket returns the path of the socket on which etcd serves. The path is relative to the
-// working directory, because a path of more than 103 bytes is too long for a socket.
-func (c *Cluster) EtcdSocket() string {
-	path := filepath.Join(c.Dir, "etcd.sock")
-	if here, err := os.Getwd(); err == nil {
-		if relative, err := filepath.Rel(here, path); err == nil {
-			return relative
-		}
-	}
-	return path
-}
-
 // Config returns the administrator's configuration, without a limit on requests.
 func (c *Cluster) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
@@ -158,6 +159,15 @@ func (l *Lab) GetFoo(name string) *v1alpha1.Foo {
 		l.T.Fatal(err)
 	}
 	return object.(*v1alpha1.Foo)
+}
+
+// Ready returns the status and the reason of the Ready condition of the Foo example-foo.
+func (l *Lab) Ready() string {
+	ready := meta.FindStatusCondition(l.GetFoo("example-foo").Status.Conditions, "Ready")
+	if ready == nil {
+		return "absent"
+	}
+	return string(ready.Status) + " " + ready.Reason
 }
 
 // CreateDeployment creates a Deployment that has nothing to do with Foos.

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
+)
+
+var (
+	alpha = v1alpha1.GroupVersion.String()
+	beta  = v1beta1.GroupVersion.String()
+)
+
+// converted returns object as an object of apiVersion, both in JSON.
+func converted(t *testing.T, object []byte, apiVersion string) []byte {
+	t.Helper()
+	foo, err := convert(object, apiVersion)
+	if err != nil {
+		t.Fatalf("%v: %s", err, object)
+	}
+	data, err := json.Marshal(foo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestFieldMoves(t *testing.T) {
+	const rest = `,"metadata":{"name":"a","labels":{"deploymentName":"x"}},"status":{"replicas":2}}`
+	for _, test := range []struct{ alpha, beta string }{
+		{`{"deploymentName":"web","replicas":3}`, `{"deployment":{"name":"web"},"replicas":3}`},
+		{`{"deploymentName":"web"}`, `{"deployment":{"name":"web"}}`},
+		{`{"replicas":0}`, `{"replicas":0}`}, // a part of a Foo
+		{`{}`, `{}`},
+		{`{"deploymentName":"` + strings.Repeat("a", 253) + `"}`,
+			`{"deployment":{"name":"` + strings.Repeat("a", 253) + `"}}`},
+	} {
+		asAlpha := `{"apiVersion":"` + alpha + `","kind":"Foo","spec":` + test.alpha + rest
+		asBeta := `{"apiVersion":"` + beta + `","kind":"Foo","spec":` + test.beta + rest
+		equalJSON(t, converted(t, []byte(asAlpha), beta), []byte(asBeta))
+		equalJSON(t, converted(t, []byte(asBeta), alpha), []byte(asAlpha))
+	}
+}
+
+// equalJSON fails unless both documents say the same.
+func equalJSON(t *testing.T, got, want []byte) {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal(got, &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(want, &b); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWhatIsNoFooIsRefused(t *testing.T) {
+	for object, to := range map[string]string{
+		`{"apiVersion":"` + alpha + `","kind":"Bar"}`:             beta,
+		`{"apiVersion":"` + alpha + `","kind":"Foo"}`:             "samplecontroller.k8s.io/v1",
+		`{"apiVersion":"v1","kind":"Foo"}`:                        beta,
+		`{"apiVersion":"` + alpha + `","kind":"Foo","spec":"no"}`: beta,
+		`no JSON`: beta,
+	} {
+		if _, err := convert([]byte(object), to); err == nil {
+			t.Errorf("%s to %s: no error", object, to)
+		}
+	}
+}
+
+// TestRoundTripsLoseNothing fills in every field that the Go types have, and goes there and back.
+// Decoding is strict: a field that only one of the versions has is an error.
+func TestRoundTripsLoseNothing(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for range 1000 {
+		roundTrip[v1alpha1.Foo, v1beta1.Foo](t, r, alpha, beta)
+		roundTrip[v1beta1.Foo, v1alpha1.Foo](t, r, beta, alpha)
+	}
+}
+
+func roundTrip[A, B any](t *testing.T, r *rand.Rand, a, b string) {
+	t.Helper()
+	original := new(A)
+	fill(r, reflect.ValueOf(original).Elem())
+	typeMeta := reflect.ValueOf(metav1.TypeMeta{APIVersion: a, Kind: "Foo"})
+	reflect.ValueOf(original).Elem().FieldByName("TypeMeta").Set(typeMeta)
+	data, err := json.Marshal(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := new(B)
+	decode(t, converted(t, data, b), there)
+	if data, err = json.Marshal(there); err != nil {
+		t.Fatal(err)
+	}
+	back := new(A)
+	decode(t, converted(t, data, a), back)
+	if !equality.Semantic.DeepEqual(original, back) {
+		t.Fatalf("%s was\n%+v\nand came back from %s as\n%+v", a, original, b, back)
+	}
+}
+
+func decode(t *testing.T, data []byte, into any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+}
+
+// fill sets v to a random value.
+func fill(r *rand.Rand, v reflect.Value) {
+	switch v.Interface().(type) {
+	case metav1.Time:
+		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(r.Int63n(1e10), 0))))
+		return
+	case metav1.FieldsV1:
+		v.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f:spec":{}}`)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for _, field := range v.Fields() {
+			fill(r, field)
+		}
+	case reflect.Pointer:
+		if r.Intn(4) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(r, v.Elem())
+		}
+	case reflect.Slice:
+		for range r.Intn(3) {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			fill(r, v.Index(v.Len()-1))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range r.Intn(3) {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(r, key)
+			fill(r, value)
+			v.SetMapIndex(key, value)
+		}
+	case reflect.String:
+		v.SetString(strings.Repeat("aß.-\"", r.Intn(3)) + string(rune('a'+r.Intn(26))))
+	case reflect.Int32, reflect.Int64:
+		v.SetInt(r.Int63n(1 << 31))
+	case reflect.Bool:
+		v.SetBool(r.Intn(2) == 0)
+	default:
+		panic("fill a " + v.Kind().String())
+	}
+}
+
+// FuzzRoundTrip: a v1alpha1 Foo comes back as it was, whatever else is in it.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add([]byte(`{"deploymentName":"web","replicas":3}`), []byte(`{"replicas":1}`))
+	f.Add([]byte(`{"deploymentName":null,"other":[1,{"deploymentName":2.5}]}`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, spec, status []byte) {
+		var specFields map[string]json.RawMessage
+		if json.Unmarshal(spec, &specFields) != nil || specFields == nil || !json.Valid(status) {
+			t.Skip()
+		}
+		if _, isNew := specFields["deployment"]; isNew {
+			t.Skip() // the schema of v1alpha1 has no such field
+		}
+		document, err := json.Marshal(map[string]any{
+			"apiVersion": alpha, "kind": "Foo", "metadata": map[string]any{"name": "a"},
+			"spec": specFields, "status": json.RawMessage(status),
+		})
+		if err != nil {
+			t.Skip()
+		}
+		equalJSON(t, converted(t, converted(t, document, beta), alpha), document)
+	})
+}
