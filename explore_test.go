@@ -18,7 +18,7 @@ func TestExplore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all faults together take a quarter of a minute")
 	}
-	report := explore.Test(t, explore.Controller{
+	outcomes := explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
 			o, err := parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
 				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil)
@@ -39,5 +39,5 @@ func TestExplore(t *testing.T) {
 		Delay:      blockedRetryDelay + 5e9,
 		Timeout:    syncTimeout,
 	})
-	checkOutcomes(t, report.Outcomes)
+	checkOutcomes(t, outcomes)
 }

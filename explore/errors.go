@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // Answer is an error in place of an answer.
@@ -62,41 +63,45 @@ type Outcome struct {
 	Problems, Repaired bool
 }
 
+// instead is what happens to a request that gets this answer.
+func (a Answer) instead(_ *World, _ *process, do call) (*apiserver.Response, error) {
+	if a.Happens {
+		_, _ = do()
+	}
+	if apierrors.ReasonForError(a.Err) != metav1.StatusReasonUnknown {
+		return nil, a.Err
+	}
+	return nil, &url.Error{Op: "Any", URL: "https://injected", Err: a.Err}
+}
+
 // errors answers each request with each error, once and for good. Without -explore.every, it takes
 // the first request of each kind.
-func (x *explorer) errors(_ *Scenario, r *result, first []fault) (faults []fault) {
+func (x *explorer) errors(p plan, r *result) (plans []plan) {
 	for _, r := range r.requests {
-		if len(first) > 0 || !*every && x.tried[r.Kind] {
+		if len(p.faults) > 0 || !*every && x.tried[r.Kind] {
 			continue
 		}
 		x.tried[r.Kind] = true
 		for _, a := range Answers {
-			faults = append(faults, x.failure(r, a, false), x.failure(r, a, true))
+			plans = append(plans, x.failure(p, r, a, false), x.failure(p, r, a, true))
 		}
 	}
-	return faults
+	return plans
 }
 
-// failure returns the fault that a request gets an error.
-func (x *explorer) failure(r Request, a Answer, forGood bool) fault {
-	f := fault{at: r.String(), forGood: forGood}
-	often, all := "once", ""
+// failure returns the plan with a request that gets an error.
+func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
+	f := fault{at: r, forGood: forGood, request: a.instead}
+	f.what = fmt.Sprintf("the request %s got the answer %q", r, a.Name)
+	often, rest := "once", time.Duration(0)
 	if forGood {
-		often, all, f.rest = "for-good", ", and all later ones of its kind, too", 10*time.Minute
+		often, rest = "for-good", 10*time.Minute
+		f.what += ", and all later ones of its kind, too"
 	}
-	f.name = fmt.Sprintf("%s/%s/%s", r, strings.ReplaceAll(a.Name, " ", "-"), often)
-	f.what = fmt.Sprintf("the request %s got the answer %q%s", r, a.Name, all)
-	f.request = func(_ *World, _ *process, do func() error) error {
-		if a.Happens {
-			_ = do()
-		}
-		if apierrors.ReasonForError(a.Err) != metav1.StatusReasonUnknown {
-			return a.Err
-		}
-		return &url.Error{Op: "Any", URL: "https://injected", Err: a.Err}
-	}
-	f.judge = func(got, _ *result) {
-		x.report.Outcomes = append(x.report.Outcomes, Outcome{
+	p = p.with(fmt.Sprintf("%s/%s/%s", r, strings.ReplaceAll(a.Name, " ", "-"), often), f)
+	p.rest, p.strict = rest, true
+	p.judge = func(got, _ *result) {
+		x.outcomes = append(x.outcomes, Outcome{
 			Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0, Waits: waits(got, r),
 			Problems: len(got.problems) > 0, Repaired: got.repaired,
 		})
@@ -109,17 +114,17 @@ func (x *explorer) failure(r Request, a Answer, forGood bool) fault {
 			got.problems = nil
 		}
 	}
-	return f
+	return p
 }
 
 // waits returns how long the controller waited each time before it made a request again.
 func waits(got *result, r Request) (waits []time.Duration) {
-	begin := slices.IndexFunc(got.requests, func(other Request) bool {
-		return other.String() == r.String()
-	})
-	last := got.requests[begin].At
-	for _, other := range got.requests[begin+1:] {
-		if other.about() == r.about() {
+	var last time.Time
+	for _, other := range got.requests {
+		switch {
+		case other.String() == r.String():
+			last = other.At
+		case other.about() == r.about() && !last.IsZero():
 			waits, last = append(waits, other.At.Sub(last)), other.At
 		}
 	}

@@ -29,7 +29,11 @@ import (
 	"testing"
 	"time"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 var (
@@ -119,27 +123,48 @@ type Step struct {
 
 func (s Step) String() string { return s.Name }
 
-// Report is what was explored.
-type Report struct {
-	Outcomes []Outcome
+// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
+// that the failure names. It returns what the controller has done about errors.
+func Test(t *testing.T, c Controller) []Outcome {
+	t.Helper()
+	return explore(t, c, nil)
 }
 
-// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
-// that the failure names.
-func Test(t *testing.T, c Controller) *Report {
+// Find explores a controller as Test does, but returns what is wrong, and does not fail.
+func Find(t *testing.T, c Controller) (findings []Finding) {
+	t.Helper()
+	explore(t, c, func(f Finding) { findings = append(findings, f) })
+	return findings
+}
+
+func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
 	t.Helper()
 	c.Delay = cmp.Or(c.Delay, 20*time.Second)
 	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	x := newExplorer(t, &c)
-	x.explore(kind{"Crash", x.crashes, true})
-	x.explore(kind{"Error", x.errors, true})
-	x.explore(kind{"Event", x.surprises, false})
-	x.explore(kind{"Schedule", x.schedules, false})
+	crds, err := apiserver.ReadCRDs(c.CRDs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
+	// a bubble, that was years ago.
+	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
+	defer func() {
+		logging.Restore()
+		utilruntime.ErrorHandlers = handlers
+	}()
+	klog.SetLogger(klog.Logger{})
+	utilruntime.ErrorHandlers = nil
+	x := &explorer{t: t, controller: &c, found: found, crds: crds, calm: map[string]*result{},
+		tried: map[string]bool{}}
+	x.explore("Crash", x.crashes)
+	x.explore("Error", x.errors)
+	x.explore("Event", x.surprises)
+	x.explore("Schedule", x.schedules)
 	if !c.Streams {
-		x.explore(kind{"Lag", x.lags, false})
+		x.explore("Lag", x.lags)
 	}
 	x.histories()
 	x.randomHistories()
-	return &x.report
+	return x.outcomes
 }

@@ -1,80 +1,91 @@
 package explore
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
-// hit says that a fault came about.
-type hit struct {
-	what string // in words
-	step int    // the number of the step before, from 1
-	at   time.Time
+// Finding is what is wrong in a case.
+type Finding struct {
+	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
+	OnFault bool   // something went wrong on purpose before
+	Problem string
 }
 
-// hit notes that a fault has come about. w.mu must be held.
-func (w *World) hit(what string) {
-	w.hits = append(w.hits, hit{what, len(w.steps), time.Now()})
-	w.shoot(Shot{What: "fault", Text: what})
+// faults returns how many faults came about.
+func (r *result) faults() (n int) {
+	for _, s := range r.film {
+		if s.What == "fault" {
+			n++
+		}
+	}
+	return n
 }
 
 // fail fails the test if something is wrong. It says what and where, and how to run the case alone.
-// Cases of these names beside it must run before it.
-func (x *explorer) fail(t *testing.T, scenario string, r *result, sooner ...string) {
+func (x *explorer) fail(t *testing.T, calm, r *result) {
 	t.Helper()
 	wrong := r.wrong()
+	if x.found != nil {
+		for _, problem := range wrong {
+			x.found(Finding{t.Name(), r.faults() > 0, problem})
+		}
+		return
+	}
 	if len(wrong) == 0 {
 		return
 	}
-	if found != nil {
-		for _, problem := range wrong {
-			found(Finding{t.Name(), len(r.hits) > 0, problem})
-		}
-		return
+	text := r.story() + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
+		"\nTo run this case alone:\n     " + alone(t.Name())
+	if *film != "" {
+		text += "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
 	}
-	var text strings.Builder
-	for _, h := range r.hits {
-		fmt.Fprintf(&text, "\nOn purpose, %s.", h.what)
-	}
-	fmt.Fprintf(&text, "\nIt happened at the step with the arrow:")
-	if len(r.hits) == 0 {
-		text.Reset()
-		fmt.Fprint(&text, "\nNothing went wrong on purpose. The steps were:")
-	}
-	for i, step := range r.steps {
-		mark := "  "
-		for _, h := range r.hits {
-			if h.step == i+1 {
-				mark = "->"
+	t.Error(text)
+}
+
+// story says which steps there were, and what went wrong on purpose.
+func (r *result) story() string {
+	var faults string
+	var steps []string
+	for _, s := range r.film {
+		switch last := len(steps) - 1; {
+		case s.What == "step":
+			steps = append(steps, fmt.Sprintf("\n     %d. %s", last+2, s.Text))
+		case s.What == "fault":
+			faults += fmt.Sprintf("\nOn purpose, %s.", s.Text)
+			if last >= 0 {
+				steps[last] = strings.Replace(steps[last], "\n     ", "\n  -> ", 1)
 			}
 		}
-		fmt.Fprintf(&text, "\n  %s %d. %s", mark, i+1, step)
 	}
-	fmt.Fprintf(&text, "\nBut then, this was wrong:\n     %s", strings.Join(wrong, "\n     "))
-	fmt.Fprintf(&text, "\nTo run this case alone:\n     %s", alone(t.Name(), sooner))
-	if *film != "" {
-		fmt.Fprintf(&text, "\nIts film: %s", x.film(t.Name(), scenario, r, wrong))
+	if faults == "" {
+		return "\nNothing went wrong on purpose. The steps were:" + strings.Join(steps, "")
 	}
-	t.Error(text.String())
+	return faults + "\nIt happened at the step with the arrow:" + strings.Join(steps, "")
 }
 
 // alone returns the command that runs a case alone.
-func alone(name string, sooner []string) string {
+func alone(name string) string {
 	parts := strings.Split(name, "/")
-	last := len(parts) - 1
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
-	}
-	for _, name := range sooner {
-		parts[last] += "|^" + regexp.QuoteMeta(name) + "$"
 	}
 	folder, _ := os.Getwd() // go test runs the tests of a package in its folder
 	command := fmt.Sprintf("go -C %s test -run '%s'", folder,
@@ -112,4 +123,113 @@ func (w Write) sentence(reason string) string {
 		did = "changed in its " + w.Subresource
 	}
 	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
+}
+
+// Shot is one thing that has happened in a case.
+type Shot struct {
+	At time.Time
+	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
+	// "stored" (an object); "requested", "passed" (to the API server) or "answered" (a request);
+	// "arrived" (from the API server) or "shown" (an event of a watch); or "closed" (a watch).
+	What     string
+	Text     string
+	Request  *apiserver.Request // what the Shot is about, or the watch of the event
+	Type     watch.EventType
+	Object   *unstructured.Unstructured
+	Initial  bool                // the event tells what there was when the watch began
+	Answer   *apiserver.Response // or Err
+	Err      error
+	Injected bool // the answer is not that of the API server
+}
+
+// WriteFilm, if it is set, writes what has happened into a file, so that one can look at it. A
+// package that can do this sets it. The flag -explore.film needs it.
+var WriteFilm func(file, title, about string, shots []Shot) error
+
+// shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
+func (w *World) shoot(s Shot) {
+	if *film == "" && s.What != "step" && s.What != "fault" {
+		return
+	}
+	w.filming.Lock()
+	defer w.filming.Unlock()
+	s.At = time.Now()
+	w.film = append(w.film, s)
+}
+
+// reel puts what a process logs, and what the API server stores, into the film.
+type reel struct{ world *World }
+
+func (r reel) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
+	}
+	return len(text), nil
+}
+
+func (reel) Serve(
+	_ context.Context, _ *apiserver.Request, do func() (*apiserver.Response, error),
+) (*apiserver.Response, error) {
+	return do()
+}
+
+func (r reel) Event(out *apiserver.Watch, e watch.Event) {
+	r.world.shoot(Shot{What: "stored", Request: out.Request, Type: e.Type,
+		Object: e.Object.(*unstructured.Unstructured)})
+}
+
+// logger returns the logger of a process.
+func (w *World) logger() klog.Logger {
+	if *film == "" {
+		return klog.Logger{}
+	}
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
+		textlogger.Output(reel{w})))
+}
+
+// look puts what becomes of the objects that a process begins to watch into the film.
+func (w *World) look(r *apiserver.Request) {
+	if *film == "" || r.Verb != "watch" {
+		return
+	}
+	if _, seen := w.seen.LoadOrStore(r.Path, true); seen {
+		return
+	}
+	request, err := http.NewRequest(http.MethodGet,
+		"http://apiserver.invalid"+r.Path+"?watch=true&timeoutSeconds=100000000", nil)
+	if err == nil {
+		//nolint:bodyclose // it is that of the watch, which goes on until the case ends
+		_, err = w.server.Client(reel{w}).RoundTrip(request) // nobody reads the answer
+	}
+	w.tell("film "+r.Path, err)
+}
+
+// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
+// where.
+func writeFilms(name string, calm, r *result, wrong []string) string {
+	if WriteFilm == nil {
+		return "none, because no package is imported that can write one"
+	}
+	shots := slices.Clone(r.film)
+	for _, what := range wrong {
+		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
+	}
+	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
+	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
+	err := WriteFilm(file+".js", name, strings.Join(wrong, "; "), shots)
+	if calm != nil && err == nil {
+		shots = slices.Clone(calm.film)
+		for _, s := range r.film {
+			if s.What == "fault" {
+				s.Text = "in the other film, " + s.Text
+				shots = append(shots, s)
+			}
+		}
+		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
+		err = WriteFilm(file+".undisturbed.js", "undisturbed: "+name, "", shots)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return file + ".js, and beside it that of the undisturbed run"
 }

@@ -8,39 +8,24 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // fault is one thing that goes wrong in a case.
 type fault struct {
-	name string // of the case
-	at   string // the request or the event at which it happens
-	what string // in words
+	at   Request // or event; if it is none, any write
+	what string  // in words
 
-	// request is called in place of the request; do lets that happen. event is what becomes of the
-	// event, and wait how late it is.
-	request func(w *World, p *process, do func() error) error
-	event   treatment
-	wait    time.Duration
-	hurry   bool   // the users take their next step meanwhile
-	forGood bool   // it happens to all later requests that are about the same, too
-	about   string // what it has happened to
-	// steps, if it is set, returns what is done in place of the steps.
-	steps func([]Step) []Step
+	// request is called in place of the request; do lets that happen. event is called in place of
+	// showing the event, with w.mu held.
+	request func(w *World, p *process, do call) (*apiserver.Response, error)
+	event   func(s *stream, e watch.Event)
 
-	rest  time.Duration // how long it may still happen after the last step
-	again bool          // a second one may follow
-	mark  int           // where that one may be
-	judge func(got, calm *result)
-}
-
-// kind is a kind of faults.
-type kind struct {
-	name string
-	// faults returns what can go wrong in a run, after what has gone wrong in it already.
-	faults func(s *Scenario, r *result, first []fault) []fault
-	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
-	// deletions are: the controller cannot know yet that something is no longer asked for.
-	strict bool
+	hurry   bool // the users take their next step meanwhile
+	forGood bool // it happens to all later requests that are about the same, too
 }
 
 // The places of a fault of a request.
@@ -49,9 +34,6 @@ const (
 	after  = "after"  // the request, and before the answer
 )
 
-// short says that a scenario is short enough for two faults.
-func (s *Scenario) short() bool { return len(s.Steps) <= 3 }
-
 // crashes lets the process die at each request. A new process must find what is to be done, and
 // nothing may be created or deleted twice. The new process starts at once, or only after the next
 // step. Without -explore.every, it takes only the writes: after another request, the objects are
@@ -59,77 +41,86 @@ func (s *Scenario) short() bool { return len(s.Steps) <= 3 }
 //
 // If the process dies when it has the answer, but has done nothing more, that looks the same from
 // outside as if it dies before the answer: what it knew is lost.
-func (x *explorer) crashes(_ *Scenario, r *result, first []fault) (faults []fault) {
-	for _, late := range []bool{false, true} {
-		for _, at := range r.requests {
-			if !*every && !at.write || len(first) > 0 && (late || at.Process <= first[0].mark) {
-				continue
-			}
-			faults = append(faults, crash(at, before, late), crash(at, after, late))
+func (x *explorer) crashes(p plan, r *result) (plans []plan) {
+	for _, at := range r.requests {
+		if !*every && !at.write || len(p.faults) > 0 && at.Process <= p.faults[0].at.Process {
+			continue
+		}
+		plans = append(plans, p.crash(at, before, false), p.crash(at, after, false))
+		if len(p.faults) == 0 {
+			plans = append(plans, p.crash(at, before, true), p.crash(at, after, true))
 		}
 	}
-	return faults
+	return plans
 }
 
-// crash returns the fault that the process dies at a request.
-func crash(at Request, place string, late bool) fault {
-	f := fault{name: at.String() + "/" + place, at: at.String(), again: !late, mark: at.Process,
-		what: fmt.Sprintf("the process died %s its request %s", place, at), judge: more}
+// crash returns the plan with a process that dies at a request.
+func (p plan) crash(at Request, place string, late bool) plan {
+	name, next := at.String()+"/"+place, time.Millisecond
+	what := fmt.Sprintf("the process died %s its request %s", place, at)
 	if late {
-		f.name += "-for-longer"
-		f.what += ", and the next one started only after the next step"
+		name, next = name+"-for-longer", 0
+		what += ", and the next one started only after the next step"
 	}
-	f.request = func(w *World, p *process, do func() error) error {
+	request := func(w *World, p *process, do call) (*apiserver.Response, error) {
 		if place == after {
-			_ = do()
+			_, _ = do()
 		}
-		w.kill(p, late)
-		if !late {
-			time.AfterFunc(time.Millisecond, w.start)
-		}
-		return errDead
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end(p, "It died.", next)
+		return nil, errDead
 	}
-	return f
+	p = p.with(name, fault{at: at, what: what, request: request})
+	p.strict, p.judge = true, more
+	if late {
+		p.more = 0
+	}
+	return p
 }
 
 // more notes what was created or deleted more often than in the undisturbed run.
 func more(got, calm *result) {
-	for resource, n := range got.written {
-		want := calm.written[resource]
-		for _, did := range []struct {
-			what      string
-			got, want int
-		}{{"created", n.created, want.created}, {"deleted", n.deleted, want.deleted}} {
-			if did.got > did.want {
-				got.problems = append(got.problems, fmt.Sprintf("the controller %s %d %s, but only %d if "+
-					"nothing goes wrong", did.what, did.got, resource.Resource, did.want))
-			}
+	for d, n := range got.written {
+		if want := calm.written[d]; n > want {
+			got.problems = append(got.problems, fmt.Sprintf("the controller %s %d %s, but only %d if "+
+				"nothing goes wrong", d.what, n, d.resource, want))
 		}
 	}
 }
 
 // surprises disturbs each event of the watches. Only -explore.every tries the rare ways.
-func (x *explorer) surprises(_ *Scenario, r *result, first []fault) (faults []fault) {
-	begin := 0
-	if len(first) > 0 {
-		begin = min(first[0].mark, len(r.events))
-	}
-	for i, e := range r.events[begin:] {
-		for _, f := range []fault{
-			{name: "unseen", what: "was never shown", event: drop},
-			{name: "silence-from-here", what: "was never shown, and nothing after it", event: lose},
-			{name: "late-from-here", what: "was shown only in the end, with all after it", event: hold},
-			{name: "expired", what: "never came: the watch broke there with the error 410", event: expire},
+func (x *explorer) surprises(p plan, r *result) (plans []plan) {
+	begin := 1 + slices.IndexFunc(r.events, func(e Request) bool {
+		return len(p.faults) > 0 && e.String() == p.faults[0].at.String()
+	})
+	for _, e := range r.events[begin:] {
+		for _, way := range []struct {
+			name, what string
+			rare       bool
+			event      func(*stream, watch.Event)
+		}{
+			{"unseen", "was never shown", true, func(s *stream, _ watch.Event) { s.dropped = true }},
+			{"silence-from-here", "was never shown, and nothing after it", false,
+				func(s *stream, _ watch.Event) { s.lost = true }},
+			{"late-from-here", "was shown only in the end, with all after it", false,
+				func(s *stream, e watch.Event) {
+					s.held = true
+					s.deliver(e)
+				}},
+			{"expired", "never came: the watch broke there with the error 410", true,
+				func(s *stream, _ watch.Event) { s.world.expire(s.line) }},
 		} {
-			if rare := f.event == drop || f.event == expire; rare && !*every {
+			if way.rare && !*every {
 				continue
 			}
-			f.name, f.at, f.what = e.String()+"/"+f.name, e.String(), "the event "+e.String()+" "+f.what
-			f.again, f.mark, f.rest = true, begin+i+1, time.Minute
-			faults = append(faults, f)
+			q := p.with(e.String()+"/"+way.name, fault{at: e,
+				what: "the event " + e.String() + " " + way.what, event: way.event})
+			q.rest = time.Minute
+			plans = append(plans, q)
 		}
 	}
-	return faults
+	return plans
 }
 
 // How long a request or an event waits.
@@ -149,78 +140,81 @@ const (
 // go on: the other workers, the other informers and, if the wait is long enough, the users. Without
 // -explore.every, it takes only the writes, and only the long waits. So does a second wait, which
 // would otherwise take hours.
-func (x *explorer) schedules(_ *Scenario, r *result, first []fault) (faults []fault) {
-	few := len(first) > 0 || !*every
-	add := func(of, place string, waits ...string) {
+func (x *explorer) schedules(p plan, r *result) (plans []plan) {
+	few := len(p.faults) > 0 || !*every
+	add := func(of Request, place string, waits ...string) {
 		for _, wait := range waits {
-			if len(first) == 0 || first[0].at != of {
-				faults = append(faults, x.schedule(of, place, wait))
+			short := wait == moment || wait == while
+			if few && short || len(p.faults) > 0 && p.faults[0].at.String() == of.String() {
+				continue
 			}
+			plans = append(plans, x.schedule(p, of, place, wait))
 		}
 	}
-	for _, r := range r.requests {
-		of := r.String()
-		switch {
-		case few && !r.write:
+	for _, of := range r.requests {
+		if few && !of.write {
 			continue
-		case few:
-			add(of, before, aStep, tooLong)
-		case r.write || r.verb == "get":
-			add(of, before, aStep, tooLong, moment, while)
-		default:
-			add(of, before, aStep, moment, while)
 		}
-		add(of, after, aStep)
-		if !few {
-			add(of, after, moment, while)
+		add(of, before, aStep, moment, while)
+		add(of, after, aStep, moment, while)
+		if of.write || of.verb == "get" {
+			add(of, before, tooLong)
 		}
 	}
-	for _, e := range r.events {
-		switch {
-		case !few:
-			add(e.String(), "event", aStep, moment, while)
-		case *every:
-			add(e.String(), "event", aStep)
+	if *every {
+		for _, e := range r.events {
+			add(e, "event", aStep, moment, while)
 		}
 	}
-	return faults
+	return plans
 }
 
-// schedule returns the fault that a request or an event waits.
-func (x *explorer) schedule(of, place, wait string) fault {
-	f := fault{name: strings.Join([]string{of, place, wait}, "/"), at: of, again: wait != moment,
-		rest: time.Minute, event: late, hurry: wait == aStep, wait: map[string]time.Duration{
-			moment: time.Millisecond, while: 2 * time.Second, aStep: 3 * time.Second,
-			tooLong: x.controller.Delay + 2*time.Second}[wait]}
+// schedule returns the plan with a request or an event that waits.
+func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
+	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
+		aStep: 3 * time.Second, tooLong: x.controller.Delay + 2*time.Second}[wait]
+	f := fault{at: of, hurry: wait == aStep}
 	f.what = fmt.Sprintf(map[string]string{before: "the request %s came %v late",
-		after: "the answer to %s came %v late", "event": "the event %s came %v late"}[place], of, f.wait)
+		after: "the answer to %s came %v late", "event": "the event %s came %v late"}[place], of, d)
 	if f.hurry {
 		f.what += ", and meanwhile the users took their next step"
 	}
-	f.request = func(_ *World, _ *process, do func() error) error {
+	f.request = func(_ *World, _ *process, do call) (*apiserver.Response, error) {
 		switch {
 		case wait == tooLong:
-			time.AfterFunc(f.wait, func() { _ = do() })
+			time.AfterFunc(d, func() { _, _ = do() })
 			time.Sleep(x.controller.Timeout)
-			return &url.Error{Op: "Any", URL: "https://injected", Err: context.DeadlineExceeded}
+			return nil, &url.Error{Op: "Any", URL: "https://injected", Err: context.DeadlineExceeded}
 		case place == before:
-			time.Sleep(f.wait)
+			time.Sleep(d)
 			return do()
 		}
-		err := do()
-		time.Sleep(f.wait)
-		return err
+		response, err := do()
+		time.Sleep(d)
+		return response, err
+	}
+	f.event = func(s *stream, e watch.Event) {
+		s.late = true
+		time.AfterFunc(d, func() {
+			s.world.mu.Lock()
+			defer s.world.mu.Unlock()
+			s.late = false
+			s.deliver()
+		})
+		s.deliver(e)
+	}
+	p = p.with(strings.Join([]string{of.String(), place, wait}, "/"), f)
+	p.rest = time.Minute
+	if wait == moment {
+		p.more = 0
 	}
 	// Something may be deleted although the users have just asked for it again: the controller has
 	// asked before, and its deletion is under way. No controller can call that back, and no API server
 	// compares the owner when it deletes something.
-	verb, _, _ := strings.Cut(of, "-")
-	if (verb == "get" || verb == "delete") && (f.hurry || wait == tooLong) {
-		f.judge = func(got, _ *result) {
-			got.unasked = slices.DeleteFunc(got.unasked, func(u unasked) bool { return u.deletion })
-		}
+	if (of.verb == "get" || of.verb == "delete") && (f.hurry || wait == tooLong) {
+		p.judge = func(got, _ *result) { got.deletions = nil }
 	}
-	return f
+	return p
 }
 
 // lags restarts the controller after each step, with an API server that lags: what it lists is an
@@ -230,18 +224,21 @@ func (x *explorer) schedule(of, place, wait string) fault {
 //
 // The API server has no streams, as if its feature WatchList were off: a stream waits until it
 // shows the newest state.
-func (x *explorer) lags(s *Scenario, calm *result, first []fault) (faults []fault) {
-	deletes := slices.ContainsFunc(slices.Collect(maps.Values(calm.written)),
-		func(n counts) bool { return n.deleted > 0 })
-	if len(first) > 0 || !*every && !deletes {
+func (x *explorer) lags(p plan, r *result) (plans []plan) {
+	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
+		func(d deed) bool { return d.what == "deleted" })
+	if len(p.faults) > 0 || !*every && !deletes {
 		return nil
 	}
-	for step := range s.steps() {
-		revisions := calm.history[step]
+	watched := map[string]bool{}
+	for _, request := range r.requests {
+		watched[request.Kind] = true
+	}
+	for step, revisions := range r.history {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && calm.watches(resource) {
+				if n := len(all); behind <= n && watched["watch-"+resource] {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}
@@ -251,41 +248,33 @@ func (x *explorer) lags(s *Scenario, calm *result, first []fault) (faults []faul
 			}
 			for _, name := range slices.Sorted(maps.Keys(pasts)) {
 				what := fmt.Sprintf("%s-%d-writes-behind", name, behind)
-				faults = append(faults, lag(step+1, what, pasts[name])...)
+				plans = append(plans, p.lag(step+1, what, pasts[name])...)
 			}
 		}
 	}
-	return faults
+	return plans
 }
 
-// watches reports whether the controller has watched a resource.
-func (r *result) watches(resource string) bool {
-	return slices.ContainsFunc(r.requests, func(request Request) bool {
-		return request.Kind == "watch-"+resource
-	})
-}
-
-// lag returns the faults that a process begins after a step with lists of the past.
-func lag(step int, what string, past map[string]int64) (faults []fault) {
-	f := fault{name: fmt.Sprintf("step-%d/%s", step, what)}
-	f.what = "a new process got old lists: " + what
-	restart := Step{"restart", func(w *World) {
+// lag returns the plans with a process that begins after a step with lists of the past.
+func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
+	restart := played(Step{"restart", func(w *World) {
+		w.server.DisableStreams()
 		w.mu.Lock()
-		old := w.process
-		w.past = maps.Clone(past)
-		w.hit(f.what)
-		w.mu.Unlock()
-		w.kill(old, false)
-		w.start()
-	}}
-	f.steps = func(steps []Step) []Step { return slices.Insert(steps, step, restart) }
-	if *every {
-		short := f
-		short.name += "-for-a-step"
-		short.steps = func(steps []Step) []Step {
-			return slices.Insert(f.steps(steps), min(step+2, len(steps)), LetWatchesGo)
+		defer w.mu.Unlock()
+		for resource, revision := range past {
+			w.line(resource).past = revision
 		}
-		faults = append(faults, short)
+		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
+		w.end(w.process, "It died.", time.Millisecond)
+	}})
+	q := plan{name: fmt.Sprintf("step-%d/%s", step, what), calm: p.calm}
+	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
+	if *every {
+		short := q
+		short.name += "-for-a-step"
+		short.steps = slices.Insert(slices.Clone(q.steps), min(step+2, len(q.steps)),
+			played(LetWatchesGo))
+		plans = append(plans, short)
 	}
-	return append(faults, f)
+	return append(plans, q)
 }

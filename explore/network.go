@@ -1,9 +1,12 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +15,9 @@ import (
 
 	"example.com/sample-controller/explore/apiserver"
 )
+
+// call lets a request happen, and returns its answer.
+type call func() (*apiserver.Response, error)
 
 // Serve serves a request of the process, unless that is dead.
 func (p *process) Serve(
@@ -27,12 +33,16 @@ func (p *process) Serve(
 	w.requests = append(w.requests, request)
 	w.shoot(Shot{What: "requested", Request: r, Object: r.Body})
 	tooMany := p.isRestless(request)
-	fault := w.faultAt(request, true)
+	fault := w.faultAt(request)
 	w.lag(r)
 	w.mu.Unlock()
 	w.look(r)
 	if tooMany {
 		time.Sleep(time.Second) // otherwise, no time would pass
+	}
+	happen := func() (*apiserver.Response, error) {
+		w.shoot(Shot{What: "passed", Request: r})
+		return w.answer(r, request, do)
 	}
 	type answer struct {
 		response *apiserver.Response
@@ -40,22 +50,14 @@ func (p *process) Serve(
 	}
 	answers := make(chan answer, 1)
 	go func() { // because the client may give up while the request waits
-		var response *apiserver.Response
-		happen := func() (err error) {
-			w.shoot(Shot{What: "passed", Request: r})
-			response, err = w.answer(r, request, do)
-			return err
-		}
 		var a answer
 		if fault == nil {
-			a.err = happen()
+			a.response, a.err = happen()
 		} else {
-			a.err = fault.request(w, p, happen)
+			a.response, a.err = fault.request(w, p, happen)
 		}
-		if a.err == nil {
-			a.response = response
-		}
-		w.shoot(answered(r, a.response, a.err, fault != nil))
+		w.shoot(Shot{What: "answered", Request: r, Answer: a.response, Err: a.err,
+			Injected: fault != nil && a.err != nil})
 		answers <- a
 	}()
 	select {
@@ -66,26 +68,26 @@ func (p *process) Serve(
 	}
 }
 
-// faultAt returns the fault of a request or, if ofRequest is false, of an event, or nil. w.mu must
-// be held.
-func (w *World) faultAt(at Request, ofRequest bool) *fault {
-	for i := range w.faults {
-		f := &w.faults[i]
-		if ofRequest && f.request == nil || !ofRequest && f.event == show {
+// faultAt returns the fault of a request or an event, or nil. w.mu must be held.
+func (w *World) faultAt(at Request) *fault {
+	for i, f := range w.faults {
+		switch {
+		case f.at.String() == at.String():
+			w.shoot(Shot{What: "fault", Text: f.what})
+		case f.forGood && f.at.about() == at.about() &&
+			cmp.Or(at.Process-f.at.Process, at.Nth-f.at.Nth) > 0: // it comes later
+		case f.at.Kind == "" && at.write:
+			w.faults = slices.Delete(w.faults, i, i+1)
+		default:
 			continue
-		}
-		again := f.forGood && f.about == at.about()
-		if f.at != at.String() && !again {
-			continue
-		}
-		if !again {
-			w.hit(f.what)
-			f.about = at.about()
 		}
 		if f.hurry {
-			w.hurryUp()
+			select {
+			case w.hurry <- struct{}{}:
+			default: // they are in a hurry already
+			}
 		}
-		return f
+		return &f
 	}
 	return nil
 }
@@ -105,39 +107,21 @@ func (p *process) isRestless(r Request) bool {
 	return true
 }
 
-// answer answers a request as the API server does, unless there is trouble.
-func (w *World) answer(
-	r *apiserver.Request, request Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
-	if !request.write {
+// answer answers a request as the API server does, unless admission refuses it. It judges what a
+// write has changed.
+func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Response, error) {
+	if !at.write {
 		return do()
 	}
 	w.serving.Lock()
 	defer w.serving.Unlock()
 	w.mu.Lock()
-	var trouble *Answer
-	if len(w.troubles) > 0 {
-		trouble, w.troubles = &w.troubles[0], w.troubles[1:]
-	}
-	refused := w.refused[r.Resource.Resource] && r.Verb != "delete" && r.Subresource == ""
+	refused := w.line(r.Resource.Resource).refused && r.Verb != "delete" && r.Subresource == ""
 	w.mu.Unlock()
-	switch {
-	case trouble != nil && trouble.Happens:
-		_, _ = w.accept(r, do)
-		return nil, trouble.Err
-	case trouble != nil:
-		return nil, trouble.Err
-	case refused:
+	if refused {
 		return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name,
 			errors.New("refused by a policy"))
 	}
-	return w.accept(r, do)
-}
-
-// accept lets a write happen, and judges what has changed.
-func (w *World) accept(
-	r *apiserver.Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
 	before := len(w.server.History(r.Resource))
 	response, err := do()
 	if err == nil {
@@ -148,42 +132,95 @@ func (w *World) accept(
 	return response, err
 }
 
-// judge counts a write of the controller, and notes it if something speaks against it.
+// judge counts a write of the controller, and notes it if something speaks against it: that of
+// Kubernetes' own kinds, it changes what it has not created, or what Always says.
 func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	what := Write{
 		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource,
 		Old: write.Old, New: write.New,
 	}
 	reason := ""
-	if w.isForeign(write.Old) {
+	switch old := write.Old; {
+	case old != nil && !w.own[old.GetUID()] && !w.server.IsCustom(old.GroupVersionKind()):
 		reason = "it belongs to somebody else"
-	} else if w.controller.Always != nil {
+	case w.controller.Always != nil:
 		reason = w.controller.Always(what, w.State())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	counts := w.written[r.Resource]
 	switch write.Type {
 	case watch.Added:
-		counts.created++
-		w.own[string(write.New.GetUID())] = true
+		w.written[deed{"created", what.Resource}]++
+		w.own[write.New.GetUID()] = true
 	case watch.Deleted:
-		counts.deleted++
+		w.written[deed{"deleted", what.Resource}]++
 	}
-	w.written[r.Resource] = counts
-	if reason != "" {
-		deletion := r.Verb == "delete" // it is never right
-		w.unasked = append(w.unasked, unasked{deletion, what.sentence(reason)})
+	switch {
+	case reason == "":
+	case r.Verb == "delete":
+		w.deletions = append(w.deletions, what.sentence(reason))
+	default:
+		w.unasked = append(w.unasked, what.sentence(reason))
 	}
 }
 
-// isForeign reports whether an object is somebody else's: one of Kubernetes' own kinds that the
-// controller has not created.
-func (w *World) isForeign(u *unstructured.Unstructured) bool {
-	if u == nil || w.server.IsCustom(u.GroupVersionKind()) {
-		return false
+// Request is a request of the controller, or an event that a watch shows it.
+type Request struct {
+	Process int
+	Kind    string // "update-foos-status", or "foos-MODIFIED" for an event
+	Name    string // of the object, "a", or of the reason and the object of an Event
+	Nth     int    // of these in the process
+	At      time.Time
+
+	write bool // of something but Events and Leases
+	verb  string
+}
+
+func (r Request) String() string {
+	text := fmt.Sprintf("%s-%d", r.about(), r.Nth)
+	if r.Process > 1 {
+		text = fmt.Sprintf("process-%d-%s", r.Process, text)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.own[string(u.GetUID())]
+	return text
+}
+
+// about returns what several requests have in common.
+func (r Request) about() string {
+	if r.Name == "" {
+		return r.Kind
+	}
+	return r.Kind + "-" + r.Name
+}
+
+// describe returns what a request is about.
+func describe(r *apiserver.Request) Request {
+	if r.Resource.Resource == "" {
+		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
+	}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: r.Name, verb: r.Verb}
+	if r.Subresource != "" {
+		d.Kind += "-" + r.Subresource
+	}
+	if r.Namespace != Namespace && r.Namespace != "" {
+		d.Name = r.Namespace + "-" + d.Name
+	}
+	if r.Resource.Resource == "events" {
+		d.Name = "" // Events are named by what they are about: their names differ from run to run
+		body := cmp.Or(r.Body, &unstructured.Unstructured{}).Object
+		for _, field := range []string{"involvedObject", "regarding"} {
+			if name, ok, _ := unstructured.NestedString(body, field, "name"); ok {
+				d.Name = fmt.Sprint(body["reason"], "-", name)
+			}
+		}
+	}
+	isRead := r.Verb == "get" || r.Verb == "list" || r.Verb == "watch"
+	d.write = !isRead && !isSideshow(r.Resource.Resource)
+	return d
+}
+
+// note counts a request or an event. w.mu must be held.
+func (p *process) note(r Request) Request {
+	p.count[r.about()]++
+	r.Process, r.Nth, r.At = p.number, p.count[r.about()], time.Now()
+	return r
 }

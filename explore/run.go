@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,39 +14,20 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 // explorer explores one controller.
 type explorer struct {
 	t          *testing.T
 	controller *Controller
+	found      func(Finding) // gets what is wrong, unless it is nil
 	crds       []*apiextensionsv1.CustomResourceDefinition
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
-	report     Report
-}
+	outcomes   []Outcome
 
-func newExplorer(t *testing.T, c *Controller) *explorer {
-	t.Helper()
-	crds, err := apiserver.ReadCRDs(c.CRDs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
-	// a bubble, that was years ago.
-	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
-	t.Cleanup(func() {
-		logging.Restore()
-		utilruntime.ErrorHandlers = handlers
-	})
-	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = nil
-	return &explorer{t: t, controller: c, crds: crds, calm: map[string]*result{},
-		tried: map[string]bool{}}
+	count map[string]int // of cases and other things
+	told  time.Time      // when it said how far it is
 }
 
 // result is what came of a case.
@@ -51,23 +35,15 @@ type result struct {
 	record // until the verdict; its requests and events until the faults ended
 
 	problems []string
-	repaired bool // a new process has no problems any more
-	end      picture
+	repaired bool                 // a new process has no problems any more
+	state    string               // after the last step of a history
+	end      picture              // nil if it may differ
 	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
-// unasked is a write that the newest state did not ask for.
-type unasked struct {
-	deletion bool
-	what     string // in words
-}
-
 // wrong returns all that is wrong, in words.
-func (r *result) wrong() (wrong []string) {
-	for _, u := range r.unasked {
-		wrong = append(wrong, u.what)
-	}
-	wrong = append(wrong, r.problems...)
+func (r *result) wrong() []string {
+	wrong := slices.Concat(r.deletions, r.unasked, r.problems)
 	if len(r.problems) > 0 && r.repaired {
 		wrong = append(wrong, "(a new process puts right what is wrong in the end)")
 	}
@@ -77,52 +53,64 @@ func (r *result) wrong() (wrong []string) {
 	return wrong
 }
 
-// idle returns how long the controller must not write when everything is quiet.
-func idle() time.Duration {
-	if *every || *random > 0 {
-		return time.Hour
-	}
-	return 10 * time.Minute
-}
-
-// steps returns the steps of a scenario, and those of the cluster in the end.
-func (s *Scenario) steps() (steps []Step) {
+// all returns the steps of a scenario, and those of the cluster after each of them, or in the end.
+func (s *Scenario) all() (all []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
-	for _, step := range s.Steps {
-		steps = append(steps, step)
-		if !named {
-			steps = append(steps, CollectGarbage, RollOut)
+	for i, step := range s.Steps {
+		all = append(all, step)
+		if !named || i == len(s.Steps)-1 {
+			all = append(all, CollectGarbage, RollOut)
 		}
 	}
-	if named {
-		steps = append(steps, CollectGarbage, RollOut)
+	return all
+}
+
+// played returns all steps of a scenario, with the waits of users.
+func (s *Scenario) played() (steps []Step) {
+	for _, step := range s.all() {
+		steps = append(steps, played(step))
 	}
 	return steps
 }
 
-// run runs a scenario in a world, with these faults, and calls play to let it happen.
-func (x *explorer) run(t *testing.T, s *Scenario, faults []fault, play func(*World)) *result {
+// played returns a step after which users wait. A process that was killed for longer starts again
+// after it.
+func played(s Step) Step {
+	return Step{s.Name, func(w *World) {
+		time.Sleep(time.Millisecond) // nobody does two things in the same instant
+		s.Do(w)
+		w.startAgain()
+		select {
+		case <-time.After(w.controller.Delay):
+		case <-w.hurry:
+		}
+	}}
+}
+
+// run runs a case in a world of its own.
+func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result
-	bubble(t, func() {
-		w, err := x.newWorld()
-		if err != nil {
-			r.mistakes = []string{err.Error()}
-			return
-		}
-		w.faults = slices.Clone(faults)
-		if len(faults) > 0 && faults[0].steps != nil {
-			w.server.DisableStreams()
-		}
+	bubble(t, func(t *testing.T) {
+		w := x.newWorld(t)
+		w.faults = slices.Clone(p.faults)
 		w.start()
-		play(w)
+		for _, step := range p.steps {
+			w.shoot(Shot{What: "step", Text: step.Name})
+			step.Do(w)
+		}
+		if p.calm == nil {
+			r.state = w.state()
+		}
+		time.Sleep(p.rest)
 		w.mu.Lock()
 		requests, events := w.requests, w.events
 		w.mu.Unlock()
 		w.settle()
-		r.problems, r.end = x.problems(w, s)
+		r.end = w.picture()
+		r.problems = x.problems(w, p, r.end)
 		w.mu.Lock()
 		w.filming.Lock()
 		r.record = w.record
@@ -130,36 +118,36 @@ func (x *explorer) run(t *testing.T, s *Scenario, faults []fault, play func(*Wor
 		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
 		w.mu.Unlock()
 		if len(r.problems) > 0 {
-			w.restart()
+			w.stop()
+			w.start()
 			w.settle()
-			problems, _ := x.problems(w, s)
-			r.repaired = len(problems) == 0
+			r.repaired = len(x.problems(w, p, w.picture())) == 0
 		}
 		w.stop()
-		r.mistakes = w.mistakes
+		if len(w.mistakes) > 0 {
+			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
+		}
 	})
-	if len(r.mistakes) > 0 {
-		t.Fatalf("the description of the controller cannot be: %s", strings.Join(r.mistakes, "; "))
-	}
 	return &r
 }
 
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write.
-func (x *explorer) problems(w *World, s *Scenario) (problems []string, end picture) {
+func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 	if x.controller.Eventually != nil {
 		problems = x.controller.Eventually(w.State())
 	}
-	end = w.picture()
 	w.mu.Lock()
 	inVain := slices.Clone(w.inVain)
 	w.mu.Unlock()
-	calm := x.calm[s.Name]
-	if calm != nil && !s.AnyEnd && slices.Equal(inVain, calm.inVain) {
-		problems = append(problems, end.differences(calm.end)...)
+	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
+		problems = append(problems, end.differences(p.calm.end)...)
 	}
-	before := w.server.Revision()
-	time.Sleep(idle())
+	before, idle := w.server.Revision(), 10*time.Minute
+	if *every || *random > 0 {
+		idle = time.Hour
+	}
+	time.Sleep(idle)
 	for _, resource := range w.resources() {
 		for _, write := range w.server.History(resource) {
 			if write.Revision > before {
@@ -168,28 +156,12 @@ func (x *explorer) problems(w *World, s *Scenario) (problems []string, end pictu
 			}
 		}
 	}
-	return limit(problems), end
-}
-
-// limit returns the first few of many problems.
-func limit(problems []string) []string {
 	const most = 8
 	problems = slices.Compact(problems)
 	if more := len(problems) - most; more > 1 {
-		return append(problems[:most:most], fmt.Sprintf("and %d more", more))
+		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
 	return problems
-}
-
-// revisions returns the revisions of all writes so far, by resource, but for Events and Leases.
-func (w *World) revisions() map[string][]int64 {
-	revisions := map[string][]int64{}
-	for _, resource := range w.resources() {
-		for _, write := range w.server.History(resource) {
-			revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
-		}
-	}
-	return revisions
 }
 
 // calmly runs a scenario that nothing disturbs, once.
@@ -199,33 +171,68 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	var history []map[string][]int64
-	r := x.run(t, s, nil, func(w *World) {
-		for _, step := range s.steps() {
-			w.play(step)
-			history = append(history, w.revisions())
+	p := plan{steps: s.played()}
+	for i, step := range p.steps {
+		p.steps[i].Do = func(w *World) {
+			step.Do(w)
+			revisions := map[string][]int64{}
+			for _, resource := range w.resources() {
+				for _, write := range w.server.History(resource) {
+					revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
+				}
+			}
+			history = append(history, revisions)
 		}
-	})
-	r.history = history
+	}
+	r := x.run(t, p)
+	if r.history = history; s.AnyEnd {
+		r.end = nil
+	}
 	for _, end := range r.ends {
 		r.problems = append(r.problems, "the controller ended by itself: "+end)
 	}
-	x.fail(t, s.Name, r)
+	x.fail(t, nil, r)
 	x.calm[s.Name] = r
 	return r
 }
 
-// bubble runs test in a bubble, and ends the program if it hangs there: no time passes in a bubble
-// while a goroutine waits for what is outside.
-func bubble(t *testing.T, test func()) {
+// patience is how long a case may take in real time. Most take some milliseconds.
+const patience = 10 * time.Minute
+
+// inBubble matches the first line of a goroutine that keeps time from passing.
+var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+\]:`)
+
+// bubble runs test in a bubble, and ends the program with an explanation if it hangs there: no time
+// passes in a bubble while a goroutine waits for what is outside.
+func bubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
-	done := make(chan struct{})
-	defer close(done)
-	go guard(t.Name(), done)
+	defer time.AfterFunc(patience, func() {
+		stacks := make([]byte, 16<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		fmt.Fprintf(os.Stderr, "%s hangs. In a bubble of testing/synctest, time passes only while all "+
+			"goroutines wait for each other: for channels, timers and conditions that were made there. "+
+			"The controller waits for something else, such as a port, a file or a mutex. Switch its "+
+			"servers off, and make all requests with the rest.Config that it gets. It waits here:\n\n%s\n",
+			t.Name(), blockers(string(stacks)))
+		os.Exit(2)
+	}).Stop()
 	defer func() {
 		// A process that ends by itself may leave goroutines behind, because then main returns.
 		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
 			panic(r)
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { test() })
+	synctest.Test(t, test)
+}
+
+// blockers returns those of the goroutines that keep time from passing.
+func blockers(stacks string) string {
+	var found []string
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		first := inBubble.FindStringSubmatch(stack)
+		if first != nil && !strings.Contains(first[1], "durable") {
+			found = append(found, stack)
+		}
+	}
+	return strings.Join(found, "\n\n")
 }

@@ -37,17 +37,11 @@ type State struct {
 // Get returns an object of a resource, such as "foos" or "deployments.apps", or nil. The name is
 // "a", or "elsewhere/a" in another namespace than the default.
 func Get[T any](s State, resource, name string) *T {
-	namespace, name, found := strings.Cut(name, "/")
-	if !found {
-		namespace, name = Namespace, namespace
-	}
 	gvr, namespaced, ok := s.server.Lookup(resource)
 	if !ok {
 		return nil
 	}
-	if !namespaced {
-		namespace = ""
-	}
+	namespace, name := split(name, namespaced)
 	return As[T](s.server.Get(gvr, namespace, name))
 }
 
@@ -95,43 +89,40 @@ func (w *World) picture() picture {
 		for n := 2; p[key] != nil; n++ { // generated names
 			key = fmt.Sprintf("%s %s (%d)", o.GetKind(), name, n)
 		}
-		fields := map[string]string{}
+		p[key] = map[string]string{}
 		flatten("", o.Object, func(path string, value any) {
-			if normal, ok := normalise(path, value, o.GetGeneration(), names); ok {
-				fields[path] = normal
+			if text := normal(path, value, o.GetGeneration(), names); text != "" {
+				p[key][path] = text
 			}
 		})
-		p[key] = fields
 	}
 	return p
 }
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// normalise returns a value without what differs from run to run. If nothing is left, ok is false.
-func normalise(
-	path string, value any, generation int64, names map[types.UID]string,
-) (text string, ok bool) {
+// normal returns a value without what differs from run to run, or "" if nothing is left.
+func normal(path string, value any, generation int64, names map[types.UID]string) string {
 	switch path {
 	case "apiVersion", "kind", "metadata.name", "metadata.uid", "metadata.resourceVersion",
 		"metadata.generation":
-		return "", false
+		return ""
 	case "status.observedGeneration":
-		return fmt.Sprintf("metadata.generation: %v", value == generation), true
+		return fmt.Sprintf("metadata.generation: %v", value == generation)
 	}
 	if strings.HasPrefix(path, "metadata.managedFields") {
-		return "", false
+		return ""
 	}
 	if text, is := value.(string); is {
 		if _, err := time.Parse(time.RFC3339, text); err == nil {
-			return "a time", true
+			return "a time"
 		}
 		value = uid.ReplaceAllStringFunc(text, func(uid string) string {
 			return cmp.Or(names[types.UID(uid)], "the UID of something that is gone")
 		})
 	}
-	body, err := json.Marshal(value)
-	return string(body), err == nil
+	body, _ := json.Marshal(value) // a string, a number or a boolean
+	return string(body)
 }
 
 // flatten calls visit for each value, with its path, such as "spec.replicas".
@@ -152,8 +143,20 @@ func flatten(path string, value any, visit func(string, any)) {
 	}
 }
 
-// String returns a text that is the same for states that look the same.
-func (p picture) String() string { return fmt.Sprint(map[string]map[string]string(p)) }
+// state returns a text that is the same if the objects look the same, and the same goes wrong.
+func (w *World) state() string {
+	text := fmt.Sprint(w.picture())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.faults {
+		text += f.what
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.lines)) {
+		l := w.lines[name]
+		text += fmt.Sprint(name, l.refused, l.lost, l.held)
+	}
+	return text
+}
 
 // differences says how a state differs from the one that the undisturbed run ends with.
 func (p picture) differences(calm picture) (differences []string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,45 +16,95 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // Create returns a step that creates an object, which is YAML.
 func Create(object string) Step {
 	var u unstructured.Unstructured
 	err := yaml.Unmarshal([]byte(object), &u.Object)
-	if err != nil {
-		return Step{Name: "create", Do: func(w *World) { w.mistake("%v in %s", err, object) }}
-	}
 	name := fmt.Sprintf("create %s %s", u.GetKind(), u.GetName())
-	return Step{name, func(w *World) { w.ignore(name, w.create(u.DeepCopy())) }}
+	return Step{name, func(w *World) { w.tell(name, cmp.Or(err, w.create(u.DeepCopy()))) }}
 }
 
 // Patch returns a step that changes an object by a JSON merge patch, which is YAML. The object is
 // "foos/a", "foos/a/status", or "foos/elsewhere/a" in another namespace than the default.
 func Patch(object, patch string) Step {
-	body, err := yaml.YAMLToJSON([]byte(patch))
-	return Step{fmt.Sprintf("patch %s %s", object, oneLine(patch)), func(w *World) {
-		if err != nil {
-			w.mistake("%v in %s", err, patch)
-			return
+	name := fmt.Sprintf("patch %s %s", object, strings.Join(strings.Fields(patch), " "))
+	return on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
+		body, err := yaml.YAMLToJSON([]byte(patch))
+		if err == nil {
+			_, err = c.Patch(context.Background(), name, types.MergePatchType, body,
+				metav1.PatchOptions{}, sub...)
 		}
-		w.on(object, func(client dynamic.ResourceInterface, name, subresource string) error {
-			_, err := client.Patch(context.Background(), name, types.MergePatchType, body,
-				metav1.PatchOptions{}, strings.Fields(subresource)...)
-			return err
-		})
-	}}
+		return err
+	})
 }
 
 // Delete returns a step that deletes an object, such as "foos/a", in the background.
 func Delete(object string) Step {
-	return Step{"delete " + object, func(w *World) {
-		w.on(object, func(client dynamic.ResourceInterface, name, _ string) error {
-			return client.Delete(context.Background(), name, metav1.DeleteOptions{
-				PropagationPolicy: new(metav1.DeletePropagationBackground)})
-		})
+	name := "delete " + object
+	return on(name, object, func(c dynamic.ResourceInterface, name string, _ ...string) error {
+		return c.Delete(context.Background(), name,
+			metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	})
+}
+
+// on returns a step in which a user does something to an object.
+func on(
+	step, object string, do func(c dynamic.ResourceInterface, name string, sub ...string) error,
+) Step {
+	return Step{step, func(w *World) {
+		resource, name, _ := strings.Cut(object, "/")
+		var sub []string
+		if i := strings.LastIndex(name, "/"); i > 0 && (name[i:] == "/status" || name[i:] == "/scale") {
+			name, sub = name[:i], []string{name[i+1:]}
+		}
+		gvr, namespaced, ok := w.server.Lookup(resource)
+		if !ok || name == "" {
+			w.tell(step, fmt.Errorf("%q names no object, or no resource that is known", object))
+			return
+		}
+		namespace, name := split(name, namespaced)
+		w.tell(step, do(w.users.Resource(gvr).Namespace(namespace), name, sub...))
 	}}
+}
+
+// split returns the namespace and the name of "a" or "elsewhere/a".
+func split(text string, namespaced bool) (namespace, name string) {
+	namespace, name, found := strings.Cut(text, "/")
+	switch {
+	case found:
+		return namespace, name
+	case namespaced:
+		return Namespace, text
+	}
+	return "", text
+}
+
+// client returns a client for an object and others of its kind, in its namespace.
+func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
+	gvr, _, _ := w.server.LookupKind(o.GroupVersionKind())
+	return w.users.Resource(gvr).Namespace(o.GetNamespace())
+}
+
+// create creates an object as a user. Its namespace is not written into it: on a [Cluster], it is
+// another one.
+func (w *World) create(o *unstructured.Unstructured) error {
+	gvr, namespaced, ok := w.server.LookupKind(o.GroupVersionKind())
+	if !ok {
+		return fmt.Errorf("the API server has no kind %v", o.GroupVersionKind())
+	}
+	namespace := ""
+	if namespaced {
+		namespace = cmp.Or(o.GetNamespace(), Namespace)
+	}
+	client := w.users.Resource(gvr).Namespace(namespace)
+	_, err := client.Create(context.Background(), o, metav1.CreateOptions{})
+	return err
 }
 
 // Steps that the cluster takes.
@@ -66,62 +117,89 @@ var (
 	// RollOut is a step in which the Pods of all workloads become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
-	Restart = Step{"restart", (*World).restart}
+	Restart = simulated("restart", func(w *World) {
+		w.stop()
+		w.start()
+	})
+	// Pause is a step that takes a moment, in which the controller does all that it can do at once.
+	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
 
 // FailWrites returns a step after which the next n writes of the controller fail.
 func FailWrites(n int) Step {
-	return trouble("fail %d writes", n, apierrors.NewTimeoutError("injected", 0), false)
+	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
 }
 
 // Conflict returns a step after which the next n writes of the controller conflict, as if somebody
 // else had written in between.
 func Conflict(n int) Step {
-	return trouble("let %d writes conflict", n, apierrors.NewConflict(schema.GroupResource{}, "",
-		errors.New("injected")), false)
+	return trouble("let %d writes conflict", n,
+		Answer{Err: apierrors.NewConflict(schema.GroupResource{}, "", errors.New("injected"))})
 }
 
 // LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
 // an error.
 func LoseAnswers(n int) Step {
-	return trouble("lose %d answers", n, apierrors.NewTimeoutError("injected", 0), true)
+	return trouble("lose %d answers", n,
+		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
 }
 
-func trouble(format string, n int, err error, happens bool) Step {
-	return Step{fmt.Sprintf(format, n), locked(func(w *World) {
-		w.troubles = append(w.troubles, slices.Repeat([]Answer{{"", err, happens}}, n)...)
-	})}
+func trouble(format string, n int, a Answer) Step {
+	name := fmt.Sprintf(format, n)
+	return network(name, func(w *World) {
+		w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
+	})
 }
 
 // Refuse returns a step after which admission refuses to let the controller create or change
 // objects of a resource, such as "deployments".
 func Refuse(resource string) Step {
-	return Step{"refuse " + resource, locked(func(w *World) { w.refused[resource] = true })}
+	return network("refuse "+resource, func(w *World) { w.line(resource).refused = true })
 }
 
 // Accept returns a step that undoes Refuse.
 func Accept(resource string) Step {
-	return Step{"accept " + resource, locked(func(w *World) { delete(w.refused, resource) })}
+	return network("accept "+resource, func(w *World) { w.line(resource).refused = false })
 }
 
 // HoldWatch returns a step after which the events of a resource, such as "foos", are late: they
 // come when LetWatchesGo lets them.
 func HoldWatch(resource string) Step {
-	return Step{"hold the watch of " + resource, locked(func(w *World) { w.held[resource] = true })}
+	return network("hold the watch of "+resource, func(w *World) { w.line(resource).held = true })
 }
 
 // LetWatchesGo is a step in which all events come that were held.
-var LetWatchesGo = Step{"let the watches go", locked((*World).letWatchesGo)}
+var LetWatchesGo = network("let the watches go", (*World).letWatchesGo)
 
 // LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
 func LoseWatch(resource string) Step {
-	return Step{"lose the watch of " + resource, locked(func(w *World) { w.lost[resource] = true })}
+	return network("lose the watch of "+resource, func(w *World) { w.line(resource).lost = true })
 }
 
 // BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
 // the controller has to list again.
 func BreakWatch(resource string) Step {
-	return Step{"break the watch of " + resource, locked(func(w *World) { w.expire(resource) })}
+	return network("break the watch of "+resource, func(w *World) { w.expire(w.line(resource)) })
+}
+
+// network returns a step that changes what is between the controller and the API server.
+func network(name string, do func(*World)) Step {
+	return simulated(name, func(w *World) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		do(w)
+	})
+}
+
+// simulated returns a step that only a World with an API server in memory can take.
+func simulated(name string, do func(*World)) Step {
+	return Step{name, func(w *World) {
+		if w.controller == nil {
+			w.tell(name, errors.New("a cluster cannot do that; an API server in memory can"))
+			return
+		}
+		do(w)
+	}}
 }
 
 // Together returns a step that takes several steps at once.
@@ -133,63 +211,48 @@ func Together(name string, steps ...Step) Step {
 	}}
 }
 
-func locked(do func(*World)) func(*World) {
-	return func(w *World) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		do(w)
-	}
+// Cluster lets steps happen in a namespace of a real cluster. There, the steps find no other
+// namespace than this one: it stands for [Namespace].
+type Cluster struct {
+	kinds *apiserver.Server // knows the resources, and has no objects
+	users dynamic.Interface
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// Pause is a step that takes a moment, in which the controller does all that it can do at once.
-var Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
-
-// parse returns what a step is about: "foos/a", "foos/a/status", or "foos/elsewhere/a".
-func parse(text string) (resource, namespace, name, subresource string, err error) {
-	parts := strings.Split(text, "/")
-	if last := parts[len(parts)-1]; len(parts) > 2 && (last == "status" || last == "scale") {
-		parts, subresource = parts[:len(parts)-1], last
+// NewCluster returns a Cluster that has the kinds of these YAML files, besides Kubernetes' own.
+func NewCluster(config *rest.Config, namespace string, crds ...string) (*Cluster, error) {
+	read, err := apiserver.ReadCRDs(crds...)
+	if err != nil {
+		return nil, err
 	}
-	switch len(parts) {
-	case 2:
-		return parts[0], Namespace, parts[1], subresource, nil
-	case 3:
-		return parts[0], parts[1], parts[2], subresource, nil
+	kinds, err := apiserver.New(read...)
+	if err != nil {
+		return nil, err
 	}
-	return "", "", "", "", fmt.Errorf("%q: want RESOURCE/NAME or RESOURCE/NAMESPACE/NAME", text)
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return into{next, namespace} })
+	users, err := dynamic.NewForConfig(config)
+	return &Cluster{kinds, users}, err
 }
 
-// on calls do, as a user, with a client for what a text names.
-func (w *World) on(
-	text string, do func(c dynamic.ResourceInterface, name, subresource string) error,
-) {
-	resource, namespace, name, subresource, err := parse(text)
-	gvr, namespaced, ok := w.server.Lookup(resource)
-	switch {
-	case err != nil:
-		w.mistake("%v", err)
-	case !ok:
-		w.mistake("the API server has no resource %q", resource)
-	case namespaced:
-		w.ignore(text, do(w.users.Resource(gvr).Namespace(namespace), name, subresource))
-	default:
-		w.ignore(text, do(w.users.Resource(gvr), name, subresource))
-	}
+// into sends the requests for Namespace to another one.
+type into struct {
+	http.RoundTripper
+	namespace string
 }
 
-// create creates an object as a user.
-func (w *World) create(object *unstructured.Unstructured) error {
-	gvr, namespaced, ok := w.server.LookupKind(object.GroupVersionKind())
-	if !ok {
-		return fmt.Errorf("the API server has no kind %v", object.GroupVersionKind())
+func (i into) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Path = strings.Replace(r.URL.Path, "/namespaces/"+Namespace, "/namespaces/"+i.namespace, 1)
+	return i.RoundTripper.RoundTrip(r)
+}
+
+// Play lets a step happen. [CollectGarbage] and [RollOut] do nothing, because a cluster does so by
+// itself. What only an API server in memory can do is an error: that writes fail or are refused,
+// that a watch is held or lost, and [Restart].
+func (c *Cluster) Play(s Step) error {
+	w := &World{server: c.kinds, users: c.users}
+	if s.Do(w); len(w.mistakes) > 0 {
+		return errors.New(strings.Join(w.mistakes, "; "))
 	}
-	namespace := ""
-	if namespaced {
-		namespace = cmp.Or(object.GetNamespace(), Namespace)
-	}
-	_, err := w.users.Resource(gvr).Namespace(namespace).Create(context.Background(), object,
-		metav1.CreateOptions{})
-	return err
+	return nil
 }

@@ -1,7 +1,7 @@
 package explore
 
 import (
-	"time"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,39 +10,43 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 )
 
-// treatment is what becomes of an event.
-type treatment int
+// line is what is between the controller and one resource of the API server.
+type line struct {
+	streams []*stream
+	refused bool  // admission refuses to create and to change objects
+	held    bool  // events are kept back
+	lost    bool  // no event comes until the watch breaks
+	dropped bool  // a single event did not come
+	past    int64 // the revision that the next list shows, unless it is 0
+}
 
-const (
-	show   treatment = iota
-	drop             // it is never shown; the informer lists again in the end
-	lose             // nor is anything that follows
-	hold             // it is shown in the end, with everything that follows
-	expire           // the watch breaks at it, and the informer lists again at once
-	late             // it is shown after some time, with everything that follows until then
-)
-
-// lag makes the API server lag behind for a request, if the next list is to show the past.
-// w.mu must be held.
-func (w *World) lag(r *apiserver.Request) {
-	resource := r.Resource.Resource
-	revision, behind := w.past[resource]
-	switch {
-	case behind && r.Verb == "list":
-		r.AsOf = revision
-	case behind && r.Verb == "watch" && r.List.SendInitialEvents == nil:
-		delete(w.past, resource)
-		w.held[resource] = true
+// line returns that of a resource. w.mu must be held.
+func (w *World) line(resource string) *line {
+	if w.lines[resource] == nil {
+		w.lines[resource] = &line{}
 	}
+	return w.lines[resource]
 }
 
 // stream is a watch of a process.
 type stream struct {
 	*apiserver.Watch
-	process *process
+	*line
+	world   *World
 	begun   bool // all that was there has been shown
-	held    []watch.Event
-	late    bool // events are held for a time
+	late    bool // events wait for some time
+	waiting []watch.Event
+}
+
+// lag makes the API server lag behind for a request, if the next list is to show the past.
+// w.mu must be held.
+func (w *World) lag(r *apiserver.Request) {
+	switch l := w.line(r.Resource.Resource); {
+	case l.past != 0 && r.Verb == "list":
+		r.AsOf = l.past
+	case l.past != 0 && r.Verb == "watch" && r.List.SendInitialEvents == nil:
+		l.past, l.held = 0, true
+	}
 }
 
 // Event shows an event to the process, or does not.
@@ -51,117 +55,85 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	resource := out.Request.Resource.Resource
-	s := w.stream(p, out, resource)
+	s := w.stream(out, resource)
 	if p.dead || out.Done() {
 		return
 	}
-	arrived := Shot{What: "arrived", Request: out.Request, Type: event.Type, Initial: !s.begun}
-	arrived.Object, _ = event.Object.(*unstructured.Unstructured)
-	w.shoot(arrived)
+	s.shoot("arrived", event)
 	switch {
 	case !s.begun: // what was there when the watch began
 		s.show(event)
 		s.begun = event.Type == watch.Bookmark
 		return
-	case w.lost[resource]:
+	case s.lost:
 		return
 	case event.Type == watch.Bookmark:
 		s.deliver(event)
 		return
 	}
-	e := p.note(Request{Kind: resource + "-" + string(event.Type), Name: arrived.Object.GetName()})
+	e := p.note(Request{Kind: resource + "-" + string(event.Type),
+		Name: event.Object.(*unstructured.Unstructured).GetName()})
 	w.events = append(w.events, e)
-	treat := show
-	f := w.faultAt(e, false)
-	if f != nil {
-		treat = f.event
+	if f := w.faultAt(e); f != nil {
+		f.event(s, event)
+	} else {
+		s.deliver(event)
 	}
-	switch treat {
-	case drop:
-		w.dropped[resource] = true
-		return
-	case lose:
-		w.lost[resource] = true
-		return
-	case hold:
-		w.held[resource] = true
-	case expire:
-		w.expire(resource)
-		return
-	case late:
-		s.late = true
-		time.AfterFunc(f.wait, func() { w.catchUp(s) })
-	}
-	s.deliver(event)
 }
 
 // stream returns what is known of a watch. w.mu must be held.
-func (w *World) stream(p *process, out *apiserver.Watch, resource string) *stream {
-	for _, s := range w.streams[resource] {
-		if s.Watch == out {
-			return s
-		}
+func (w *World) stream(out *apiserver.Watch, resource string) *stream {
+	l, initial := w.line(resource), out.Request.List.SendInitialEvents
+	i := slices.IndexFunc(l.streams, func(s *stream) bool { return s.Watch == out })
+	if i < 0 {
+		i = len(l.streams)
+		l.streams = append(l.streams, &stream{Watch: out, line: l, world: w,
+			begun: initial == nil || !*initial})
 	}
-	initial := out.Request.List.SendInitialEvents
-	s := &stream{Watch: out, process: p, begun: initial == nil || !*initial}
-	w.streams[resource] = append(w.streams[resource], s)
-	return s
+	return l.streams[i]
 }
 
-// deliver shows an event, now or later. w.mu must be held.
-func (s *stream) deliver(event watch.Event) {
-	if s.late || s.process.world.held[s.Request.Resource.Resource] {
-		s.held = append(s.held, event)
+// deliver shows events and those that wait, or lets all wait. w.mu must be held.
+func (s *stream) deliver(events ...watch.Event) {
+	s.waiting = append(s.waiting, events...)
+	if s.late || s.held {
 		return
 	}
-	s.show(event)
+	for _, event := range s.waiting {
+		s.show(event)
+	}
+	s.waiting = nil
 }
 
 // show shows an event.
 func (s *stream) show(event watch.Event) {
-	shown := Shot{What: "shown", Request: s.Request, Type: event.Type, Initial: !s.begun}
-	shown.Object, _ = event.Object.(*unstructured.Unstructured)
-	s.process.world.shoot(shown)
+	s.shoot("shown", event)
 	s.Send(event)
 }
 
-// release shows the events that were held back.
-func (s *stream) release() {
-	for _, event := range s.held {
-		s.show(event)
-	}
-	s.held = nil
-}
-
-// catchUp shows the events of a stream that were late.
-func (w *World) catchUp(s *stream) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s.late = false
-	if !w.held[s.Request.Resource.Resource] {
-		s.release()
-	}
+func (s *stream) shoot(what string, event watch.Event) {
+	object, _ := event.Object.(*unstructured.Unstructured)
+	s.world.shoot(Shot{What: what, Request: s.Request, Type: event.Type, Object: object,
+		Initial: !s.begun})
 }
 
 // letWatchesGo shows the events that were kept back. w.mu must be held.
 func (w *World) letWatchesGo() {
-	clear(w.held)
-	clear(w.past)
-	for _, streams := range w.streams {
-		for _, s := range streams {
-			s.release()
+	for _, l := range w.lines {
+		l.held, l.past = false, 0
+		for _, s := range l.streams {
+			s.deliver()
 		}
 	}
 }
 
 // expire ends the watches of a resource with an error that makes the informer list again. w.mu must
 // be held.
-func (w *World) expire(resource string) {
+func (w *World) expire(l *line) {
 	expired := apierrors.NewResourceExpired("injected").ErrStatus
-	for _, s := range w.streams[resource] {
+	for _, s := range l.streams {
 		w.shoot(Shot{What: "closed", Request: s.Request, Text: expired.Message})
 		s.End(&expired)
 	}
-	delete(w.streams, resource)
-	delete(w.lost, resource)
+	l.streams, l.lost = nil, false
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
@@ -33,44 +31,40 @@ type World struct {
 	server     *apiserver.Server
 	users      dynamic.Interface
 
-	hurry   chan struct{} // the next step does not wait for its time
-	serving sync.Mutex    // a write and what Always says of it are one
+	hurry chan struct{} // the next step does not wait for its time
 
-	mu         sync.Mutex
-	faults     []fault              // to come
-	troubles   []Answer             // to the next writes
-	refused    map[string]bool      // resources that admission refuses
-	streams    map[string][]*stream // by resource
-	lost, held map[string]bool      // resources whose events are dropped, or are kept back
-	dropped    map[string]bool      // resources of which single events were dropped
-	past       map[string]int64     // by resource, the revision that the next list shows
-	processes  int                  // so far
-	process    *process             // the newest
-	killed     bool                 // it was killed, and nobody starts another one
-	own        map[string]bool      // UIDs of what the controller has created
+	serving sync.Mutex         // a write and what Always says of it are one
+	own     map[types.UID]bool // what the controller has created
+
+	mu        sync.Mutex
+	faults    []fault          // to come
+	lines     map[string]*line // by resource
+	processes int              // so far
+	process   *process         // the newest
+	down      bool             // it has ended, and nobody starts another one
+
+	mistakes []string // of the description
 
 	record
 
-	filming sync.Mutex
-	seen    map[string]bool // paths of what is filmed
+	filming sync.Mutex // guards the film
+	seen    sync.Map   // paths of what is filmed
 }
 
 // record is what has happened in a case.
 type record struct {
 	requests, events []Request
-	steps            []string
-	hits             []hit                                  // the faults that came about
-	written          map[schema.GroupVersionResource]counts // by the controller
-	ends             []string                               // why processes have ended by themselves
-	restless         []string                               // requests that were made without waiting
-	unasked          []unasked
-	inVain           []string // what users could not do
-	mistakes         []string // of the description
-	film             []Shot   // if there is one
+	written          map[deed]int // by the controller
+	ends             []string     // why processes have ended by themselves
+	restless         []string     // requests that were made without waiting
+	unasked          []string     // creations and changes that the newest state did not ask for
+	deletions        []string     // such deletions
+	inVain           []string     // what users could not do
+	film             []Shot       // without -explore.film, only steps and faults
 }
 
-// counts says how often objects of a resource were created and deleted.
-type counts struct{ created, deleted int }
+// deed is what the controller does several times: objects of a resource are "created" or "deleted".
+type deed struct{ what, resource string }
 
 // process is one process of the controller. The world's mu guards it.
 type process struct {
@@ -84,28 +78,26 @@ type process struct {
 }
 
 // newWorld returns a world without a controller. It must be called in a bubble.
-func (x *explorer) newWorld() (*World, error) {
+func (x *explorer) newWorld(t *testing.T) *World {
+	t.Helper()
 	server, err := apiserver.New(x.crds...)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	users, err := dynamic.NewForConfig(server.Config(nil))
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
-		"kind": "Namespace", "metadata": map[string]any{"name": Namespace}}}
 	w := &World{
-		controller: x.controller, server: server, users: users,
-		hurry: make(chan struct{}, 1), refused: map[string]bool{}, streams: map[string][]*stream{},
-		lost: map[string]bool{}, held: map[string]bool{}, dropped: map[string]bool{},
-		past: map[string]int64{}, own: map[string]bool{},
-		record: record{written: map[schema.GroupVersionResource]counts{}}, seen: map[string]bool{},
+		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
+		lines: map[string]*line{}, own: map[types.UID]bool{},
+		record: record{written: map[deed]int{}},
 	}
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
 	}
-	return w, w.create(namespace)
+	Create("{apiVersion: v1, kind: Namespace, metadata: {name: " + Namespace + "}}").Do(w)
+	return w
 }
 
 // start starts a process of the controller. If it ends by itself, another one is started ten
@@ -117,114 +109,75 @@ func (w *World) start() {
 	p := &process{world: w, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
 	w.mu.Lock()
 	w.processes++
-	p.number, w.process, w.killed = w.processes, p, false
+	p.number, w.process, w.down = w.processes, p, false
 	w.mu.Unlock()
 	w.shoot(Shot{What: "started"})
 	go func() {
 		defer close(stopped)
 		err := w.controller.Run(ctx, w.server.Config(p))
-		byItself := ctx.Err() == nil
-		cancel()
-		if byItself {
-			w.ended(p, err)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if byItself := ctx.Err() == nil && !p.dead; byItself {
+			w.ends = append(w.ends, fmt.Sprint(err))
+			w.end(p, fmt.Sprintf("It ended by itself: %v", err), 10*time.Second)
 		}
+		cancel()
 	}()
 }
 
-// ended notes that a process has ended by itself, and lets another one start.
-func (w *World) ended(p *process, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// end notes that a process has ended: no request of it has an effect any more, and nobody waits for
+// it. Another one starts after some time or, if that is 0, after the next step. w.mu must be held.
+func (w *World) end(p *process, how string, next time.Duration) {
 	p.dead = true
-	w.ends = append(w.ends, fmt.Sprint(err))
-	w.shoot(Shot{What: "ended", Text: fmt.Sprintf("It ended by itself: %v", err)})
-	time.AfterFunc(10*time.Second, func() {
-		if !w.down() { // the case has not ended
+	w.shoot(Shot{What: "ended", Text: how})
+	go p.stop()
+	if next == 0 {
+		w.down = true
+		return
+	}
+	time.AfterFunc(next, func() {
+		w.mu.Lock()
+		start := w.process == p && !w.down // otherwise, a step has started one, or the case has ended
+		w.mu.Unlock()
+		if start {
 			w.start()
 		}
 	})
 }
 
-// kill makes a process die: no request of it has an effect any more, and nobody waits for it. If
-// forLonger is false, the caller starts another one.
-func (w *World) kill(p *process, forLonger bool) {
+// startAgain starts a process if there is none, and none will start.
+func (w *World) startAgain() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.dead, w.killed = true, forLonger
-	w.shoot(Shot{What: "ended", Text: "It died."})
-	go p.stop()
-}
-
-// down reports whether the process was killed for longer.
-func (w *World) down() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.killed
+	down := w.down
+	w.mu.Unlock()
+	if down {
+		w.start()
+	}
 }
 
 // stop stops the process, and lets nobody start another one.
 func (w *World) stop() {
 	w.mu.Lock()
-	w.killed = true
+	w.down = true
 	stop := w.process.stop
 	w.mu.Unlock()
 	stop()
 	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 
-// restart stops the process and starts another one.
-func (w *World) restart() {
-	w.stop()
-	w.start()
-}
-
-// take takes a step.
-func (w *World) take(s Step) {
-	w.mu.Lock()
-	w.steps = append(w.steps, s.Name)
-	w.mu.Unlock()
-	w.shoot(Shot{What: "step", Text: s.Name})
-	s.Do(w)
-}
-
-// play takes a step, and waits. A process that was killed for longer starts again after the step.
-func (w *World) play(s Step) {
-	time.Sleep(time.Millisecond) // nobody does two things in the same instant
-	w.take(s)
-	if w.down() {
-		w.start()
-	}
-	select {
-	case <-time.After(w.controller.Delay):
-	case <-w.hurry:
-	}
-}
-
-// hurryUp lets the users take their next step now.
-func (w *World) hurryUp() {
-	select {
-	case w.hurry <- struct{}{}:
-	default:
-	}
-}
-
 // settle ends all disturbances and gives the controller time to finish its work.
 func (w *World) settle() {
 	w.mu.Lock()
-	w.faults, w.troubles = nil, nil
-	clear(w.refused)
-	maps.Copy(w.lost, w.dropped)
-	lost := slices.Sorted(maps.Keys(w.lost))
-	w.mu.Unlock()
-	if w.down() {
-		w.start()
-	}
-	w.mu.Lock()
-	for _, resource := range lost { // only these: to list the others would hide missed events
-		w.expire(resource)
+	w.faults = nil
+	for _, l := range w.lines {
+		l.refused = false
+		if l.lost || l.dropped { // to list the others would hide missed events
+			w.expire(l)
+		}
 	}
 	w.letWatchesGo()
 	w.mu.Unlock()
+	w.startAgain()
 	if heal := w.controller.Heal; heal != nil {
 		heal(w)
 	}
@@ -240,26 +193,18 @@ func (w *World) settle() {
 // State returns what the API server has.
 func (w *World) State() State { return State{w.Outside, w.server} }
 
-// mistake notes that the description asks for something that cannot be.
-func (w *World) mistake(format string, args ...any) {
+// tell notes why a step cannot be. That is a mistake of the description, unless the object exists
+// already, does not exist, was changed by somebody else first, or its namespace goes. Then the end
+// may differ from that of the undisturbed run.
+func (w *World) tell(what string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.mistakes = append(w.mistakes, fmt.Sprintf(format, args...))
-}
-
-// ignore accepts that a request of a user or of the cluster is refused because the object exists
-// already, does not exist, was changed by somebody else first, or because its namespace goes. Then
-// the end may differ from that of the undisturbed run.
-func (w *World) ignore(what string, err error) {
 	switch {
 	case err == nil:
-		return
 	case apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsConflict(err),
 		apierrors.HasStatusCause(err, "NamespaceTerminating"):
+		w.inVain = append(w.inVain, what)
 	default:
-		w.mistake("%s: %v", what, err)
+		w.mistakes = append(w.mistakes, fmt.Sprintf("%s: %v", what, err))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.inVain = append(w.inVain, what)
 }

@@ -191,46 +191,14 @@ func install(t *testing.T, folder string) {
 	kubectl("get", foo) // deleting the controller has not deleted it
 }
 
-// advisory says that all versions of client-go are vulnerable.
-const advisory = `{
-  "schema_version": "1.3.1", "id": "GO-2000-0001", "modified": "2000-01-01T00:00:00Z",
-  "published": "2000-01-01T00:00:00Z", "summary": "invented", "details": "invented",
-  "database_specific": {"url": "https://vuln.example/GO-2000-0001"},
-  "affected": [{
-    "package": {"name": "k8s.io/client-go", "ecosystem": "Go"},
-    "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
-    "ecosystem_specific": {"imports": [{"path": "k8s.io/client-go/kubernetes"}]}
-  }]
-}`
-
-func TestReleaseIsRedIfItsDependenciesAreVulnerable(t *testing.T) {
+func TestReleaseIsRedIfNobodyKnowsWhetherItIsVulnerable(t *testing.T) {
 	if !*release {
 		t.Skip("needs -release")
 	}
-	database := t.TempDir()
-	for file, text := range map[string]string{
-		"index/db.json":        `{"modified": "2000-01-01T00:00:00Z"}`,
-		"index/modules.json":   `[{"path": "k8s.io/client-go", "vulns": [{"id": "GO-2000-0001"}]}]`,
-		"ID/GO-2000-0001.json": advisory,
-	} {
-		path := filepath.Join(database, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stdout, stderr, err := script(t, "", "hack/vulnerabilities", "-scan=package",
-		"-db=file://"+database)
-	if fmt.Sprint(err) != "exit status 3" || !strings.Contains(stdout, "GO-2000-0001") {
-		t.Errorf("got %v, %s%s; want exit status 3, and GO-2000-0001", err, stdout, stderr)
-	}
-
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // where nobody answers
 	for _, required := range []bool{false, true} {
 		t.Setenv("REQUIRED", fmt.Sprint(required))
-		stdout, stderr, err = script(t, "", "hack/vulnerabilities")
+		stdout, stderr, err := script(t, "", "hack/vulnerabilities")
 		if (err != nil) != required || !strings.Contains(stdout, "database cannot be reached") {
 			t.Errorf("REQUIRED=%v: got %v, %s%s", required, err, stdout, stderr)
 		}

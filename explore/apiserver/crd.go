@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -47,7 +45,10 @@ type madeCRD struct {
 	object map[string]any
 }
 
-var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+var (
+	crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
+	crdKind     = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
+)
 
 // madeCRDs are those of all servers: func() (*madeCRD, error) by CustomResourceDefinition.
 var madeCRDs sync.Map
@@ -87,20 +88,27 @@ func customKinds(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error
 
 func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
+	crd.SetGroupVersionKind(crdKind)
+	yes := apiextensionsv1.ConditionTrue
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names,
+		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.NamesAccepted, Status: yes, Reason: "NoConflicts"},
+			{Type: apiextensionsv1.Established, Status: yes, Reason: "InitialNamesAccepted"}}}
 	made := &madeCRD{}
 	var stored schema.GroupVersionResource
 	for _, version := range crd.Spec.Versions {
-		gv := schema.GroupVersion{Group: crd.Spec.Group, Version: version.Name}
+		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name,
+			Resource: crd.Spec.Names.Plural}
 		if version.Storage {
-			stored = gv.WithResource(crd.Spec.Names.Plural)
+			stored, crd.Status.StoredVersions = gvr, []string{version.Name}
 		}
 		if !version.Served {
 			continue
 		}
-		k := &kind{gvk: gv.WithKind(crd.Spec.Names.Kind),
-			gvr: gv.WithResource(crd.Spec.Names.Plural), names: crd.Spec.Names,
-			namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, generation: true}
-		if err := k.addVersion(crd, version); err != nil {
+		k := &kind{gvk: gvr.GroupVersion().WithKind(crd.Spec.Names.Kind), gvr: gvr,
+			names: crd.Spec.Names, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+			generation: true}
+		if err := k.addVersion(version, crd.Spec.PreserveUnknownFields); err != nil {
 			return nil, err
 		}
 		made.kinds = append(made.kinds, k)
@@ -112,40 +120,24 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 		conversion.Strategy != apiextensionsv1.NoneConverter {
 		return nil, errors.New("of several versions, only those with the conversion None are simulated")
 	}
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	crd.Status = crdStatus(crd, stored.Version)
 	var err error
 	made.object, err = converter.ToUnstructured(crd)
 	return made, err
 }
 
-// crdStatus returns the status of a CustomResourceDefinition whose objects are served.
-func crdStatus(
-	crd *apiextensionsv1.CustomResourceDefinition, stored string,
-) apiextensionsv1.CustomResourceDefinitionStatus {
-	yes := apiextensionsv1.CustomResourceDefinitionCondition{Status: apiextensionsv1.ConditionTrue}
-	named, established := yes, yes
-	named.Type, named.Reason = apiextensionsv1.NamesAccepted, "NoConflicts"
-	established.Type, established.Reason = apiextensionsv1.Established, "InitialNamesAccepted"
-	return apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names,
-		StoredVersions: []string{stored},
-		Conditions:     []apiextensionsv1.CustomResourceDefinitionCondition{named, established}}
-}
-
 // addVersion adds what a version says.
 func (k *kind) addVersion(
-	crd *apiextensionsv1.CustomResourceDefinition, version apiextensionsv1.CustomResourceDefinitionVersion,
+	version apiextensionsv1.CustomResourceDefinitionVersion, keepsUnknowns bool,
 ) error {
 	for _, selectable := range version.SelectableFields {
-		k.fields = append(k.fields, trimDot(selectable.JSONPath))
+		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
 	if subresources := version.Subresources; subresources != nil {
-		k.status = subresources.Status != nil
-		if scale := subresources.Scale; scale != nil {
-			k.scale = &scalePaths{trimDot(scale.SpecReplicasPath), trimDot(scale.StatusReplicasPath), ""}
-			if selector := scale.LabelSelectorPath; selector != nil {
-				k.scale.selector = trimDot(*selector)
-			}
+		if k.scale = subresources.Scale; k.scale != nil {
+			k.parts = append(k.parts, "scale")
+		}
+		if subresources.Status != nil {
+			k.parts = append(k.parts, "status")
 		}
 	}
 	if version.Schema == nil {
@@ -157,7 +149,7 @@ func (k *kind) addVersion(
 	if err != nil {
 		return err
 	}
-	c := &customKind{keepsUnknowns: crd.Spec.PreserveUnknownFields}
+	c := &customKind{keepsUnknowns: keepsUnknowns}
 	k.custom = c
 	if c.schema, err = structural.NewStructural(internal.OpenAPIV3Schema); err != nil {
 		return err
@@ -169,39 +161,34 @@ func (k *kind) addVersion(
 	if c.validator, _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
 		return err
 	}
-	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && k.status {
-		if c.status, _, err = validation.NewSchemaValidator(&status); err != nil {
-			return err
-		}
+	if status, ok := internal.OpenAPIV3Schema.Properties["status"]; ok && k.has("status") {
+		c.status, _, err = validation.NewSchemaValidator(&status)
 	}
 	c.cel = cel.NewValidator(c.schema, true, celconfig.PerCallLimit)
 	k.converter = sync.OnceValue(func() managedfields.TypeConverter { return customConverter(k) })
+	return err
+}
+
+// complete drops unknown fields of an object, and sets defaults.
+func (c *customKind) complete(object map[string]any) error {
+	if !c.keepsUnknowns {
+		pruning.Prune(object, c.schema, true)
+		defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
+	}
+	err := objectmeta.Coerce(nil, object, c.schema, false, false)
+	defaulting.Default(object, c.schema)
+	if err != nil { // a nil *field.Error would be an error
+		return err
+	}
 	return nil
 }
 
-func trimDot(path string) string { return strings.TrimPrefix(path, ".") }
-
-// decode brings an object that a client has sent into the form in which it is kept.
-func (k *kind) decode(object *unstructured.Unstructured) error {
-	err := k.canonical(object.Object)
-	if c := k.custom; err == nil && c != nil {
-		if !c.keepsUnknowns {
-			pruning.Prune(object.Object, c.schema, true)
-			defaulting.PruneNonNullableNullsWithoutDefaults(object.Object, c.schema)
-		}
-		if wrong := objectmeta.Coerce(nil, object.Object, c.schema, false, false); wrong != nil {
-			err = wrong
-		}
-		defaulting.Default(object.Object, c.schema)
-	}
-	return withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-}
-
-// validate returns what the schema and its rules find wrong, with what was wrong before forgiven as
-// a real API server does it.
-func (c *customKind) validate(
-	k *kind, object, old *unstructured.Unstructured, subresource string, errs field.ErrorList,
+// validateCustom returns what the schema and its rules find wrong besides errs. What was wrong before is
+// forgiven as a real API server does it.
+func (k *kind) validateCustom(
+	object, old *unstructured.Unstructured, isStatus bool, errs field.ErrorList,
 ) field.ErrorList {
+	c, ctx := k.custom, context.Background()
 	var options []cel.Option
 	var before any
 	listErrs := listtype.ValidateListSetsAndMaps(nil, c.schema, object.Object)
@@ -211,7 +198,7 @@ func (c *customKind) validate(
 		correlated := common.NewCorrelatedObject(object.Object, old.Object,
 			&model.Structural{Structural: c.schema})
 		options, before = append(options, cel.WithRatcheting(correlated)), old.Object
-		if subresource != "status" {
+		if !isStatus {
 			errs = append(errs, validation.ValidateCustomResourceUpdate(nil, object.Object, old.Object,
 				c.validator, validation.WithRatcheting(correlated))...)
 		} else if status, ok := object.Object["status"]; ok && c.status != nil {
@@ -222,25 +209,24 @@ func (c *customKind) validate(
 			listErrs = nil
 		}
 	}
-	if subresource != "status" {
-		errs = append(errs, objectmeta.Validate(context.Background(), nil, object.Object, c.schema,
-			false)...)
+	if !isStatus {
+		errs = append(errs, objectmeta.Validate(ctx, nil, object.Object, c.schema, false)...)
 	}
 	if k.scale != nil {
-		if subresource != "status" {
-			errs = append(errs, validateScale(object, k.scale.replicas)...)
+		if !isStatus {
+			errs = append(errs, validateScale(object, k.scale.SpecReplicasPath)...)
 		}
-		errs = append(errs, validateScale(object, k.scale.statusReplicas)...)
+		errs = append(errs, validateScale(object, k.scale.StatusReplicasPath)...)
 	}
 	errs = append(errs, listErrs...)
-	if c.cel == nil {
+	switch {
+	case c.cel == nil:
 		return errs
-	}
-	if slices.ContainsFunc(errs, blocks) {
+	case slices.ContainsFunc(errs, blocks):
 		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the"+
 			" object was invalid; correct the existing errors to complete validation"))
 	}
-	celErrs, _ := c.cel.Validate(context.Background(), nil, c.schema, object.Object, before,
+	celErrs, _ := c.cel.Validate(ctx, nil, c.schema, object.Object, before,
 		celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, celErrs...)
 }

@@ -36,7 +36,7 @@
 //   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
 //     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
-//     (fieldValidation).
+//     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list that
 //     wants a resourceVersion of the future gets status 504 at once.
 //   - Items of lists also say their kind; a real API server leaves that out of built-in ones.

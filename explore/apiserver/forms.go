@@ -1,122 +1,21 @@
 package apiserver
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-var (
-	converter    = runtime.DefaultUnstructuredConverter
-	unmarshaler  = reflect.TypeFor[json.Unmarshaler]()
-	metadataType = reflect.TypeFor[metav1.ObjectMeta]()
-	structFields sync.Map // the fields of a Go struct by their names: map[string]reflect.Type
-)
-
-// canonical brings an object into the form that it has after it was read into a Go type and written
-// from there, with defaults. Fields that this version of the type does not have stay, but for those
-// of the metadata. Of a custom resource, it is the metadata only.
-func (k *kind) canonical(object map[string]any) error {
-	metadata, _ := object["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	metadata, err := throughType(metadata, metadataType)
-	if err != nil {
-		return err
-	}
-	object["metadata"] = metadata
-	if k.goType == nil {
-		return nil
-	}
-	out, err := throughType(object, k.goType)
-	if err != nil {
-		return err
-	}
-	finish(object, out, k.goType)
-	clear(object)
-	maps.Copy(object, out)
-	return nil
-}
-
-// throughType reads a value into a Go type, and returns what that has of it.
-func throughType(value map[string]any, t reflect.Type) (map[string]any, error) {
-	typed := reflect.New(t).Interface()
-	if err := converter.FromUnstructured(value, typed); err != nil {
-		return nil, err
-	}
-	return converter.ToUnstructured(typed)
-}
-
-// finish adds what was in a value but not in its Go type, and the defaults.
-func finish(in, out any, t reflect.Type) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if reflect.PointerTo(t).Implements(unmarshaler) {
-		return
-	}
-	switch out := out.(type) {
-	case []any:
-		list, _ := in.([]any)
-		for i, element := range out {
-			if i < len(list) {
-				finish(list[i], element, t.Elem())
-			}
-		}
-	case map[string]any:
-		content, _ := in.(map[string]any)
-		if t.Kind() == reflect.Map {
-			for name, element := range out {
-				finish(content[name], element, t.Elem())
-			}
-			return
-		}
-		fields := fieldsOf(t)
-		for name, value := range content {
-			if fields[name] == nil {
-				out[name] = value
-			}
-		}
-		if set := otherDefaults[t]; set != nil {
-			set(out)
-		}
-		setDefaults(out, defaults()[t])
-		for name, value := range out {
-			if field := fields[name]; field != nil {
-				finish(content[name], value, field)
-			}
-		}
-	}
-}
-
-// fieldsOf returns the types of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if known, ok := structFields.Load(t); ok {
-		return known.(map[string]reflect.Type)
-	}
-	fields := map[string]reflect.Type{}
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case field.Anonymous && name == "":
-			maps.Copy(fields, fieldsOf(field.Type))
-		case name != "-" && field.IsExported():
-			fields[name] = field.Type
-		}
-	}
-	structFields.Store(t, fields)
-	return fields
+func metadataOf(object *unstructured.Unstructured) map[string]any {
+	return object.Object["metadata"].(map[string]any)
 }
 
 // view returns an object that is stored in the version of a kind, or nil if there is none.
@@ -151,10 +50,26 @@ var eventFields = map[string]string{"involvedObject": "regarding", "message": "n
 	"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
 	"reportingComponent": "reportingController"}
 
+// sameObject reports whether two objects differ in nothing but times of managed fields.
+func sameObject(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(a.Object, b.Object) ||
+		len(a.GetManagedFields()) > 0 && reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+func withoutTimes(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	entries := object.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = nil
+	}
+	object.SetManagedFields(entries)
+	return object.Object
+}
+
 // withRevision returns an object that says it is of this revision.
 func withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
 	content := maps.Clone(object.Object)
-	content["metadata"] = maps.Clone(content["metadata"].(map[string]any))
+	content["metadata"] = maps.Clone(metadataOf(object))
 	object = &unstructured.Unstructured{Object: content}
 	object.SetResourceVersion(strconv.FormatInt(revision, 10))
 	return object
@@ -162,10 +77,12 @@ func withRevision(object *unstructured.Unstructured, revision int64) *unstructur
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
-// nested returns a field, such as status.phase.
+// nested returns a field, such as status.phase. Its path may begin with a dot.
 func nested(object map[string]any, path string) (any, bool, error) {
-	return unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
+	return unstructured.NestedFieldNoCopy(object, split(path)...)
 }
+
+func split(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
 
 // scaleOf returns what the subresource scale shows of an object.
 func (k *kind) scaleOf(object *unstructured.Unstructured) *unstructured.Unstructured {
@@ -177,30 +94,48 @@ func (k *kind) scaleOf(object *unstructured.Unstructured) *unstructured.Unstruct
 		replicas, _ := value.(int64)
 		return int32(replicas)
 	}
-	scale.Spec.Replicas = number(k.scale.replicas)
-	scale.Status.Replicas = number(k.scale.statusReplicas)
-	selector, _, _ := nested(object.Object, k.scale.selector)
-	switch selector := selector.(type) {
-	case string:
-		scale.Status.Selector = selector
-	case map[string]any:
-		var parsed metav1.LabelSelector
-		_ = converter.FromUnstructured(selector, &parsed)
-		if selector, err := metav1.LabelSelectorAsSelector(&parsed); err == nil {
-			scale.Status.Selector = selector.String()
+	scale.Spec.Replicas = number(k.scale.SpecReplicasPath)
+	scale.Status.Replicas = number(k.scale.StatusReplicasPath)
+	if path := k.scale.LabelSelectorPath; path != nil {
+		selector, _, _ := nested(object.Object, *path)
+		scale.Status.Selector, _ = selector.(string)
+		if selector, ok := selector.(map[string]any); ok {
+			parsed := &metav1.LabelSelector{}
+			_ = converter.FromUnstructured(selector, parsed)
+			if selector, err := metav1.LabelSelectorAsSelector(parsed); err == nil {
+				scale.Status.Selector = selector.String()
+			}
 		}
 	}
-	content, _ := converter.ToUnstructured(scale)
-	result := &unstructured.Unstructured{Object: content}
-	result.SetGroupVersionKind(scaleKind)
-	return result
+	return asObject(scaleKind, scale)
+}
+
+// asObject returns a value of a Go type as an object of a kind.
+func asObject(gvk schema.GroupVersionKind, value any) *unstructured.Unstructured {
+	content, err := converter.ToUnstructured(value)
+	if err != nil {
+		panic(err) // only of a type that is none of an API
+	}
+	object := &unstructured.Unstructured{Object: content}
+	object.SetGroupVersionKind(gvk)
+	return object
+}
+
+// newObject returns an object of a kind, with nothing but what each has.
+func (k *kind) newObject() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+	if k.goType != nil {
+		return asObject(k.gvk, reflect.New(k.goType).Interface())
+	}
+	object.SetGroupVersionKind(k.gvk)
+	return object
 }
 
 // withScale returns a copy of an object with the replicas of a Scale, and its preconditions.
 func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Unstructured {
 	object := old.DeepCopy()
 	replicas, _, _ := unstructured.NestedInt64(scale.Object, "spec", "replicas")
-	_ = unstructured.SetNestedField(object.Object, replicas, strings.Split(k.scale.replicas, ".")...)
+	_ = unstructured.SetNestedField(object.Object, replicas, split(k.scale.SpecReplicasPath)...)
 	if version := scale.GetResourceVersion(); version != "" {
 		object.SetResourceVersion(version)
 	}
@@ -212,7 +147,7 @@ func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Un
 
 // validateScale checks a number of replicas.
 func validateScale(object *unstructured.Unstructured, path string) field.ErrorList {
-	replicas, _, err := unstructured.NestedInt64(object.Object, strings.Split(path, ".")...)
+	replicas, _, err := unstructured.NestedInt64(object.Object, split(path)...)
 	message := ""
 	switch {
 	case err != nil:
@@ -224,5 +159,5 @@ func validateScale(object *unstructured.Unstructured, path string) field.ErrorLi
 	default:
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("."+path), replicas, message)}
+	return field.ErrorList{field.Invalid(field.NewPath(path), replicas, message)}
 }

@@ -1,17 +1,22 @@
 package apiserver
 
 import (
+	"cmp"
+	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,17 +31,16 @@ type kind struct {
 	namespaced bool
 	goType     reflect.Type // nil for a custom resource
 	names      apiextensionsv1.CustomResourceDefinitionNames
-	status     bool        // has the subresource status
-	scale      *scalePaths // nil without the subresource
-	generation bool        // a change of the spec increments metadata.generation
-	fields     []string    // field selectors, apart from the metadata's
+	scale      *apiextensionsv1.CustomResourceSubresourceScale
+	generation bool     // a change of the spec increments metadata.generation
+	fields     []string // field selectors, apart from the metadata's
+	parts      []string // its subresources
 	custom     *customKind
 	review     string // of a question for access: the status that says yes. It is not stored
 	converter  func() managedfields.TypeConverter
 }
 
-// scalePaths are the fields that the subresource scale shows.
-type scalePaths struct{ replicas, statusReplicas, selector string }
+func (k *kind) has(subresource string) bool { return slices.Contains(k.parts, subresource) }
 
 func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
@@ -92,7 +96,7 @@ var reviews = map[string]string{"SelfSubjectAccessReview": "allowed",
 	"SubjectAccessReview": "allowed", "LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
 
 // builtin are Kubernetes' own kinds, each in its best version.
-var builtin = sync.OnceValue(func() []*kind {
+var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 	types := scheme.Scheme.AllKnownTypes()
 	best := map[schema.GroupKind]string{}
 	for gvk := range types {
@@ -102,14 +106,12 @@ var builtin = sync.OnceValue(func() []*kind {
 			best[gvk.GroupKind()] = gvk.Version
 		}
 	}
-	kinds := []*kind{builtinKind(apiextensionsv1.SchemeGroupVersion.
-		WithKind("CustomResourceDefinition"), reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())}
+	definition := builtinKind(crdKind, reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
+	kinds := map[schema.GroupVersionResource]*kind{definition.gvr: definition}
 	for gk, version := range best {
-		kinds = append(kinds, builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)]))
+		k := builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)])
+		kinds[k.gvr] = k
 	}
-	slices.SortFunc(kinds, func(a, b *kind) int {
-		return strings.Compare(a.gvr.String(), b.gvr.String())
-	})
 	return kinds
 })
 
@@ -125,23 +127,111 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		k.fields = strings.Fields(selectable[plural.Resource])
 	}
 	k.review = reviews[gvk.Kind]
-	_, k.status = goType.FieldByName("Status")
-	k.status = k.status && k.review == ""
+	if _, ok := goType.FieldByName("Status"); ok && k.review == "" {
+		k.parts = append(k.parts, "status")
+	}
+	if k.is("namespaces") {
+		k.parts = append(k.parts, "finalize")
+	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
 	if k.is(scalable) {
-		k.scale = &scalePaths{"spec.replicas", "status.replicas", "spec.selector"}
+		k.parts = append(k.parts, "scale")
+		k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
+			StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".spec.selector")}
 	}
 	k.converter = builtinConverter
 	return k
 }
 
-// validName returns the rule for names of this kind.
-func (k *kind) validName() validation.ValidateNameFunc {
-	switch {
-	case k.gvk.Group == "rbac.authorization.k8s.io":
-		return path.ValidatePathSegmentName //nolint:staticcheck // as the API server
-	case k.is("namespaces services"):
-		return validation.NameIsDNSLabel
+// discover answers what is not about objects.
+func (s *Server) discover(r *Request) (*Response, error) {
+	path := strings.Trim(r.Path, "/")
+	prefix, name, _ := strings.Cut(path, "/")
+	all := s.discovery(prefix == "api")
+	groups, resources, _ := discovery.SplitGroupsAndResources(*all)
+	gv, _ := schema.ParseGroupVersion(name)
+	group := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
+	isAPI := prefix == "api" || prefix == "apis"
+	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
+	case path == "healthz" || path == "readyz" || path == "livez":
+		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
+	case path == "version":
+		info := version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}
+		return document("", info), nil
+	case isAPI && name == "" && aggregated:
+		response := document("", all)
+		response.media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+		return response, nil
+	case path == "api":
+		return document("APIVersions", &metav1.APIVersions{Versions: []string{"v1"}}), nil
+	case path == "apis":
+		return document("APIGroupList", groups), nil
+	case prefix == "apis" && group >= 0:
+		return document("APIGroup", &groups.Groups[group]), nil
+	case isAPI && resources[gv] != nil:
+		return document("APIResourceList", resources[gv]), nil
 	}
-	return validation.NameIsDNSSubdomain
+	return nil, errNotServed
+}
+
+// document returns an answer that is not about objects.
+func document(kind string, value any) *Response {
+	if kind != "" {
+		value = asObject(metav1.Unversioned.WithKind(kind), value).Object
+	}
+	return &Response{Code: http.StatusOK, raw: marshal(value)}
+}
+
+// errNotServed is the answer to a path that is none of the server's.
+var errNotServed = apierrors.NewGenericServerResponse(http.StatusNotFound, "",
+	schema.GroupResource{}, "", "404 page not found", 0, true)
+
+// discovery is all discovery in one answer: that of the core group, or that of the others.
+func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
+	list := &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{
+		Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+	kinds := slices.SortedFunc(maps.Values(s.kinds), func(a, b *kind) int {
+		return cmp.Or(strings.Compare(a.gvr.Group, b.gvr.Group),
+			version.CompareKubeAwareVersionStrings(b.gvr.Version, a.gvr.Version),
+			strings.Compare(a.gvr.Resource, b.gvr.Resource))
+	})
+	for _, k := range kinds {
+		if core != (k.gvr.Group == "") {
+			continue
+		}
+		if last := len(list.Items) - 1; last < 0 || list.Items[last].Name != k.gvr.Group {
+			list.Items = append(list.Items, apidiscoveryv2.APIGroupDiscovery{
+				ObjectMeta: metav1.ObjectMeta{Name: k.gvr.Group}})
+		}
+		group := &list.Items[len(list.Items)-1]
+		if last := len(group.Versions) - 1; last < 0 || group.Versions[last].Version != k.gvr.Version {
+			group.Versions = append(group.Versions, apidiscoveryv2.APIVersionDiscovery{
+				Version: k.gvr.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent})
+		}
+		version := &group.Versions[len(group.Versions)-1]
+		version.Resources = append(version.Resources, k.discovery())
+	}
+	return list
+}
+
+// discovery returns what discovery says of a kind.
+func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
+	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
+		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
+		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create"}}
+	if k.namespaced {
+		d.Scope = apidiscoveryv2.ScopeNamespace
+	}
+	if k.review == "" {
+		d.Verbs = strings.Fields("create delete deletecollection get list patch update watch")
+	}
+	for _, name := range k.parts {
+		gvk := &k.gvk
+		if name == "scale" {
+			gvk = &scaleKind
+		}
+		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,
+			ResponseKind: (*metav1.GroupVersionKind)(gvk), Verbs: []string{"get", "patch", "update"}})
+	}
+	return d
 }

@@ -1,91 +1,86 @@
 package apiserver
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
-
-func (s *Server) patch(r *Request) (*Response, error) {
-	if r.PatchType == types.ApplyYAMLPatchType {
-		return s.apply(r)
-	}
-	old := s.existing(r)
-	if old == nil {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
-	}
-	object, err := s.patched(r, r.found(old).Object)
-	if err != nil {
-		return nil, err
-	}
-	if r.Subresource == "scale" {
-		object = r.kind.withScale(old, object)
-	}
-	if r.kind.custom != nil && object.GetKind() == "" {
-		return nil, invalidPatch(object.Object, errNoKind)
-	}
-	if err := checkKind(object.Object, r.kind.gvk); err != nil {
-		return nil, err
-	}
-	if err := r.kind.decode(object); err != nil {
-		return nil, invalidPatch(object.Object, err)
-	}
-	if err := r.checkName(object); err != nil {
-		return nil, err
-	}
-	s.track(r, object, old)
-	return s.replace(r, old, object)
-}
-
-func invalidPatch(content any, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-		field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
-}
 
 // errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
 var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
 	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
 	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
-// patched returns an object after a patch.
+// patched returns an object, or what a subresource shows of it, after a patch.
 func (s *Server) patched(
 	r *Request, old *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
-	var after []byte
-	content, err := map[string]any(nil), error(nil)
+	if old == nil {
+		return nil, r.notFound()
+	}
+	old = r.found(old).Object
+	var content map[string]any
+	var patch jsonpatch.Patch
+	after, err := []byte("null"), error(nil)
 	switch r.PatchType {
 	case types.StrategicMergePatchType:
 		content, err = r.strategicallyPatched(old)
 	case types.JSONPatchType:
-		var patch jsonpatch.Patch
 		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
-			if after, err = patch.Apply(s.encode(old, "")); err != nil {
-				err = unprocessable(err)
-			}
+			after, err = patch.Apply(s.encode(old, ""))
+			err = unprocessable(err)
 		}
 	default:
 		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
 	}
-	if err == nil && after != nil {
-		if err := json.Unmarshal(after, &content); err != nil {
-			return nil, invalidPatch(string(after), err)
-		}
+	if err != nil {
+		return nil, badRequest(err)
 	}
-	err = withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-	return &unstructured.Unstructured{Object: content}, err
+	if content == nil {
+		err = json.Unmarshal(after, &content)
+	}
+	object := &unstructured.Unstructured{Object: content}
+	if err == nil && (content == nil || r.mustSayKind() && object.GetKind() == "") {
+		err = errNoKind
+	}
+	if err == nil {
+		if err = r.checkKind(content); err != nil {
+			return nil, err
+		}
+		err = r.decode(object)
+	}
+	if err != nil {
+		err = apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
+	}
+	return object, err
 }
 
 func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
@@ -99,59 +94,203 @@ func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[stri
 	}
 	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
 		patch, meta)
-	if err != nil &&
-		!slices.ContainsFunc(errMergePatch, func(bad error) bool { return errors.Is(err, bad) }) {
+	switch {
+	case errors.Is(err, mergepatch.ErrNoListOfLists),
+		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
 		err = unprocessable(err)
+	case !slices.Contains(errMergePatch, err):
+		err = withStatus(err, http.StatusInternalServerError, "")
 	}
 	return content, err
 }
 
 func unprocessable(err error) error {
+	if err == nil {
+		return nil
+	}
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
 		schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
-// apply merges an applied configuration, or creates an object of it.
-func (s *Server) apply(r *Request) (*Response, error) {
-	if r.Subresource == "scale" {
-		return nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not simulated")
+// applied merges an applied configuration. It returns the object with it, and what there was, both
+// with managed fields.
+func (s *Server) applied(
+	r *Request, old *unstructured.Unstructured,
+) (object, live *unstructured.Unstructured, err error) {
+	base := r.kind.newObject()
+	switch {
+	case r.Subresource == "scale":
+		return nil, nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not"+
+			" simulated")
+	case old != nil:
+		old = s.tracked(r.kind, old)
+		base = old.DeepCopy()
+	case r.Subresource != "":
+		return nil, nil, r.notFound()
 	}
-	live, old := r.kind.newObject(), s.existing(r)
-	if old != nil {
-		live = s.tracked(r.kind, old)
-	} else if r.Subresource != "" {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	if r.malformed != nil {
+		return nil, nil, badRequest(r.malformed)
 	}
-	merged, err := r.kind.manager(r.Subresource).Apply(live.DeepCopy(), r.Body.DeepCopy(),
-		r.FieldManager, r.Force)
+	merged, err := r.kind.manager(r.Subresource).Apply(base, r.Body.DeepCopy(),
+		r.Options.FieldManager, r.Options.Force != nil && *r.Options.Force)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	object := merged.(*unstructured.Unstructured)
+	object = merged.(*unstructured.Unstructured)
 	if old == nil && object.GetName() == "" {
 		object.SetName(r.Name)
 	}
-	if err := r.checkName(object); err != nil {
-		return nil, err
-	}
-	if err := r.kind.decode(object); err != nil {
-		return nil, err
-	}
-	if old != nil {
-		return s.replace(r, live, object)
-	}
-	if uid := object.GetUID(); uid != "" {
-		return nil, r.conflict(uid, "")
-	}
-	return s.createObject(r, object)
+	return object, old, r.decode(object)
 }
 
-// newObject returns an object of a kind, with nothing but what each has.
-func (k *kind) newObject() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-	if k.goType != nil {
-		object.Object, _ = throughType(object.Object, k.goType)
+// The managed fields of an object cost more than all else of a write. So an object has them from
+// its first apply on: then they are made of all writes that there were.
+
+// builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also
+// lets fields be owned that this version does not have.
+var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
+	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
+	value, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(namespace)
+	if err != nil {
+		panic(err) // only without that kind
 	}
-	object.SetGroupVersionKind(k.gvk)
+	parser := &typed.Parser{Schema: smdschema.Schema{Types: slices.Clone(value.Schema().Types)}}
+	for i, definition := range parser.Schema.Types {
+		if fields := definition.Map; fields != nil && fields.ElementType == (smdschema.TypeRef{}) {
+			parser.Schema.Types[i].Map = &smdschema.Map{Fields: fields.Fields, Unions: fields.Unions,
+				ElementType:         smdschema.TypeRef{NamedType: new("__untyped_deduced_")},
+				ElementRelationship: fields.ElementRelationship}
+		}
+	}
+	return managedfields.NewSchemeTypeConverter(scheme.Scheme, parser)
+})
+
+// manager returns what manages the fields of a kind in writes of a subresource. It passes over those
+// that the subresource cannot change.
+func (k *kind) manager(subresource string) *managedfields.FieldManager {
+	var fixed []fieldpath.Path
+	switch {
+	case subresource != "status" && k.has("status"):
+		fixed = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
+	case subresource == "status":
+		fixed = []fieldpath.Path{fieldpath.MakePathOrDie("spec")}
+		if k.custom != nil {
+			fixed = append(fixed, fieldpath.MakePathOrDie("metadata"))
+		} else if k.is("deployments") {
+			fixed = append(fixed, fieldpath.MakePathOrDie("metadata", "labels"))
+		}
+	}
+	gv, create := k.gvk.GroupVersion(), managedfields.NewDefaultFieldManager
+	filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(gv.String()): fieldpath.NewSet(fixed...)})
+	if k.custom != nil {
+		create = managedfields.NewDefaultCRDFieldManager
+	}
+	one := oneVersion{kind: k}
+	made, err := create(k.converter(), one, unstructuredscheme.NewUnstructuredDefaulter(), one, k.gvk,
+		gv, subresource, filters)
+	if err != nil {
+		panic(err) // only without a converter
+	}
+	return made
+}
+
+// oneVersion stands for the conversions and the constructors of objects that exist in one version.
+type oneVersion struct {
+	runtime.ObjectConvertor // nil: nothing else is called
+	kind                    *kind
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (oneVersion) ConvertToVersion(
+	object runtime.Object, _ runtime.GroupVersioner,
+) (runtime.Object, error) {
+	return object, nil
+}
+
+// New implements runtime.ObjectCreater.
+func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return v.kind.newObject(), nil
+}
+
+// customConverter makes a converter of a schema.
+func customConverter(k *kind) managedfields.TypeConverter {
+	models, folder := map[string]*spec.Schema{}, "#/definitions/"
+	reference := func(name string) spec.Ref { return spec.MustCreateRef(folder + name) }
+	for name, definition := range openapi.GetOpenAPIDefinitions(reference) {
+		models[name] = &definition.Schema
+	}
+	object := k.custom.schema.ToKubeOpenAPI()
+	if object.Properties == nil {
+		object.Properties = map[string]spec.Schema{}
+	}
+	object.Properties["apiVersion"] = *spec.StringProperty()
+	object.Properties["kind"] = *spec.StringProperty()
+	object.Properties["metadata"] = *spec.RefProperty(folder + metav1.ObjectMeta{}.OpenAPIModelName())
+	object.AddExtension("x-kubernetes-group-version-kind", []any{map[any]any{
+		"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}})
+	models["object"] = object
+	made, err := managedfields.NewTypeConverter(models, k.custom.keepsUnknowns)
+	if err != nil {
+		panic(err) // of a schema that was accepted
+	}
+	return made
+}
+
+// track updates the managed fields of an object, if it has some.
+func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
+	if metadataOf(old)["managedFields"] == nil {
+		delete(metadataOf(object), "managedFields")
+		return
+	}
+	*object = *r.kind.manage(old, object, r.Options.FieldManager, r.Subresource)
+}
+
+// manage returns an object with the managed fields after a write. As in a real API server, a Scale
+// has none if nobody owns the replicas yet.
+func (k *kind) manage(
+	live, object *unstructured.Unstructured, manager, subresource string,
+) *unstructured.Unstructured {
+	if subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
+		object.SetManagedFields(live.GetManagedFields())
+		return object
+	}
+	return k.manager(subresource).UpdateNoErrors(live, object, manager).(*unstructured.Unstructured)
+}
+
+// ownsReplicas reports whether an entry has the field that a Scale shows.
+func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
+	set := &fieldpath.Set{}
+	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
+	var path fieldpath.Path
+	for _, name := range split(k.scale.SpecReplicasPath) {
+		path = append(path, fieldpath.MakePathOrDie(name)...)
+	}
+	return err == nil && set.Has(path)
+}
+
+// tracked returns an object with its managed fields.
+func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.Unstructured {
+	if metadataOf(old)["managedFields"] != nil {
+		return old
+	}
+	live := k.newObject()
+	for _, write := range s.table(k).history {
+		if write.New == nil || write.New.GetUID() != old.GetUID() {
+			continue
+		}
+		object := k.view(write.New).DeepCopy()
+		if k.is("namespaces") {
+			delete(object.Object, "spec") // the finalizers are the server's
+		}
+		if write.manager == "" {
+			object.SetManagedFields(live.GetManagedFields())
+			live = object
+			continue
+		}
+		live = k.manage(live, object, write.manager, write.subresource)
+	}
+	object := old.DeepCopy()
+	object.SetManagedFields(live.GetManagedFields())
 	return object
 }

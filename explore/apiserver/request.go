@@ -7,9 +7,11 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,72 +41,62 @@ type Request struct {
 	Patch     []byte
 	PatchType types.PatchType
 
-	List   metav1.ListOptions // of list, watch and deletecollection
-	Delete metav1.DeleteOptions
-	Force  bool
-	DryRun bool
-	// FieldManager is that of the options, or else the beginning of the user agent.
-	FieldManager string
+	List    internalversion.ListOptions // of list, watch and deletecollection
+	Delete  metav1.DeleteOptions
+	Options metav1.PatchOptions // of all writes
 
 	// AsOf, if it is not 0, is the revision that a list, or the initial events of a stream, show: an
 	// API server that lags behind etcd. A watch from a resourceVersion is not affected.
 	AsOf int64
 
 	kind        *kind
-	list        internalversion.ListOptions
+	malformed   error // what is wrong with the Body, if that matters later
 	accept      string
 	context     context.Context
 	interceptor Interceptor
 }
 
+func (r *Request) isApply() bool  { return r.PatchType == types.ApplyYAMLPatchType }
+func (r *Request) isDryRun() bool { return len(r.Options.DryRun) > 0 }
+
+func (r *Request) notFound() error {
+	return apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+}
+
+func (r *Request) conflict(why string) error {
+	return apierrors.NewConflict(r.Resource.GroupResource(), r.Name, errors.New(why))
+}
+
 // parse understands a request. An error without a status has the code 400.
-func (s *Server) parse(r *http.Request, body []byte) (*Request, error) {
-	query := r.URL.Query()
-	request := &Request{Path: r.URL.Path, accept: r.Header.Get("Accept"),
-		DryRun: query.Get("dryRun") == metav1.DryRunAll, Force: query.Get("force") == "true",
-		FieldManager: query.Get("fieldManager")}
-	options := &metav1.PatchOptions{FieldManager: request.FieldManager}
-	if request.FieldManager == "" {
-		request.FieldManager, _, _ = strings.Cut(r.UserAgent(), "/")
-	}
-	if query.Has("force") {
-		options.Force = &request.Force
-	}
-	if a := request.accept; strings.Contains(a, "protobuf") && !strings.Contains(a, "json") &&
-		!strings.Contains(a, "*/*") {
-		return nil, refusal(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-			"this server answers in JSON; it reads Protocol Buffers")
-	}
-	if dryRun := query.Get("dryRun"); dryRun != "" && !request.DryRun {
-		return nil, fmt.Errorf("dryRun: Unsupported value: %s", dryRun)
-	}
-	if err := request.parsePath(s, r); err != nil {
+func (s *Server) parse(from *http.Request, body []byte) (*Request, error) {
+	r := &Request{Path: from.URL.Path, accept: from.Header.Get("Accept")}
+	if err := r.parsePath(s, from); err != nil {
 		return nil, err
 	}
-	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	switch request.Verb {
-	case "list", "watch":
-		return request, request.parseList(query)
-	case "patch":
-		return request, request.parsePatch(body, types.PatchType(media), options)
-	case "create", "update":
-		return request, request.parseBody(body, media)
-	case "deletecollection":
-		if err := request.parseList(query); err != nil {
-			return nil, err
-		}
-		fallthrough
-	case "delete":
-		return request, request.parseDelete(body, media, query)
+	query := from.URL.Query()
+	media, _, _ := mime.ParseMediaType(from.Header.Get("Content-Type"))
+	err := metav1.Convert_url_Values_To_v1_PatchOptions(&query, &r.Options, nil)
+	if err == nil && slices.Contains(manyObjects, r.Verb) {
+		err = r.parseList(query)
 	}
-	return request, nil
+	switch {
+	case err != nil:
+	case strings.HasPrefix(r.Verb, "delete"):
+		err = r.parseDelete(body, media, query)
+	case r.Verb == "create" || r.Verb == "update" || r.Verb == "patch":
+		err = r.parseWrite(body, media)
+	}
+	if r.Options.FieldManager == "" {
+		r.Options.FieldManager, _, _ = strings.Cut(from.UserAgent(), "/")
+	}
+	return r, err
 }
 
 var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api")}
 
-// nameless are the verbs of requests whose path has no name of an object.
-var nameless = []string{"create", "list", "watch", "deletecollection"}
+// manyObjects are the verbs of requests that are about all objects that they select.
+var manyObjects = []string{"list", "watch", "deletecollection"}
 
 // parsePath understands the path and the method.
 func (r *Request) parsePath(s *Server, from *http.Request) error {
@@ -123,38 +115,27 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	}
 	r.kind = s.kinds[r.Resource]
 	switch k := r.kind; {
-	case k == nil, !k.namespaced && r.Namespace != "", !k.has(r.Subresource):
-		return notFound()
+	case k == nil, !k.namespaced && r.Namespace != "", r.Subresource != "" && !k.has(r.Subresource):
+		return errNotServed
 	case r.Verb == "", r.Verb == "delete" && r.Subresource != "", k.review != "" && r.Verb != "create",
-		(r.Name == "") != slices.Contains(nameless, r.Verb):
+		(r.Name == "") != (r.Verb == "create" || slices.Contains(manyObjects, r.Verb)):
 		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), from.Method)
 	}
 	return nil
 }
 
-// has reports whether a kind has a subresource. Each has the one without a name.
-func (k *kind) has(subresource string) bool {
-	switch subresource {
-	case "status":
-		return k.status
-	case "scale":
-		return k.scale != nil
-	case "finalize":
-		return k.gvr == namespaces
-	}
-	return subresource == ""
-}
-
 // parseList understands the options of a list.
 func (r *Request) parseList(query url.Values) error {
-	err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &r.List, nil)
+	var options metav1.ListOptions
+	err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &options, nil)
 	if err == nil {
-		err = internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&r.List, &r.list, nil)
+		err = internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &r.List,
+			nil)
 	}
 	if err != nil {
 		return err
 	}
-	for _, requirement := range r.list.FieldSelector.Requirements() {
+	for _, requirement := range r.List.FieldSelector.Requirements() {
 		name := requirement.Field
 		if name != "metadata.name" && name != "metadata.namespace" &&
 			!slices.Contains(r.kind.fields, name) {
@@ -193,30 +174,60 @@ func readObject(body []byte, media string) (object map[string]any, err error) {
 	return object, err
 }
 
+// parseWrite understands an object or a patch.
+func (r *Request) parseWrite(body []byte, media string) error {
+	patchType := types.PatchType(media)
+	if errs := validation.ValidatePatchOptions(&r.Options, patchType); len(errs) > 0 {
+		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
+	}
+	if r.Verb != "patch" {
+		return r.parseBody(body, media)
+	}
+	r.Patch, r.PatchType = body, patchType
+	switch patchType {
+	case types.ApplyYAMLPatchType:
+		r.malformed = r.parseBody(body, media)
+		if r.Subresource == "" { // otherwise, it matters only if there is the object
+			return r.malformed
+		}
+		return nil
+	case types.JSONPatchType, types.MergePatchType:
+		return nil
+	case types.StrategicMergePatchType:
+		if r.kind.custom == nil {
+			return nil
+		}
+	}
+	return errFormat
+}
+
+// mustSayKind reports whether a body without a kind is refused.
+func (r *Request) mustSayKind() bool {
+	return r.kind.custom != nil && r.Subresource != "scale" || r.isApply()
+}
+
 // parseBody understands an object.
 func (r *Request) parseBody(body []byte, media string) error {
 	object, err := readObject(body, media)
 	if err != nil {
 		return err
 	}
-	mustSay := r.kind.custom != nil || r.PatchType == types.ApplyYAMLPatchType
-	if object == nil || mustSay && object["kind"] == nil {
+	if object == nil || r.mustSayKind() && object["kind"] == nil {
 		return errNoKind
 	}
 	r.Body = &unstructured.Unstructured{Object: object}
 	if r.Verb == "create" {
 		r.Name = r.Body.GetName()
 	}
-	gvk := r.kind.gvk
-	if r.Subresource == "scale" {
-		gvk = scaleKind
-	}
-	return checkKind(object, gvk)
+	return r.checkKind(object)
 }
 
 // checkKind sets the kind of an object that has none, and refuses another one.
-func checkKind(object map[string]any, want schema.GroupVersionKind) error {
-	apiVersion, kind := want.ToAPIVersionAndKind()
+func (r *Request) checkKind(object map[string]any) error {
+	apiVersion, kind := r.kind.gvk.ToAPIVersionAndKind()
+	if r.Subresource == "scale" {
+		apiVersion, kind = scaleKind.ToAPIVersionAndKind()
+	}
 	setDefaults(object, map[string]any{"apiVersion": apiVersion, "kind": kind})
 	if object["apiVersion"] != apiVersion || object["kind"] != kind {
 		return apierrors.NewBadRequest(fmt.Sprintf("%v in version %v cannot be handled as a %s in %s",
@@ -225,22 +236,14 @@ func checkKind(object map[string]any, want schema.GroupVersionKind) error {
 	return nil
 }
 
-// parsePatch understands a patch.
-func (r *Request) parsePatch(
-	body []byte, media types.PatchType, options *metav1.PatchOptions,
-) error {
-	r.Patch, r.PatchType = body, media
-	if errs := validation.ValidatePatchOptions(options, media); len(errs) > 0 {
-		return apierrors.NewInvalid(metav1.Kind("PatchOptions"), "", errs)
+// decode brings an object that a client has sent into the form in which it is kept.
+func (r *Request) decode(object *unstructured.Unstructured) (err error) {
+	if r.Subresource == "scale" {
+		object.Object, err = throughType(object.Object, reflect.TypeFor[autoscalingv1.Scale]())
+	} else if err = r.kind.canonical(object.Object); err == nil && r.kind.custom != nil {
+		err = r.kind.custom.complete(object.Object)
 	}
-	switch {
-	case media == types.ApplyYAMLPatchType:
-		return r.parseBody(body, string(media))
-	case media == types.JSONPatchType, media == types.MergePatchType,
-		media == types.StrategicMergePatchType && r.kind.custom == nil:
-		return nil
-	}
-	return errFormat
+	return badRequest(err)
 }
 
 // parseDelete understands the options of a delete, in the body or in the query.
@@ -249,10 +252,9 @@ func (r *Request) parseDelete(body []byte, media string, query url.Values) error
 		return metav1.Convert_url_Values_To_v1_DeleteOptions(&query, &r.Delete, nil)
 	}
 	object, err := readObject(body, media)
-	if err != nil {
-		return err
+	if err == nil {
+		err = converter.FromUnstructured(object, &r.Delete)
 	}
-	err = converter.FromUnstructured(object, &r.Delete)
-	r.DryRun = len(r.Delete.DryRun) > 0
+	r.Options.DryRun = r.Delete.DryRun
 	return err
 }

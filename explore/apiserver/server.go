@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -50,24 +49,13 @@ type Interceptor interface {
 	Event(w *Watch, e watch.Event)
 }
 
-// direct is an Interceptor that lets everything pass.
-type direct struct{}
-
-func (direct) Serve(
-	_ context.Context, _ *Request, do func() (*Response, error),
-) (*Response, error) {
-	return do()
-}
-
-func (direct) Event(w *Watch, e watch.Event) { w.Send(e) }
-
 // Response is the server's answer to a request. Its objects are the server's: change a copy.
 type Response struct {
 	Code   int
-	Object *unstructured.Unstructured // an object, a list or a status; nil for a watch
+	Object *unstructured.Unstructured // an object, a list without its items, or a status
 	Watch  *Watch
 
-	items []*unstructured.Unstructured // of a list
+	items []*unstructured.Unstructured // of a list; otherwise nil
 	raw   []byte                       // of what is not about objects
 	media string                       // of raw, if it is not JSON
 }
@@ -76,17 +64,11 @@ type Response struct {
 // the namespace default. The definitions must not be changed any more: servers share what is made
 // of them.
 func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
-	s := &Server{
-		kinds:  make(map[schema.GroupVersionResource]*kind, 100),
-		tables: map[schema.GroupVersionResource]*table{},
-	}
-	for _, k := range builtin() {
-		s.kinds[k.gvr] = k
-	}
+	s := &Server{kinds: maps.Clone(builtin()),
+		tables: map[schema.GroupVersionResource]*table{}}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"kind": "Namespace",
 		"apiVersion": "v1", "metadata": map[string]any{"name": metav1.NamespaceDefault}}}
-	_, err := s.createNamed(&Request{Verb: "create", kind: s.kinds[namespaces]}, namespace)
-	if err != nil {
+	if _, err := s.create(&Request{Verb: "create", kind: s.kinds[namespaces]}, namespace); err != nil {
 		return nil, err
 	}
 	for _, crd := range crds {
@@ -97,12 +79,11 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 		for _, k := range made.kinds {
 			s.kinds[k.gvr] = k
 		}
-		object := maps.Clone(made.object)
-		metadata := maps.Clone(object["metadata"].(map[string]any))
-		metadata["generation"], object["metadata"] = int64(1), metadata
-		s.setIdentity(metadata)
-		s.commit(&Request{kind: s.kinds[crdResource]}, nil, &unstructured.Unstructured{Object: object},
-			false)
+		object := &unstructured.Unstructured{Object: maps.Clone(made.object)}
+		object.Object["metadata"] = maps.Clone(metadataOf(object))
+		definitions := s.kinds[crdResource]
+		s.setIdentity(definitions, metadataOf(object))
+		s.commit(&Request{kind: definitions}, nil, object, false)
 	}
 	return s, nil
 }
@@ -113,12 +94,7 @@ func (s *Server) Config(i Interceptor) *rest.Config {
 }
 
 // Client returns what answers requests. They go through i, which may be nil.
-func (s *Server) Client(i Interceptor) http.RoundTripper {
-	if i == nil {
-		i = direct{}
-	}
-	return client{s, i}
-}
+func (s *Server) Client(i Interceptor) http.RoundTripper { return client{s, i} }
 
 type client struct {
 	server      *Server
@@ -139,17 +115,17 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response, err := c.answer(r, body)
-	var status apierrors.APIStatus
 	header := http.Header{}
-	switch {
-	case errors.As(err, &status):
-		response = failure(status.Status(), header)
-	case err != nil:
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		failure := status.Status()
+		if d := failure.Details; d != nil && d.RetryAfterSeconds > 0 {
+			header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
+		}
+		response = &Response{Code: int(failure.Code), Object: asObject(statusKind, &failure)}
+	} else if err != nil {
 		return nil, err
 	}
-	result := &http.Response{StatusCode: response.Code,
-		Status: fmt.Sprint(response.Code, " ", http.StatusText(response.Code)),
-		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header, ContentLength: -1, Request: r}
+	result := &http.Response{StatusCode: response.Code, Header: header, ContentLength: -1, Request: r}
 	header.Set("Content-Type", cmp.Or(response.media, runtime.ContentTypeJSON))
 	if result.Body = response.Watch; response.Watch == nil {
 		text := c.server.encodeResponse(response, r.Header.Get("Accept"))
@@ -162,13 +138,17 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c client) answer(r *http.Request, body []byte) (*Response, error) {
 	request, err := c.server.parse(r, body)
 	if err != nil {
-		return nil, withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		return nil, badRequest(err)
 	}
 	request.context, request.interceptor = r.Context(), c.interceptor
-	return c.interceptor.Serve(r.Context(), request, func() (*Response, error) {
-		return c.server.serve(request)
-	})
+	do := func() (*Response, error) { return c.server.serve(request) }
+	if c.interceptor == nil {
+		return do()
+	}
+	return c.interceptor.Serve(r.Context(), request, do)
 }
+
+var statusKind = metav1.Unversioned.WithKind("Status")
 
 // refusal returns an error with a status that no function of apierrors has.
 func refusal(code int, reason metav1.StatusReason, message string) error {
@@ -184,22 +164,14 @@ func withStatus(err error, code int, reason metav1.StatusReason) error {
 	return refusal(code, reason, err.Error())
 }
 
-// failure returns an answer that is an error.
-func failure(status metav1.Status, header http.Header) *Response {
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
-	}
-	return document(int(status.Code), status)
+func badRequest(err error) error {
+	return withStatus(err, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 }
-
-// document returns an answer that is not about objects.
-func document(code int, value any) *Response { return &Response{Code: code, raw: marshal(value)} }
 
 // verbs has what answers the requests of a verb.
 var verbs = map[string]func(*Server, *Request) (*Response, error){
 	"": (*Server).discover, "get": (*Server).get, "list": (*Server).list, "watch": (*Server).watch,
-	"create": (*Server).create, "update": (*Server).update, "patch": (*Server).patch,
+	"create": (*Server).write, "update": (*Server).write, "patch": (*Server).write,
 	"delete": (*Server).delete, "deletecollection": (*Server).deleteCollection,
 }
 
@@ -207,7 +179,7 @@ var verbs = map[string]func(*Server, *Request) (*Response, error){
 func (s *Server) serve(r *Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errs := validation.ValidateListOptions(&r.list, !s.noStreams); len(errs) > 0 {
+	if errs := validation.ValidateListOptions(&r.List, !s.noStreams); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(metav1.Kind("ListOptions"), "", errs)
 	}
 	response, err := verbs[r.Verb](s, r)

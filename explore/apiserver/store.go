@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -58,7 +59,7 @@ func (s *Server) commit(
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
 	write := Write{s.revision, watch.Modified, old, object, object, "", r.Subresource}
 	if !strings.HasPrefix(r.Verb, "delete") {
-		write.manager = r.FieldManager
+		write.manager = r.Options.FieldManager
 	}
 	if t.objects[key] = object; old == nil {
 		write.Type = watch.Added
@@ -75,17 +76,20 @@ func (s *Server) commit(
 	return object
 }
 
+// since returns the writes after a revision.
+func (t *table) since(revision int64) []Write {
+	begin := sort.Search(len(t.history), func(i int) bool { return t.history[i].Revision > revision })
+	return t.history[begin:]
+}
+
 // at returns the objects of a revision.
 func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
-	last := len(t.history) - 1
-	if last < 0 || t.history[last].Revision <= revision {
+	later := len(t.since(revision))
+	if later == 0 {
 		return t.objects
 	}
 	objects := map[string]*unstructured.Unstructured{}
-	for _, write := range t.history {
-		if write.Revision > revision {
-			break
-		}
+	for _, write := range t.history[:len(t.history)-later] {
 		key := keyOf(write.event.GetNamespace(), write.event.GetName())
 		if objects[key] = write.New; write.New == nil {
 			delete(objects, key)
@@ -97,8 +101,8 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 // sorted returns the objects that a request selects, in order.
 func (s *Server) sorted(
 	r *Request, revision int64,
-) (keys []string, objects []*unstructured.Unstructured) {
-	at := s.table(r.kind).at(revision)
+) (keys []string, _ []*unstructured.Unstructured) {
+	at, objects := s.table(r.kind).at(revision), []*unstructured.Unstructured{}
 	for _, key := range slices.Sorted(maps.Keys(at)) {
 		if object := r.kind.view(at[key]); r.selects(object) {
 			keys, objects = append(keys, key), append(objects, object)
@@ -112,11 +116,11 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	if r.Namespace != "" && object.GetNamespace() != r.Namespace {
 		return false
 	}
-	with := r.list.LabelSelector
+	with := r.List.LabelSelector
 	if with != nil && !with.Empty() && !with.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
-	if r.list.FieldSelector == nil || r.list.FieldSelector.Empty() {
+	if r.List.FieldSelector == nil || r.List.FieldSelector.Empty() {
 		return true
 	}
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
@@ -125,13 +129,13 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 			set[field] = fmt.Sprint(value)
 		}
 	}
-	return r.list.FieldSelector.Matches(set)
+	return r.List.FieldSelector.Matches(set)
 }
 
 func (s *Server) get(r *Request) (*Response, error) {
 	object := s.existing(r)
 	if object == nil {
-		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+		return nil, r.notFound()
 	}
 	return r.found(object), nil
 }
@@ -192,16 +196,12 @@ func (s *Server) page(r *Request, revision, limit int64, start string) *Response
 	metadata := map[string]any{"resourceVersion": strconv.FormatInt(revision, 10)}
 	if limit > 0 && int64(len(objects)) > limit {
 		metadata["continue"], _ = storage.EncodeContinue(keys[limit], "/", revision)
-		if r.list.LabelSelector.Empty() && r.list.FieldSelector.Empty() {
+		if r.List.LabelSelector.Empty() && r.List.FieldSelector.Empty() {
 			metadata["remainingItemCount"] = int64(len(objects)) - limit
 		}
 		objects = objects[:limit]
 	}
-	items := make([]any, len(objects))
-	for i, object := range objects {
-		items[i] = object.Object
-	}
-	list := map[string]any{"kind": r.kind.names.ListKind, "metadata": metadata, "items": items,
+	list := map[string]any{"kind": r.kind.names.ListKind, "metadata": metadata,
 		"apiVersion": r.kind.gvk.GroupVersion().String()}
 	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
 }

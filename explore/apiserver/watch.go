@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -25,9 +24,9 @@ type Watch struct {
 	context  context.Context
 	end      context.CancelCauseFunc
 
-	mu     sync.Mutex
-	buffer []byte
-	wake   chan struct{} // has an element if the reader should look
+	mu      sync.Mutex
+	buffer  []byte
+	changed *sync.Cond // the buffer, or the context
 }
 
 const (
@@ -42,9 +41,20 @@ func (s *Server) watch(r *Request) (*Response, error) {
 	if apierrors.IsBadRequest(err) {
 		return nil, err
 	}
+	w := &Watch{Request: r, server: s, after: revision}
+	w.changed = sync.NewCond(&w.mu)
+	timeout := defaultTimeout
+	if seconds := r.List.TimeoutSeconds; seconds != nil && *seconds > 0 {
+		timeout = time.Duration(*seconds) * time.Second
+	}
+	w.context, w.end = context.WithCancelCause(r.context)
+	time.AfterFunc(timeout, func() { w.end(io.EOF) })
+	context.AfterFunc(w.context, func() {
+		w.mu.Lock() // so that no reader is about to wait
+		defer w.mu.Unlock()
+		w.changed.Broadcast()
+	})
 	var tooLarge *apierrors.StatusError
-	w := &Watch{Request: r, server: s, after: revision, wake: make(chan struct{}, 1)}
-	w.start(r.List.TimeoutSeconds)
 	stream := r.List.SendInitialEvents != nil && *r.List.SendInitialEvents
 	switch {
 	case stream && errors.As(err, &tooLarge):
@@ -57,31 +67,28 @@ func (s *Server) watch(r *Request) (*Response, error) {
 		}
 		_, objects := s.sorted(r, w.after)
 		for _, object := range objects {
-			r.interceptor.Event(w, watch.Event{Type: watch.Added, Object: object})
+			w.show(watch.Added, object)
 		}
 		if stream && r.List.AllowWatchBookmarks {
 			w.sendBookmark(w.after, true)
 		}
 	}
 	t := s.table(r.kind)
-	begin, _ := slices.BinarySearchFunc(t.history, w.after+1, func(write Write, revision int64) int {
-		return int(write.Revision - revision)
-	})
-	for _, write := range t.history[begin:] {
+	for _, write := range t.since(w.after) {
 		w.notify(write)
 	}
 	t.watches = append(t.watches, w)
 	return &Response{Code: 200, Watch: w}, nil
 }
 
-// start lets time, or the client, end the watch.
-func (w *Watch) start(seconds *int64) {
-	after := defaultTimeout
-	if seconds != nil && *seconds > 0 {
-		after = time.Duration(*seconds) * time.Second
+// show shows an event, unless the interceptor wants it otherwise.
+func (w *Watch) show(what watch.EventType, object *unstructured.Unstructured) {
+	event := watch.Event{Type: what, Object: object}
+	if i := w.Request.interceptor; i != nil {
+		i.Event(w, event)
+		return
 	}
-	w.context, w.end = context.WithCancelCause(w.Request.context)
-	time.AfterFunc(after, func() { w.end(io.EOF) })
+	w.Send(event)
 }
 
 // notify shows a write if it is one of objects that the client wants to see. The server is locked.
@@ -94,14 +101,14 @@ func (w *Watch) notify(write Write) {
 	is, was := write.New != nil && r.selects(event), old != nil && r.selects(old)
 	switch {
 	case is && was:
-		r.interceptor.Event(w, watch.Event{Type: watch.Modified, Object: event})
+		w.show(watch.Modified, event)
 	case is:
-		r.interceptor.Event(w, watch.Event{Type: watch.Added, Object: event})
+		w.show(watch.Added, event)
 	case was:
 		if write.New != nil { // it is as it was, in the version of the write that removed it
 			event = withRevision(old, write.Revision)
 		}
-		r.interceptor.Event(w, watch.Event{Type: watch.Deleted, Object: event})
+		w.show(watch.Deleted, event)
 	case r.List.AllowWatchBookmarks && !w.bookmark:
 		w.bookmark = true
 		time.AfterFunc(bookmarkEvery, w.tellRevision)
@@ -118,14 +125,13 @@ func (w *Watch) tellRevision() {
 }
 
 func (w *Watch) sendBookmark(revision int64, initialEventsEnd bool) {
-	metadata := map[string]any{"resourceVersion": strconv.FormatInt(revision, 10)}
+	bookmark := &unstructured.Unstructured{Object: map[string]any{}}
+	bookmark.SetGroupVersionKind(w.Request.kind.gvk)
+	bookmark.SetResourceVersion(strconv.FormatInt(revision, 10))
 	if initialEventsEnd {
-		metadata["annotations"] = map[string]any{metav1.InitialEventsAnnotationKey: "true"}
+		bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	apiVersion, kind := w.Request.kind.gvk.ToAPIVersionAndKind()
-	bookmark := map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": metadata}
-	w.Request.interceptor.Event(w, watch.Event{Type: watch.Bookmark,
-		Object: &unstructured.Unstructured{Object: bookmark}})
+	w.show(watch.Bookmark, bookmark)
 }
 
 // Send shows an event to the client. It is kept until the client reads it. Nothing is sent after
@@ -139,18 +145,13 @@ func (w *Watch) Send(e watch.Event) {
 	}
 	w.buffer = append(w.buffer, `{"type":"`+string(e.Type)+`","object":`...)
 	w.buffer = append(append(w.buffer, object...), "}\n"...)
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.changed.Broadcast()
 }
 
 // End ends the stream, after an ERROR event if there is an error.
 func (w *Watch) End(err *metav1.Status) {
 	if err != nil {
-		status, _ := converter.ToUnstructured(err)
-		status["kind"], status["apiVersion"] = "Status", "v1"
-		w.Send(watch.Event{Type: watch.Error, Object: &unstructured.Unstructured{Object: status}})
+		w.Send(watch.Event{Type: watch.Error, Object: asObject(statusKind, err)})
 	}
 	w.end(io.EOF)
 }
@@ -160,22 +161,16 @@ func (w *Watch) Done() bool { return w.context.Err() != nil }
 
 // Read implements io.Reader for the client.
 func (w *Watch) Read(p []byte) (int, error) {
-	for {
-		w.mu.Lock()
-		n, err := copy(p, w.buffer), context.Cause(w.context)
-		w.buffer = w.buffer[n:]
-		w.mu.Unlock()
-		switch {
-		case n > 0 && (err == nil || errors.Is(err, io.EOF)):
-			return n, nil
-		case err != nil:
-			return 0, err
-		}
-		select {
-		case <-w.wake:
-		case <-w.context.Done():
-		}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.buffer) == 0 && !w.Done() {
+		w.changed.Wait()
 	}
+	n, err := copy(p, w.buffer), context.Cause(w.context)
+	if w.buffer = w.buffer[n:]; n > 0 && errors.Is(err, io.EOF) {
+		err = nil // after the last event
+	}
+	return n, err
 }
 
 // Close implements io.Closer for the client.

@@ -4,12 +4,14 @@ package film
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -131,10 +133,19 @@ func (t *translator) wire(s explore.Shot) *wire.Event {
 		Kind: kinds[s.What], At: s.At, Request: t.requests[r], Verb: r.Verb,
 		Version: r.Resource.Version, Resource: r.Resource.GroupResource().String(),
 		Namespace: r.Namespace, Name: r.Name, Subresource: r.Subresource, Type: string(s.Type),
-		Initial: s.Initial, Code: s.Code, Reason: s.Text, Injected: s.Injected || s.What == "closed",
+		Initial: s.Initial, Reason: s.Text, Injected: s.Injected || s.What == "closed",
 	}
 	if r.Resource.Resource == "" {
 		e.Verb, e.Path = "get", r.Path
+	}
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(s.Err, &status):
+		e.Code, e.Reason = int(status.Status().Code), string(status.Status().Reason)
+	case s.Err != nil:
+		e.Reason = s.Err.Error()
+	case s.Answer != nil:
+		e.Code, s.Object = s.Answer.Code, s.Answer.Object
 	}
 	if r.Verb != "list" && s.Object != nil {
 		e.Object = objectOf(s)

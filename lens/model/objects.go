@@ -22,9 +22,6 @@ func (m *Model) seeStored(s *Stored) {
 	}
 	m.learn(s.Object)
 	m.stored[s.Object.Resource] = true
-	if !s.Initial {
-		m.expectStored(s)
-	}
 	m.store(s.Type, s.Object)
 	if !s.Initial {
 		m.noteChange(change{m.at, s.Type, s.Object})

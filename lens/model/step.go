@@ -62,7 +62,7 @@ type Watch struct {
 	Resource string `json:"resource"`
 	State    string `json:"state"`          // listing, open, closed
 	Note     string `json:"note,omitempty"` // why it is closed, what it waits for
-	Behind   int    `json:"behind"`         // events that the program has not got yet
+	Behind   int    `json:"behind"`         // events that are on their way to the program
 }
 
 // ID: "flight/NUMBER". A watch event on its way to the program. It is dropped some time after it

@@ -12,16 +12,13 @@ import (
 // watch is what is known of the watches of a resource, and of the cache that they fill.
 type watch struct {
 	Watch
-	id, name  string
-	namespace string
-	open      int            // requests that are open
-	behind    []uint64       // resourceVersions that the program has not got, the oldest first
-	newest    uint64         // resourceVersion that was expected or that the program has got
-	flights   []*flight      // those that are held
-	initial   []*wire.Object // of the list that comes now
-	broken    bool           // it broke, and has not been opened again
-	expired   bool           // its history was gone, and no list has come since
-	noted     bool           // a note has said that the first flight is held
+	id, name string
+	open     int            // requests that are open
+	flights  []*flight      // those that are held
+	initial  []*wire.Object // of the list that comes now
+	broken   bool           // it broke, and has not been opened again
+	expired  bool           // its history was gone, and no list has come since
+	noted    bool           // a note has said that the first flight is held
 }
 
 // flight is a watch event, also after it has arrived.
@@ -80,12 +77,11 @@ func (m *Model) seeWire(e *wire.Event) {
 
 // to changes the state of the watch.
 func (w *watch) to(m *Model, state, note string) {
-	w.State, w.Note, w.Behind = state, note, max(len(w.behind), len(w.flights))
+	w.State, w.Note, w.Behind = state, note, len(w.flights)
 	m.show(w.id, &w.Watch)
 }
 
 func (w *watch) requested(m *Model, e *wire.Event) {
-	w.namespace = e.Namespace
 	if w.State == "" {
 		w.to(m, "listing", "")
 	}
@@ -164,7 +160,7 @@ func (w *watch) arrived(m *Model, e *wire.Event) {
 	if f.lane != "" {
 		f.span = m.begin("watch", f.lane, f.label, "handler", m.writers.values[versionOf(o)])
 	}
-	w.expect(m, o.ResourceVersion)
+	w.to(m, w.State, w.Note)
 }
 
 // passed notes what the program gets.
@@ -184,20 +180,16 @@ func (w *watch) passed(m *Model, e *wire.Event) {
 	case e.Object == nil:
 	case e.Type == "BOOKMARK" && e.Initial:
 		w.replace(m, w.initial)
-		w.got(m, e.Object.ResourceVersion)
-		w.to(m, "open", "")
+		w.State, w.Note = "open", ""
 	case e.Type == "BOOKMARK":
-		w.got(m, e.Object.ResourceVersion)
 	case e.Initial:
 		w.initial = append(w.initial, e.Object)
-		w.to(m, w.State, w.Note)
 	case e.Type == "DELETED":
 		m.uncache(m.objects[idOf(e.Object)])
-		w.got(m, e.Object.ResourceVersion)
 	default:
 		m.cache(e.Object)
-		w.got(m, e.Object.ResourceVersion)
 	}
+	w.to(m, w.State, w.Note)
 }
 
 // arrive ends the flight.

@@ -8,7 +8,7 @@ import (
 	"example.com/sample-controller/internal/testing/wire"
 )
 
-// behind returns how many events the program has not got yet.
+// behind returns how many events are on their way.
 func (l *lens) behind(resource string) int { return get[Watch](l, "watch/"+resource).Behind }
 
 // cached returns the resourceVersions of an object in the API server and in the cache.
@@ -25,20 +25,20 @@ func TestTheCacheIsBehindUntilAnEventHasPassed(t *testing.T) {
 		equal(t, "behind", l.behind(foos), behind)
 	}
 	l.stored("ADDED", foo("a", "2"))
-	want("2", "", 1)
+	want("2", "", 0)
 	pass := l.arrive("ADDED", foo("a", "2"))
 	equal(t, "arrived", get[Flight](l, "flight/1").State, "held")
 	l.stored("MODIFIED", foo("a", "3"))
-	want("3", "", 2)
+	want("3", "", 1)
 	pass()
 	equal(t, "passed", get[Flight](l, "flight/1").State, "passed")
-	want("3", "2", 1)
+	want("3", "2", 0)
 	l.log(queueing("Foo added", foo("a", "2")))
 	equal(t, "handled", get[Flight](l, "flight/1").State, "handled")
 	l.event("MODIFIED", foo("a", "3"))
 	want("3", "3", 0)
 	l.stored("DELETED", foo("a", "4"))
-	want("", "3", 1)
+	want("", "3", 0)
 	l.event("DELETED", foo("a", "4"))
 	equal(t, "it is nowhere", get[Object](l, fooID), Object{})
 	equal(t, "lessons", l.lessons(), []string{"deleted"})
@@ -54,23 +54,14 @@ func TestTheCacheIsBehindUntilAnEventHasPassed(t *testing.T) {
 	want("8", "5", 0)
 }
 
-func TestWhatTheWatchDoesNotSelectIsNotBehind(t *testing.T) {
+func TestWhatLosesItsLabelIsStoredAndNotCached(t *testing.T) {
 	l := newLens(t, foos, deployments)
 	l.stored("ADDED", foo("a", "2"))
-	l.stored("ADDED", deployment("other", "3", ""))
-	equal(t, "of nobody", l.behind(deployments), 0)
 	l.stored("ADDED", deployment("web", "4", "a"))
 	l.event("ADDED", deployment("web", "4", "a"))
-	l.stored("MODIFIED", deployment("web", "5", "a")) // somebody takes off the label
+	l.stored("MODIFIED", deployment("web", "5", "a"))
 	l.event("DELETED", deployment("web", "5", "a"))
-	equal(t, "it is stored, and not cached", l.cached(deploymentID), [2]string{"5", ""})
-	l.stored("MODIFIED", deployment("web", "6", "a"))
-	equal(t, "the label is off", l.behind(deployments), 0)
-
-	l = newLens(t)
-	l.wire(wire.Event{Verb: "watch", Resource: foos, Namespace: "other"}, wire.RequestArrived)
-	l.stored("ADDED", foo("a", "2"))
-	equal(t, "of another namespace", l.behind(foos), 0)
+	equal(t, "versions", l.cached(deploymentID), [2]string{"5", ""})
 }
 
 func TestAnEventThatIsHeldIsNoted(t *testing.T) {
@@ -138,9 +129,8 @@ func TestAListFillsTheCache(t *testing.T) {
 
 	l.stored("ADDED", foo("b", "5"))
 	l.request("list", foos, "", nil)(500, "", nil)
-	equal(t, "a list fails", [2]any{l.cached(fooID)[1], l.behind(foos)}, [2]any{"2", 1})
+	equal(t, "a list fails", l.cached("object/" + foos + "/default/b")[1], "")
 	l.request("list", foos, "", nil)(200, "", nil)
-	equal(t, "behind", l.behind(foos), 0)
 	equal(t, "b", l.cached("object/" + foos + "/default/b")[1], "5")
 }
 
@@ -160,7 +150,7 @@ func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
 	l.event("ADDED", foo("a", "2"))
 	l.arrive("MODIFIED", foo("a", "3")) // it is lost
 	l.cut(foos, "injected: connection cut")
-	equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed", Behind: 1,
+	equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed",
 		Note: "injected: connection cut"})
 	equal(t, "the lost event", get[Flight](l, "flight/2"), Flight{})
 	equal(t, "its span has failed", l.spans("watch")[1].Failed, true)
@@ -169,7 +159,6 @@ func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
 	l.open(foos)
 	equal(t, "cache", l.cached(fooID)[1], "2")
 	l.event("MODIFIED", foo("a", "3"))
-	equal(t, "behind", l.behind(foos), 0)
 	l.cut(foos, "") // the API server ends it, as always
 	l.open(foos)
 	equal(t, "lessons", l.lessons(), []string{"cut"})
@@ -188,18 +177,6 @@ func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
 	equal(t, "state", get[Watch](l, "watch/"+foos).State, "open")
 	l.cut(foos, "EOF")
 	equal(t, "state", get[Watch](l, "watch/"+foos).State, "closed")
-}
-
-func TestABookmarkSaysWhatTheProgramHasGot(t *testing.T) {
-	l := newLens(t, foos)
-	l.stored("ADDED", foo("a", "5"))
-	for i, version := range []string{"4", "5"} {
-		o := &wire.Object{Resource: foos, Kind: "Foo", ResourceVersion: version}
-		l.wire(wire.Event{Verb: "watch", Resource: foos, Type: "BOOKMARK", Object: o},
-			wire.EventArrived, wire.EventPassed)
-		equal(t, "behind after "+version, l.behind(foos), 1-i)
-	}
-	equal(t, "flights", get[Flight](l, "flight/0"), Flight{})
 }
 
 func TestAWatchThatIsRefused(t *testing.T) {

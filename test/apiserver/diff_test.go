@@ -1,8 +1,13 @@
 package apiserver
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -151,6 +156,67 @@ func eventsDiffer(t *testing.T, both [2]*side, steps []step) string {
 		}
 	}
 	return ""
+}
+
+// stream is a watch, and the events that it has shown.
+type stream struct {
+	lines  chan object
+	cancel context.CancelFunc
+	code   int
+	answer object
+}
+
+// watch opens a watch.
+func (s *side) watch(t *testing.T, st step, path string) *stream {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &stream{lines: make(chan object, 1000), cancel: cancel}
+	response, err := s.send(ctx, "GET", path, "", "") //nolint:bodyclose // the goroutine below closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.code = response.StatusCode; w.code != http.StatusOK {
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		_ = json.Unmarshal(text, &w.answer)
+		w.answer = s.normal(w.answer)
+		close(w.lines)
+		return w
+	}
+	listed := make(chan struct{}) // the client has seen what there was
+	isStream := strings.Contains(st.Query, "allowWatchBookmarks")
+	// The real server has no cache of Events: it lists them when the watch has begun already.
+	fromList := st.Resource == "events" && !isStream &&
+		(strings.Contains(path, "resourceVersion=0") || !strings.Contains(path, "resourceVersion="))
+	go func() {
+		waits := isStream || fromList
+		if !waits {
+			close(listed)
+		}
+		defer close(w.lines)
+		defer response.Body.Close()
+		scanner := bufio.NewScanner(response.Body)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			event := object{}
+			// Namespaces are those of all sequences: more than the channel could have.
+			foreign := st.Resource == "namespaces" && !strings.Contains(scanner.Text(), s.namespace) &&
+				!strings.Contains(scanner.Text(), "BOOKMARK")
+			if !foreign && json.Unmarshal(scanner.Bytes(), &event) == nil {
+				w.lines <- event
+			}
+			last := isStream && event["type"] != "ADDED" ||
+				fromList && strings.Contains(scanner.Text(), `"name":"first"`)
+			if waits && last {
+				waits = false
+				close(listed)
+			}
+		}
+		if waits {
+			close(listed)
+		}
+	}()
+	<-listed
+	return w
 }
 
 // events returns the events of a watch up to the last object, in normal form.

@@ -59,7 +59,7 @@ func one(r *rand.Rand, name string) step {
 		st.Method, st.Body = "DELETE", pick(r, []string{"", `{"propagationPolicy": "Foreground"}`,
 			`{"propagationPolicy": "Orphan"}`, `{"preconditions": {"uid": "$UID"}}`,
 			`{"preconditions": {"resourceVersion": "$RV"}}`, `{"propagationPolicy": "Background"}`,
-			`{"orphanDependents": false}`, `{"propagationPolicy": "Never"}`})
+			`{"propagationPolicy": "Never"}`})
 	case kind < 95 && res.namespaced:
 		st.Method, st.Name = "DELETE", ""
 		options = append(options, selectors(r, res)...)

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -107,6 +106,11 @@ func (s *side) run(t *testing.T, st step) (int, object) {
 	}
 	if st.Method == "WATCH" {
 		path = s.substitute(strings.ReplaceAll(st.path(), "$RV", "$SEEN"), key+"a", st.Behind)
+		if st.Resource == "events" { // see watch
+			first := step{Method: "POST", Resource: "events", Name: "first"}
+			s.do(t.Context(), "POST", first.path(), "application/json", merge(resources["events"].valid,
+				`{"metadata": {"name": "first", "labels": {"app": "a"}}}`))
+		}
 		s.watches = append(s.watches, s.watch(t, st, path))
 		return 0, nil
 	}
@@ -198,6 +202,10 @@ func (s *side) normalMetadata(metadata object) {
 	if version, ok := metadata["resourceVersion"].(string); ok {
 		metadata["resourceVersion"] = s.version(version)
 	}
+	finalizers, _ := metadata["finalizers"].([]any)
+	slices.SortFunc(finalizers, func(a, b any) int { // the real server shuffles those of a Namespace
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})
 	managed, _ := metadata["managedFields"].([]any)
 	for _, entry := range managed {
 		entry.(object)["time"] = "T"
@@ -244,59 +252,4 @@ func (s *side) normalText(text string) string {
 		text = strings.ReplaceAll(text, uid, "uid "+strconv.Itoa(i))
 	}
 	return numbers.ReplaceAllString(text, "N")
-}
-
-// stream is a watch, and the events that it has shown.
-type stream struct {
-	lines  chan object
-	cancel context.CancelFunc
-	code   int
-	answer object
-}
-
-// watch opens a watch.
-func (s *side) watch(t *testing.T, st step, path string) *stream {
-	ctx, cancel := context.WithCancel(t.Context())
-	w := &stream{lines: make(chan object, 1000), cancel: cancel}
-	response, err := s.send(ctx, "GET", path, "", "") //nolint:bodyclose // the goroutine below closes it
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.code = response.StatusCode; w.code != http.StatusOK {
-		defer response.Body.Close()
-		text, _ := io.ReadAll(response.Body)
-		_ = json.Unmarshal(text, &w.answer)
-		w.answer = s.normal(w.answer)
-		close(w.lines)
-		return w
-	}
-	listed := make(chan struct{}) // the client has seen what there was
-	isStream := strings.Contains(st.Query, "allowWatchBookmarks")
-	go func() {
-		if !isStream {
-			close(listed)
-		}
-		defer close(w.lines)
-		defer response.Body.Close()
-		scanner := bufio.NewScanner(response.Body)
-		scanner.Buffer(nil, 1<<20)
-		for scanner.Scan() {
-			event := object{}
-			// Namespaces are those of all sequences: more than the channel could have.
-			foreign := st.Resource == "namespaces" && !strings.Contains(scanner.Text(), s.namespace) &&
-				!strings.Contains(scanner.Text(), "BOOKMARK")
-			if !foreign && json.Unmarshal(scanner.Bytes(), &event) == nil {
-				w.lines <- event
-			}
-			if isStream && event["type"] != "ADDED" {
-				isStream = false
-				close(listed)
-			}
-		}
-		if isStream {
-			close(listed)
-		}
-	}()
-	<-listed
-	return w
 }

@@ -103,7 +103,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	p.mu.Unlock()
 	if fault != "" {
-		total.count(faultPrefix + fault)
+		total.count("faults of the proxy")
 	}
 	return p.with(fault, much, r)
 }

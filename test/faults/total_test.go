@@ -19,9 +19,6 @@ type totals struct {
 	counts map[string]int
 }
 
-// faultPrefix begins the names of the proxy's faults.
-const faultPrefix = "fault: "
-
 // The findings. Each must be 0.
 const (
 	wrong       = "problems when it was quiet"
@@ -38,33 +35,18 @@ func (c *totals) add(what string, n int) {
 	c.counts[what] += n
 }
 
-// split returns what was done, with one count for all faults of the proxy, and what was found.
-func (c *totals) split() (done, found map[string]int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	done, found = map[string]int{}, map[string]int{}
-	for what, n := range c.counts {
-		if strings.HasPrefix(what, faultPrefix) {
-			what = "faults of the proxy"
-		}
-		done[what] += n
-	}
-	for _, what := range []string{wrong, needless, lateWrites, unexplained} {
-		found[what] = done[what]
-		delete(done, what)
-	}
-	return done, found
-}
-
 // String returns the summary: first what was done, then what was found.
 func (c *totals) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, took %v", *seed, time.Since(c.begin).Round(time.Second))
-	done, found := c.split()
-	for _, counts := range []map[string]int{done, found} {
-		for _, what := range slices.Sorted(maps.Keys(counts)) {
-			fmt.Fprintf(&b, "\n%6d %s", counts[what], what)
-		}
+	found := []string{wrong, needless, lateWrites, unexplained}
+	done := slices.DeleteFunc(slices.Sorted(maps.Keys(c.counts)), func(what string) bool {
+		return slices.Contains(found, what)
+	})
+	for _, what := range append(done, found...) {
+		fmt.Fprintf(&b, "\n%6d %s", c.counts[what], what)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ lens.recordings([
 {"about":"The Foo moves to a new Deployment, and another Foo waits for a name that is taken.","file":"06-renaming.js","title":"A Deployment of another name"},
 {"about":"Each Pod that becomes available is a watch event, a sync and a status.","file":"07-status.js","title":"The status follows the Deployment"},
 {"about":"The status says why there is no Deployment, and the Foo is tried again.","file":"08-errors.js","title":"What the API server refuses"},
+{"about":"The explorer's shortest history in which chapter 8's Foo has no Deployment in the end.","file":"08-lost.js","title":"A Deployment that the watch never shows"},
 {"about":"A Foo is created, scaled, renamed and deleted.","file":"create.js","title":"From kubectl create to Ready"},
 {"about":"The cache does not show the controller's own write, so the next sync waits for it.","file":"hold.js","title":"A watch is late"},
 {"about":"Its cache and its queue are made anew, and nothing is written.","file":"restart.js","title":"The controller is killed and started again"},
