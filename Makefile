@@ -47,11 +47,11 @@ lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs
 	@$(WAIT_FOR_CRD) >/dev/null
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
 
-test: ## see it tested: unit tests, the conformance suite and faults on a real control plane
+test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test
 
 .PHONY: test-all
-test-all: ## everything that CI tests, for contributors: also linters, pages, examples, forks
+test-all: ## everything that CI tests, for contributors
 	@hack/test all
 
 generate: ## generate code and CRD from pkg/apis
@@ -76,7 +76,8 @@ deploy: kubeconfig-is-set # install CRD, permissions and controller into the clu
 	kubectl apply -k artifacts/deploy
 
 undeploy: kubeconfig-is-set # remove the controller; the CRD and the Foos stay
-	for kind in namespaced .; do kubectl delete -k artifacts/deploy/$$kind --ignore-not-found \
+	for kind in $(wildcard artifacts/deploy/namespaced) artifacts/deploy; do \
+	  kubectl delete -k $$kind --ignore-not-found \
 	  --selector app.kubernetes.io/name=sample-controller || exit; done
 
 .PHONY: kubeconfig-is-set

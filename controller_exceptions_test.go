@@ -95,7 +95,7 @@ func TestReleasedDeploymentIsForeign(t *testing.T) {
 }
 
 // Somebody who may edit Deployments in one namespace can name a Foo of another one as their owner.
-func TestDeploymentOfAnotherNamespaceIsNotTheFoos(t *testing.T) {
+func TestDeploymentOfAnotherNamespaceIsNotOwned(t *testing.T) {
 	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		foo := newFoo("example-foo", "web", new(int32(1)))

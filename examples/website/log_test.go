@@ -52,6 +52,7 @@ func TestLogTellsTheWayOfAWebsite(t *testing.T) {
 			queueing + `"Website deleted" object="default/web"`,
 			queueing + `"Website updated" object="default/web"`,
 		}
+		slices.Sort(want)
 		if got := log("Queueing Website website"); !slices.Equal(got, want) {
 			t.Errorf("queued: got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}

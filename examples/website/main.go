@@ -1,7 +1,6 @@
 // Command website-controller serves a page for every Website, and tells a registry outside the
-// cluster of it. It shows what the controller in the root of this repository does not need: several
-// children, of which one is rolled when another changes, a finalizer, and something outside
-// Kubernetes.
+// cluster of it. It has what a controller of one child does not need: several children, of which one
+// is rolled when another changes, a finalizer, and something outside Kubernetes.
 //
 // To try it, start a cluster with 'make cluster', and then:
 //

@@ -32,6 +32,7 @@ func checkNames(n names, resource string) (names, error) {
 	}
 	first, _, _ := strings.Cut(n.group, ".")
 	n.pkg = strings.ReplaceAll(first, "-", "")
+	n.goGroup = initial(n.pkg)
 	n.plural = pluralLike(n.kind, cmp.Or(resource, strings.ToLower(goPlural(n.kind))))
 	if n.name == "" {
 		n.name = strings.ToLower(n.kind)
@@ -39,10 +40,11 @@ func checkNames(n names, resource string) (names, error) {
 			n.name = called
 		}
 	}
+	n.article = cmp.Or(n.article, articleOf(n.kind))
 	short := n.short
 	n.short = cmp.Or(short, shortName(n.kind))
 	return n, errors.Join(checkPackage(n.pkg), checkPlural(n, resource), checkName(n.name),
-		checkShort(short))
+		checkShort(short), checkArticle(n.article))
 }
 
 // checkModule is a short form of golang.org/x/mod/module.CheckPath.
@@ -156,6 +158,13 @@ func checkShort(short string) error {
 			"another", short)
 	}
 	return nil
+}
+
+func checkArticle(article string) error {
+	if article == "a" || article == "an" {
+		return nil
+	}
+	return fmt.Errorf("--article %q: write a or an, whichever is said before the kind", article)
 }
 
 func checkName(name string) error {

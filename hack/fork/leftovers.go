@@ -43,9 +43,14 @@ func mentions(files map[string]string, out *omission, protected bool) []string {
 
 // leftovers returns the places that still have old names: this program does not understand them,
 // and it must not guess.
-func leftovers(files map[string]string, old, new names) []string {
+func leftovers(files map[string]string, old []names, new names) []string {
 	return places(files, func(file, line string) string {
-		return leftover(line, isGenerated(files[file]), old, new)
+		for _, old := range old {
+			if still := leftover(line, isGenerated(files[file]), old, new); still != "" {
+				return still
+			}
+		}
+		return ""
 	})
 }
 
@@ -68,7 +73,7 @@ func leftover(line string, generated bool, old, new names) string {
 	newKind, newPlural := new.lower()
 	oldKind, _ := old.lower()
 	if generated {
-		for _, name := range byLength(new.kind, new.plural, initial(new.pkg)) {
+		for _, name := range byLength(new.kind, new.plural, new.goGroup) {
 			line = strings.ReplaceAll(line, name, "\x00")
 		}
 		if strings.Contains(line, old.kind) {

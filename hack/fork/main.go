@@ -21,17 +21,21 @@ import (
 
 const usage = `usage: go run ./hack/fork --module PATH --group GROUP --kind KIND [FLAGS] DIR
 
-writes a new repository to DIR, a folder that does not exist yet.
+writes a new repository to DIR, a folder that does not exist yet. Take --from website if your
+resource owns objects of several kinds, or something outside Kubernetes; otherwise the default.
 
   --module PATH     the Go module, for example github.com/acme/widgets
   --group GROUP     the API group, under a domain of yours: widgets.acme.dev
   --kind KIND       the resource: Widget
+  --from website    fork examples/website: three children, a finalizer, and a registry outside
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
   --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
-  --without PARTS   what it does without: some of faults,lens,mutants
+  --with PARTS      what it has besides, or all: some of
+                    %s
   --name NAME       the name of the controller, its image and its namespace (default:
                     KIND-controller, in lower case)
+  --article ARTICLE a or an, if the pages say the wrong one before the kind
 `
 
 func main() {
@@ -55,10 +59,6 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	out, err := omit(o.without)
-	if err != nil {
-		return err
-	}
 	if n, err = checkNames(n, o.resource); err != nil {
 		return err
 	}
@@ -66,6 +66,14 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
+	if from, err = from.template(o.from); err != nil {
+		return err
+	}
+	out, err := omit(from, o.with)
+	if err != nil {
+		return err
+	}
+	n = from.newNames(n)
 	target, err := checkDir(o.dir, from.root)
 	if err != nil {
 		return err
@@ -83,6 +91,9 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	_, plural := n.lower()
 	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
 		from.names.kind, n.kind, plural, n.group, n.version, n.short, n.name)
+	if irregular.MatchString(n.kind) && o.resource == "" {
+		fmt.Fprintf(progress, "fork: if %s is not the plural, write --plural\n", plural)
+	}
 	if n.protected() {
 		fmt.Fprintf(progress, "fork: %s is a group of the Kubernetes project, which approves each API in "+
 			"it: https://github.com/kubernetes/enhancements/pull/1111. If that is not your project, stop, "+
@@ -91,6 +102,10 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err := f.create(ctx, target); err != nil {
 		return err
 	}
+	own, library := f.size()
+	fmt.Fprintf(progress, "fork: %d files with %d lines are your own; explore and internal/testing "+
+		"have %d files with %d lines, which you need not read; the rest is generated\n",
+		own.files, own.lines, library.files, library.lines)
 	fmt.Fprintf(progress, "fork: done. Go on with %s/NEXT.md\n", o.dir)
 	return nil
 }
@@ -98,7 +113,8 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 // options are what is said besides the names.
 type options struct {
 	resource string   // the plural of the resource, may be empty
-	without  []string // parts
+	with     []string // parts
+	from     string   // the template
 	dir      string
 }
 
@@ -113,13 +129,15 @@ func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 	flags.StringVar(&o.resource, "plural", "", "")
 	flags.StringVar(&n.short, "short", "", "")
 	flags.StringVar(&n.name, "name", "", "")
-	flags.Func("without", "", func(value string) error {
-		o.without = append(o.without, strings.Split(value, ",")...)
+	flags.StringVar(&n.article, "article", "", "")
+	flags.StringVar(&o.from, "from", "", "")
+	flags.Func("with", "", func(value string) error {
+		o.with = append(o.with, strings.Split(value, ",")...)
 		return nil
 	})
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, usage)
+		fmt.Fprintf(out, usage, strings.Join(partNames(), ",\n                    "))
 		return n, o, err
 	case err != nil:
 		return n, o, fmt.Errorf("%w; go run ./hack/fork --help lists the flags", err)

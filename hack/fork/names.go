@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -18,9 +19,11 @@ import (
 type names struct {
 	module, group, version string
 	pkg                    string // the group in Go: the first part of its name, without hyphens
+	goGroup                string // the group in names of Go: SamplecontrollerV1alpha1
 	kind, plural           string // Foo, Foos
 	short                  string // for kubectl
 	name                   string // of the controller
+	article                string // a or an: what is said before the kind
 }
 
 // lower returns the kind and its plural in lower case, as in the name of the resource.
@@ -51,6 +54,9 @@ func goPlural(kind string) string {
 	}
 	return kind + "s"
 }
+
+// irregular matches kinds whose plural is seldom what the generators make of them: Series, Proof.
+var irregular = regexp.MustCompile(`[^su]s$|fe?$`)
 
 // pluralLike returns the plural in Go which, in lower case, is the resource: People for people.
 func pluralLike(kind, resource string) string {
@@ -119,6 +125,30 @@ func shortName(kind string) string {
 	return lower[:n]
 }
 
+// spokenAsWords are the initialisms that are not spelled, although their first letter would be "ess"
+// or the like.
+var spokenAsWords = strings.Fields("FIFO HATEOAS LAN MAC MIME NASA NAT NIC NUMA RAID RAM REST ROM " +
+	"SAML SAN SCIM SIM SOAP")
+
+// articleOf returns what is said before a kind: an Addon, an HTTPCheck, an S3Bucket, a OneShot. If
+// it is wrong, there is a flag.
+func articleOf(kind string) string {
+	initialism := strings.TrimRight(leadingCapitals.FindString(kind), "0123456789")
+	letters := "AEIO"
+	if len(initialism) < len(kind) && initialism != "" && unicode.IsLower(rune(kind[len(initialism)])) {
+		initialism = initialism[:len(initialism)-1] // the last capital begins the next word
+	}
+	if initialism != "" && !slices.Contains(spokenAsWords, initialism) {
+		letters = "AEFHILMNORSX"
+	}
+	if strings.Contains(letters, kind[:1]) && !strings.HasPrefix(kind, "One") {
+		return "an"
+	}
+	return "a"
+}
+
+var leadingCapitals = regexp.MustCompile(`^[A-Z]+[0-9]*`)
+
 // find returns the group of a pattern, which must match once in a file.
 func find(root, file, pattern string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, file))
@@ -132,8 +162,8 @@ func find(root, file, pattern string) (string, error) {
 	return found[0][1], nil
 }
 
-// readNames reads the names from the repository.
-func readNames(root string) (names, error) {
+// readNames reads the names of a controller in a folder. nameFile has its name.
+func readNames(root, nameFile string) (names, error) {
 	docs, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/*/doc.go"))
 	if err != nil || len(docs) != 1 {
 		return names{}, fmt.Errorf("%d files match pkg/apis/*/*/doc.go, want 1 (%v)", len(docs), err)
@@ -151,12 +181,11 @@ func readNames(root string) (names, error) {
 		to            *string
 		file, pattern string
 	}{
-		{&n.module, "go.mod", `^module (\S+)$`},
 		{&n.group, doc, `^// \+groupName=(\S+)$`},
+		{&n.goGroup, doc, `^// \+groupGoName=(\S+)$`},
 		{&n.kind, types, `\+genclient\n(?://.*\n)*type (\w+) struct`},
 		{&resource, types, `\+kubebuilder:resource:.*\bpath=(\w+)`},
-		{&n.short, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`},
-		{&n.name, "deployment.go", `\bcontrollerName\s*=\s*"(.*)"$`},
+		{&n.name, nameFile, `\b[cC]ontrollerName\s*=\s*"(.*)"$`},
 	} {
 		value, err := find(root, source.file, source.pattern)
 		problems = append(problems, err)
@@ -165,6 +194,7 @@ func readNames(root string) (names, error) {
 	if err := errors.Join(problems...); err != nil {
 		return names{}, err
 	}
+	n.short, _ = find(root, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`) // may be absent
 	n.version = path.Base(path.Dir(doc))
 	n.pkg = path.Base(path.Dir(path.Dir(doc)))
 	n.plural = pluralLike(n.kind, resource)

@@ -15,7 +15,7 @@ import (
 var old = names{
 	module: "example.com/sample-controller", group: "samplecontroller.k8s.io",
 	pkg: "samplecontroller", version: "v1alpha1", kind: "Foo", plural: "Foos", short: "fo",
-	name: "sample-controller",
+	name: "sample-controller", goGroup: "Samplecontroller",
 }
 
 // namesOf returns the names of a fork of that kind.
@@ -30,10 +30,10 @@ func namesOf(t *testing.T, kind, resource string) names {
 }
 
 func TestNamesAreReadFromTheRepository(t *testing.T) {
-	if n, err := readNames("../.."); err != nil || n != old {
-		t.Errorf("got %+v (%v), want %+v", n, err, old)
+	if r := thisRepository(t); r.names != old {
+		t.Errorf("got %+v, want %+v", r.names, old)
 	}
-	if _, err := readNames(t.TempDir()); err == nil {
+	if _, err := readNames(t.TempDir(), "a"); err == nil {
 		t.Error("an empty folder gives no error")
 	}
 }
@@ -59,6 +59,18 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 		want := []string{test.plural, test.wantResource, test.short, test.name}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s %s: got %q, want %q", test.kind, test.resource, got, want)
+		}
+	}
+}
+
+func TestArticlesAreThoseThatAreSpoken(t *testing.T) {
+	for kind, want := range map[string]string{
+		"Widget": "a", "Addon": "an", "HTTPCheck": "an", "SSHKey": "an", "S3Bucket": "an", "NFS": "an",
+		"X509Cert": "an", "MXRecord": "an", "LDAPGroup": "an", "MQTTBroker": "an", "DNSRecord": "a",
+		"K8sQuota": "a", "NATGateway": "a", "SAMLClient": "a", "OneShot": "a", "Series": "a", "Hook": "a",
+	} {
+		if got := articleOf(kind); got != want {
+			t.Errorf("%s: got %s, want %s", kind, got, want)
 		}
 	}
 }

@@ -22,20 +22,35 @@ type word struct {
 type renamer struct {
 	words []word // the longest first
 	image string // the module path, as a registry accepts it
+	an    bool   // whether the new kind follows "an"
 }
 
-// newRenamer returns the renamer from one controller's names to another's. aliases are the names
+// newRenamer returns the renamer from one controller's names, or from those of several, to
+// another's. aliases are the names
 // under which Go files import packages: only they tell where the kind ends in fooscheme.
-func newRenamer(old, new names, aliases []string) *renamer {
+func newRenamer(old []names, new names, aliases []string) *renamer {
+	r := &renamer{image: strings.ToLower(new.module), an: new.article == "an"}
+	for _, old := range old {
+		r.words = append(r.words, words(old, new, aliases)...)
+	}
+	r.sort()
+	return r
+}
+
+// sort sorts the longest words first: one may contain another.
+func (r *renamer) sort() {
+	slices.SortStableFunc(r.words, func(a, b word) int { return len(b.old) - len(a.old) })
+}
+
+// words returns the words that become others.
+func words(old, new names, aliases []string) []word {
 	anything := func(string, string) bool { return true }
 	oldKind, oldPlural := old.lower()
 	newKind, newPlural := new.lower()
-	r := &renamer{image: strings.ToLower(new.module), words: []word{
+	words := []word{
 		{old: old.module, new: new.module, fits: wholePath},
 		{old: old.group, new: new.group, fits: wholeGroup},
 		{old: old.name, new: new.name, fits: anything},
-		{old: old.pkg, new: new.pkg, fits: anything},
-		{old: initial(old.pkg), new: initial(new.pkg), fits: anything},
 		{old: old.version, new: new.version, fits: versionOf(old)},
 		{old: initial(old.version), new: initial(new.version), fits: noVersionGoesOn},
 		{old: "shortName=" + old.short, new: "shortName=" + new.short, fits: wordEnds},
@@ -43,14 +58,17 @@ func newRenamer(old, new names, aliases []string) *renamer {
 		{old: old.kind, new: new.kind, kind: true, fits: wordEnds},
 		{old: oldPlural, new: newPlural, kind: true, fits: wholeWord},
 		{old: oldKind, new: newKind, kind: true, fits: wholeWord},
-	}}
+	}
+	if old.goGroup != old.kind {
+		words = append(words, word{old: old.pkg, new: new.pkg, fits: anything},
+			word{old: old.goGroup, new: new.goGroup, fits: anything})
+	}
 	for _, alias := range aliases {
 		if rest, ok := strings.CutPrefix(alias, oldKind); ok && rest != "" && alias != oldPlural {
-			r.words = append(r.words, word{old: alias, new: newKind + rest, fits: wholeWord})
+			words = append(words, word{old: alias, new: newKind + rest, fits: wholeWord})
 		}
 	}
-	slices.SortStableFunc(r.words, func(a, b word) int { return len(b.old) - len(a.old) })
-	return r
+	return words
 }
 
 // initial returns the text with an upper-case initial.
@@ -120,8 +138,12 @@ func (r *renamer) rename(file, text string) string {
 			continue
 		}
 		renamed = append(renamed, text[done:i]...)
-		if w.kind && needsN(text[:i], w.new) {
-			renamed = slices.Insert(renamed, len(bytes.TrimRight(renamed, spacing)), 'n')
+		if w.kind && r.an && followsA(text[:i]) {
+			end := len(bytes.TrimRight(renamed, spacing))
+			if anchorA.Match(renamed) {
+				end--
+			}
+			renamed = slices.Insert(renamed, end, 'n')
 		}
 		done = i + len(w.old)
 		if r.isImage(file, w, text[done:]) {
@@ -157,11 +179,19 @@ func (r *renamer) isImage(file string, w *word, after string) bool {
 // spacing is what may stand between an article and a kind, such as the end of a comment's line.
 const spacing = " \n\t/#`*"
 
-// needsN reports whether the "a" before a kind has to become "an".
-func needsN(before, kind string) bool {
+// anchorA matches the end of what stands before a kind in a link to a heading that says "a Foo".
+var anchorA = regexp.MustCompile(`[#-]a-$`)
+
+// ofA matches the end of a name in Go that says "a": TestStatusOfAFoo.
+var ofA = regexp.MustCompile(`[a-z]A$`)
+
+// followsA reports whether "a" stands before a kind.
+func followsA(before string) bool {
 	said := strings.TrimRight(before, spacing)
-	return strings.Contains("AEIOaeio", kind[:1]) &&
-		strings.ContainsAny(before[len(said):], " \n") &&
+	if said == before {
+		return ofA.MatchString(before) || anchorA.MatchString(before)
+	}
+	return strings.ContainsAny(before[len(said):], " \n") &&
 		(strings.HasSuffix(said, "a") || strings.HasSuffix(said, "A")) &&
 		!partOfName(lastRune(said[:len(said)-1]))
 }

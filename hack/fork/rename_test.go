@@ -35,11 +35,12 @@ func TestEverythingIsRenamed(t *testing.T) {
 		{addon, "a.md", "A Foo and a `foo`; a\n// Foo; beta Foo; a: Foo; schema foo",
 			"An Addon and an `addon`; an\n// Addon; beta Addon; a: Addon; schema addon"},
 		{addon, "a.md", "a Deployment of a Foo", "a Deployment of an Addon"},
+		{addon, "a.md", "TestOfAFoo [a](#a-foo-is) data-foo", "TestOfAnAddon [a](#an-addon-is) data-addon"},
 		{foobar, "a.go", "newFoo Foos foos fooscheme", "newFooBar FooBars foobars foobarscheme"},
 		{food, "a.go", "newFoo Foos foos foofake", "newFood Foods foods foodfake"},
 	}
 	for _, test := range tests {
-		r := newRenamer(old, test.to, []string{"fooscheme", "foofake", "foo", "foos", "metav1"})
+		r := newRenamer([]names{old}, test.to, []string{"fooscheme", "foofake", "foo", "foos", "metav1"})
 		if got := r.rename(test.file, test.old); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.old, got, test.want)
 		}
@@ -48,7 +49,7 @@ func TestEverythingIsRenamed(t *testing.T) {
 
 func TestRenamedCodeIsFormatted(t *testing.T) {
 	const text = "package a\n\ntype b struct {\n\tfoo int\n\tlonger string\n}\n"
-	r := newRenamer(old, namesOf(t, "Gadget", ""), nil)
+	r := newRenamer([]names{old}, namesOf(t, "Gadget", ""), nil)
 	const want = "package a\n\ntype b struct {\n\tgadget int\n\tlonger string\n}\n"
 	if got, err := r.renameFile("a.go", text); err != nil || got != want {
 		t.Errorf("got %q (%v), want %q", got, err, want)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +17,11 @@ import (
 type repository struct {
 	root  string
 	names names
-	files map[string]string // what git tracks, path to text
-	modes map[string]os.FileMode
+	// example has the names of the example, and others those that are old besides names.
+	example names
+	others  []names
+	files   map[string]string // what git tracks, path to text
+	modes   map[string]os.FileMode
 }
 
 // command returns a command in a folder, without the variables with which git leads its hooks to
@@ -55,7 +60,12 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.names, err = readNames(root); err != nil {
+	var errs [3]error
+	r.names, errs[0] = readNames(root, "deployment.go")
+	r.names.module, errs[1] = find(root, "go.mod", `^module (\S+)$`)
+	r.example, errs[2] = readNames(filepath.Join(root, example), "meaning/children.go")
+	r.example.module, r.example.short = path.Join(r.names.module, example), "ws"
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("finding the names in this repository: %w", err)
 	}
 	return r, nil
@@ -119,14 +129,18 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 				!protected && strings.Contains(unit, approval)
 		}
 	}
+	pages := templates
+	if r.others != nil {
+		pages += "website/"
+	}
 	kept := map[string]string{}
 	for file, text := range r.files {
-		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, templates), ".tmpl")
+		page, isTemplate := strings.CutSuffix(strings.TrimPrefix(file, pages), ".tmpl")
 		switch {
-		case isTemplate:
+		case isTemplate && !strings.Contains(page, "/"):
 			kept[page] = withoutUnits(page, text, drop(page))
 		case out.has(file) || isGenerated(text):
-		case r.files[templates+file+".tmpl"] != "":
+		case r.files[pages+file+".tmpl"] != "":
 		default:
 			kept[file] = withoutUnits(file, withoutMeasurements(text), drop(file))
 			if !protected {
@@ -134,5 +148,66 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			}
 		}
 	}
+	for file, text := range kept {
+		if path.Ext(file) != ".md" {
+			continue
+		}
+		kept[file] = anchor.ReplaceAllStringFunc(text, func(link string) string {
+			parts := anchor.FindStringSubmatch(link)
+			to := file
+			if parts[2] != "" {
+				to = path.Join(path.Dir(file), parts[2])
+			}
+			if strings.Contains(parts[2], "://") || hasHeading(kept[to], parts[3]) {
+				return link
+			}
+			return parts[1] // the section has gone
+		})
+	}
+	kept["hack/test"] = withoutSteps(kept["hack/test"])
+	for file, text := range kept {
+		if path.Dir(file) == mutantLists && path.Ext(file) == ".txt" {
+			kept[file] = withoutMutants(text, kept)
+		}
+	}
 	return kept
+}
+
+// mutantLists is the folder with the lists of mutants.
+const mutantLists = "internal/testing/mutants"
+
+// withoutMutants returns a list without the mutants of files that a fork does not get, and without
+// those that no test would notice there.
+func withoutMutants(list string, files map[string]string) string {
+	var kept, file string
+	isIn := false // the mutant that the line belongs to
+	for line := range strings.Lines(list) {
+		colon := strings.LastIndex(line, ": ")
+		switch {
+		case strings.HasPrefix(line, " "):
+		case colon > 0:
+			there := slices.DeleteFunc(strings.Split(strings.TrimSpace(line[colon+2:]), ", "),
+				func(test string) bool { return !hasTest(files, path.Base(test)) })
+			isIn = files[file] != "" && len(there) > 0
+			line = line[:colon+2] + strings.Join(there, ", ") + "\n"
+		default:
+			file = strings.TrimSpace(line)
+			isIn = files[file] != ""
+		}
+		if isIn {
+			kept += line
+		}
+	}
+	return kept
+}
+
+// hasTest reports whether one of the files has the test, or what it is a part of: TestA.B.
+func hasTest(files map[string]string, test string) bool {
+	test, _, _ = strings.Cut(test, ".")
+	for file, text := range files {
+		if strings.HasSuffix(file, "_test.go") && strings.Contains(text, "\nfunc "+test+"(") {
+			return true
+		}
+	}
+	return false
 }

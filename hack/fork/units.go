@@ -19,70 +19,130 @@ var project = []string{
 	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
-// part is what a fork may do without: files, and how other files speak of them.
+// part is what a fork has if it is asked for: files, and how other files speak of them.
 type part struct {
 	name  string
-	paths []string
-	words string // a regular expression
+	paths []string // path.Match patterns, or folders
+	words string   // a regular expression
 }
 
+// clusters is what several parts need.
+const clusters = "test/internal/cluster"
+
 var parts = []part{
-	{name: "faults", paths: []string{"test/faults"},
-		words: `make (?:faults(?:-long|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
+	{name: "faults",
+		paths: []string{"test/faults", clusters, "hack/faults-all", "docs/reliability.md",
+			"explore_errors_test.go"},
+		words: `make (?:faults(?:-long|-all|[^-]|$)|soak)|STEPS=faults|go test \./faults|^## Faults|^## A soak`},
+	{name: "fuzz", paths: []string{"hack/fuzz", "writes_fuzz_test.go"}, words: `make fuzz|^fuzz:`},
+	{name: "internal-tests", paths: []string{"internal/*/*_test.go", "internal/testing/fakes/*_test.go",
+		"internal/testing/cleanup/*_test.go", "internal/testing/freeport/*_test.go",
+		"internal/testing/suite/*_test.go", "internal/testing/suite/audit/*_test.go"}},
 	{name: "lens",
-		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md",
+		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md", clusters,
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
+	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}, words: `\./monitoring\b`},
+	{name: "more-conformance", paths: []string{"test/conformance/rename_test.go",
+		"test/conformance/replicas_test.go", "test/conformance/surprise_test.go"}},
 	{name: "mutants", paths: []string{"internal/testing/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
+	{name: "owned", paths: []string{"internal/extra/finalizer", "internal/extra/owned"}},
+	{name: "pages", paths: []string{"docs/debugging.md", "docs/explore.md", "docs/explore",
+		"docs/testing.md"}},
+	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
+		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
+		"hack/workflow_test.go", "test/conformance/image_test.go"},
+		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)`},
+	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
+		"test/conformance/audit_test.go", "test/conformance/editors_test.go",
+		"test/conformance/flood_test.go", "test/conformance/owners_test.go",
+		"test/conformance/podsecurity_test.go", "test/conformance/policy_table_test.go",
+		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
+	{name: "shards", paths: []string{"internal/extra/shards"},
+		words: `^## More than one replica`},
+	{name: "webhook", paths: []string{"internal/extra/webhook"}},
+}
+
+// partNames returns the names of all parts.
+func partNames() (all []string) {
+	for _, p := range parts {
+		all = append(all, p.name)
+	}
+	return all
 }
 
 // omission is all that a fork does not get. Nothing in the fork refers to it.
 type omission struct {
 	paths []string
 	path  *regexp.Regexp
-	words *regexp.Regexp // nil if there are none
+	words *regexp.Regexp
 }
 
-// omit returns the omission of what is about this project, and of some parts.
-func omit(without []string) (*omission, error) {
+// omit returns the omission of what is about this project, and of all parts but some. The example,
+// which is another template, has fewer parts, and always its library for children.
+func omit(r *repository, with []string) (*omission, error) {
+	all := partNames()
+	if r.others != nil {
+		all = exampleParts
+	}
+	for _, name := range with {
+		if name != "all" && !slices.Contains(all, name) {
+			return nil, fmt.Errorf("--with %q: there is no such part; write all, or some of %s", name,
+				strings.Join(all, ","))
+		}
+	}
+	switch {
+	case slices.Contains(with, "all"):
+		with = all
+	case r.others != nil:
+		with = append(with, "owned")
+	}
 	o := &omission{paths: slices.Clone(project)}
-	var names, words []string
+	if r.others != nil && r.files["hack/demo"] == "" {
+		o.paths = append(o.paths, "hack/demo")
+	}
+	isIn := func(p part) bool { return slices.Contains(with, p.name) }
+	words := []string{`\./apiserver\b`} // in a step of the tests
 	for _, p := range parts {
-		names = append(names, p.name)
-		if !slices.Contains(without, p.name) {
+		if isIn(p) {
 			continue
 		}
-		o.paths, words = append(o.paths, p.paths...), append(words, p.words)
-	}
-	for _, name := range without {
-		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("--without %q: there is no such part; write some of %s", name,
-				strings.Join(names, ","))
+		for _, path := range p.paths {
+			if !slices.ContainsFunc(parts, func(other part) bool {
+				return isIn(other) && slices.Contains(other.paths, path)
+			}) {
+				o.paths = append(o.paths, path)
+			}
+		}
+		if p.words != "" {
+			words = append(words, p.words)
 		}
 	}
 	o.path = mentioned(o.paths)
-	if len(words) > 0 {
-		o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
-	}
+	o.words = regexp.MustCompile("(?m)" + strings.Join(words, "|"))
 	return o, nil
 }
 
 // has reports whether a fork does not get this file.
 func (o *omission) has(file string) bool {
 	return slices.ContainsFunc(o.paths, func(out string) bool {
-		return file == out || strings.HasPrefix(file, out+"/")
+		matches, _ := path.Match(out, file)
+		return matches || strings.HasPrefix(file, out+"/")
 	})
 }
 
 // mentioned finds paths as they are written from the root or from a folder. A word alone is a path
 // only if a slash follows, or if a script excludes it (":!examples").
 func mentioned(out []string) *regexp.Regexp {
-	paths := make([]string, len(out))
-	for i, out := range out {
-		paths[i] = regexp.QuoteMeta(out) + `(?:$|[^\w-])`
-		if !strings.ContainsAny(out, "/.") {
-			paths[i] = "(?:" + out + "/|!" + out + `\b)`
+	var paths []string
+	for _, out := range out {
+		switch {
+		case strings.Contains(out, "*"): // nobody writes it in full
+		case strings.ContainsAny(out, "/."):
+			paths = append(paths, regexp.QuoteMeta(out)+`(?:$|[^\w-])`)
+		default:
+			paths = append(paths, "(?:"+out+"/|!"+out+`\b)`)
 		}
 	}
 	return regexp.MustCompile(`(?m)(?:^|[^\w./-])(?:(?:\.\.?/)*)(` + strings.Join(paths, "|") + ")")
@@ -95,10 +155,8 @@ func (o *omission) mention(file, text string) string {
 	if found := o.path.FindStringSubmatch(text); found != nil {
 		return strings.TrimRight(found[1], " )]'\"/`,;:\n\t")
 	}
-	if o.words != nil {
-		if found := o.words.FindString(text); found != "" {
-			return found
-		}
+	if found := o.words.FindString(text); found != "" {
+		return found
 	}
 	if path.Ext(file) != ".md" {
 		return ""
@@ -198,8 +256,51 @@ var measured = regexp.MustCompile(
 // evidence finds rows of tables with a date, which say what was proven here, and when.
 var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
+var (
+	anchor  = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\w-]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noSlug  = regexp.MustCompile(`\]\([^)]*\)|[^\w -]`)
+)
+
+// hasHeading reports whether a page has the heading of an anchor.
+func hasHeading(page, anchor string) bool {
+	return slices.ContainsFunc(heading.FindAllStringSubmatch(page, -1), func(h []string) bool {
+		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+		return strings.ReplaceAll(slug, " ", "-") == anchor
+	})
+}
+
+// mark finds a mark for the checks of the pages, which a fork does not get.
+var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+
 // withoutMeasurements replaces what was measured here: a fork must not claim it.
-func withoutMeasurements(text string) string { return measured.ReplaceAllString(text, "$1\n") }
+func withoutMeasurements(text string) string {
+	return mark.ReplaceAllString(measured.ReplaceAllString(text, "$1\n"), "")
+}
+
+var (
+	stepLists = regexp.MustCompile(`(?m)^(?:reader|others)='[^']*'$`)
+	stepNames = regexp.MustCompile(`[\w-]+`)
+)
+
+// withoutSteps returns hack/test without the names of steps that it has no function for.
+func withoutSteps(text string) string {
+	return stepLists.ReplaceAllStringFunc(text, func(list string) string {
+		name, steps, _ := strings.Cut(list, "=")
+		steps = stepNames.ReplaceAllStringFunc(steps, func(step string) string {
+			if !strings.Contains(text, "\nstep_"+step+"()") {
+				return ""
+			}
+			return step
+		})
+		lines := strings.FieldsFunc(strings.Trim(steps, "'"), func(r rune) bool { return r == '\n' })
+		for i := range lines {
+			lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+		}
+		lines = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+		return name + "='" + strings.Join(lines, "\n") + "'"
+	})
+}
 
 // level returns the level of a heading, or 0 if the unit is none.
 func level(unit string) int { return len(unit) - len(strings.TrimLeft(unit, "#")) }

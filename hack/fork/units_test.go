@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -8,7 +9,7 @@ import (
 // nothing is an omission of what is about this project only.
 func nothing(t *testing.T) *omission {
 	t.Helper()
-	out, err := omit(nil)
+	out, err := omit(&repository{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +32,19 @@ func TestPathsThatAreLeftOutAreNoticed(t *testing.T) {
 	for _, test := range tests {
 		if got := nothing(t).mention(test.file, test.text); got != test.want {
 			t.Errorf("%s: %s: got %q, want %q", test.file, test.text, got, test.want)
+		}
+	}
+}
+
+func TestWhatIsLeftOutExists(t *testing.T) {
+	all := &omission{paths: project}
+	for _, p := range parts {
+		all.paths = append(all.paths, p.paths...)
+	}
+	files := sortedKeys(thisRepository(t).files)
+	for _, out := range all.paths {
+		if !slices.ContainsFunc(files, (&omission{paths: []string{out}}).has) {
+			t.Errorf("%s does not exist", out)
 		}
 	}
 }
@@ -103,7 +117,7 @@ func TestLeftoversAreNoticed(t *testing.T) {
 		{foobar, "a.go", "newFooBaz", "still says \"foo\""},
 	}
 	for _, test := range tests {
-		got := strings.Join(leftovers(map[string]string{test.file: test.text}, old, test.to), "\n")
+		got := strings.Join(leftovers(map[string]string{test.file: test.text}, []names{old}, test.to), "\n")
 		if got != test.want && (test.want == "" || !strings.Contains(got, test.want)) {
 			t.Errorf("%s: %s: got %q, want %q", test.file, test.text, got, test.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -34,16 +35,20 @@ func newFork(from *repository, to names, out *omission) (*fork, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only the kind is checked. Versions may be the same: every API has a V1.
-	onlyKind := from.names
-	onlyKind.kind, onlyKind.plural = to.kind, to.plural
-	kindRenamer := newRenamer(from.names, onlyKind, aliases)
+	kindRenamer := &renamer{}
+	for _, old := range from.old() {
+		// Only the kind is checked. Versions may be the same: every API has a V1.
+		onlyKind := old
+		onlyKind.kind, onlyKind.plural = to.kind, to.plural
+		kindRenamer.words = append(kindRenamer.words, words(old, onlyKind, aliases)...)
+	}
+	kindRenamer.sort()
 	for _, folder := range sortedKeys(packages) {
 		if err := packages[folder].checkCollisions(kindRenamer, to.kind); err != nil {
 			return nil, err
 		}
 	}
-	r := newRenamer(from.names, to, aliases)
+	r := newRenamer(from.old(), to, aliases)
 	for _, file := range sortedKeys(kept) {
 		renamed := r.rename("", file)
 		if f.files[renamed] != "" {
@@ -58,7 +63,30 @@ func newFork(from *repository, to names, out *omission) (*fork, error) {
 		}
 	}
 	f.ignoreProgram()
-	return f, unclean(leftovers(f.files, from.names, to))
+	f.addMeaning()
+	return f, unclean(leftovers(f.files, from.old(), to))
+}
+
+// size is how much there is of something.
+type size struct{ files, lines int }
+
+// library matches what knows no kind, and is there for tests only.
+var library = regexp.MustCompile(`^explore/|^internal/testing/(?:cleanup|fakes|freeport|suite|wire)/`)
+
+// size returns how much a team has to look after, and how much comes as from a library. What
+// generators and go write does not count.
+func (f *fork) size() (own, borrowed size) {
+	for file, text := range f.files {
+		what := &own
+		if library.MatchString(file) {
+			what = &borrowed
+		}
+		if name := path.Base(file); name != "go.mod" && name != "go.sum" {
+			what.files++
+			what.lines += strings.Count(text, "\n")
+		}
+	}
+	return own, borrowed
 }
 
 // ignoreProgram makes git ignore what go build leaves in the root: it takes the last element of the
@@ -196,7 +224,7 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := unclean(leftovers(made.files, f.from.names, f.names)); err != nil {
+	if err := unclean(leftovers(made.files, f.from.old(), f.names)); err != nil {
 		return err
 	}
 	// No hooks, and no signature, for which somebody might have to type a password.

@@ -14,6 +14,8 @@ import (
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
+const managedBy = "app.kubernetes.io/managed-by"
+
 // namespace is the namespace of one test, with the objects in it.
 type namespace struct {
 	*suite.Namespace

@@ -11,8 +11,6 @@ import (
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-const managedBy = "app.kubernetes.io/managed-by"
-
 func TestFooWithTheLongestNameWorks(t *testing.T) {
 	behaviour(t, 11)
 	n := parallelNamespace(t)

@@ -5,18 +5,18 @@
 // The order matters. Add the finalizer before the outside thing is made, and remove it after that
 // is gone. Otherwise, a crash between the two leaves something behind that nobody knows of.
 //
-//	if website.DeletionTimestamp != nil {
-//		if !finalizer.Has(website, name) {
+//	if foo.DeletionTimestamp != nil {
+//		if !finalizer.Has(foo, name) {
 //			return nil // another finalizer holds it
 //		}
-//		if err := c.registry.Delete(ctx, website.UID); err != nil {
-//			return err // report it in the status, too, or nobody knows why the Website stays
+//		if err := c.registry.Delete(ctx, foo.UID); err != nil {
+//			return err // report it in the status, too, or nobody knows why the Foo stays
 //		}
-//		_, err := finalizer.Remove(ctx, client, website, name, manager)
+//		_, err := finalizer.Remove(ctx, client, foo, name, manager)
 //		return err
 //	}
-//	if !finalizer.Has(website, name) {
-//		website, err = finalizer.Add(ctx, client, website, name, manager)
+//	if !finalizer.Has(foo, name) {
+//		foo, err = finalizer.Add(ctx, client, foo, name, manager)
 //		...
 //	}
 //

@@ -1,5 +1,5 @@
 // Package owned keeps the objects that custom resources own as they should be, whatever their kind
-// is. It does for any kind what this repository's writes.go does for the Deployment of a Foo:
+// is:
 //
 //   - It creates an object with Create, which cannot take over what somebody else has created.
 //   - It changes only the fields that the controller decides on, by a patch, and only if nobody
@@ -11,11 +11,11 @@
 // A controller describes each kind of object that it owns by a [Kind], and makes [Objects] of it. A
 // [Set] has the Objects of all kinds. A sync goes through all of them, and goes on after a write:
 //
-//	ready, err := c.children.Sync(ctx, website)
+//	ready, err := c.children.Sync(ctx, foo)
 //	if err != nil || ready == nil {
 //		return err // nil after a write: its event brings the key back
 //	}
-//	return c.updateStatus(ctx, website, ready)
+//	return c.updateStatus(ctx, foo, ready)
 package owned
 
 import (

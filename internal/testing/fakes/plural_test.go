@@ -20,7 +20,7 @@ func TestResourceMayHaveAPluralThatNobodyGuesses(t *testing.T) {
 	if err := tracker.Create(irregular, foo, "default"); err != nil {
 		t.Fatal(err)
 	}
-	foo.Status.Replicas = 2
+	foo.Labels = map[string]string{"a": "b"}
 	if err := tracker.Update(irregular, foo, "default"); err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +29,8 @@ func TestResourceMayHaveAPluralThatNobodyGuesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := object.(*v1alpha1.Foo).Status.Replicas; got != 2 {
-		t.Errorf("got %d replicas, want 2", got)
+	if got := object.(*v1alpha1.Foo).Labels["a"]; got != "b" {
+		t.Errorf("got the label %q, want b", got)
 	}
 	if err := tracker.Delete(irregular, "default", "web"); err != nil {
 		t.Error(err)

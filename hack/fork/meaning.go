@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// meaningMark stands in NEXT.md where the table of what speaks of the old meaning belongs.
+const meaningMark = "<!-- meaning -->\n"
+
+// The words of the old meanings: of Foos, and of Websites.
+var (
+	fooWords     = regexp.MustCompile(`(?i)deploymentName|replicas`)
+	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry`)
+)
+
+// meansNothing matches the files in which these words have another meaning.
+var meansNothing = regexp.MustCompile(
+	`^internal/(?:extra/|[^/]+/[^/]+$)|^hack/[^d]|^LICENSE$|go\.(?:mod|sum)$|^NEXT\.md$`)
+
+// noticedBy says which command notices, in each part of a fork, that the meaning has changed. The
+// first pattern that matches a file counts.
+var noticedBy = [][2]string{
+	{`^internal/testing/mutants/`, "`go test ./internal/testing/mutants`"},
+	{`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`, "`make conformance`"},
+	{`^hack/demo`, "`make demo`"},
+	{`^test/`, "`make test-all`"},
+	{`\.go$`, "`go test ./...`"},
+	{``, "nothing: read it"},
+}
+
+// addMeaning writes the table into NEXT.md.
+func (f *fork) addMeaning() {
+	words := fooWords
+	if f.from.others != nil {
+		words = websiteWords
+	}
+	rows := ""
+	for _, file := range sortedKeys(f.files) {
+		var said []string
+		for _, word := range words.FindAllString(f.files[file], -1) {
+			said = append(said, strings.ToLower(word))
+		}
+		if said == nil || library.MatchString(file) || meansNothing.MatchString(file) {
+			continue
+		}
+		times := len(said)
+		slices.Sort(said)
+		command := ""
+		for _, n := range noticedBy {
+			if command == "" && regexp.MustCompile(n[0]).MatchString(file) {
+				command = n[1]
+			}
+		}
+		rows += fmt.Sprintf("| `%s` | %s (%d) | %s |\n", file,
+			strings.Join(slices.Compact(said), ", "), times, command)
+	}
+	f.files["NEXT.md"] = strings.Replace(f.files["NEXT.md"], meaningMark,
+		"| file | words of the old meaning, and how many | what is red |\n|---|---|---|\n"+rows, 1)
+}
