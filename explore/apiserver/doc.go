@@ -32,7 +32,7 @@
 //   - Validation of built-in kinds, except that of their metadata and the types of their fields.
 //     Their defaults are those of defaults.go. A Service gets no IP address.
 //   - Managed fields before the first apply to an object. Then they tell of the writes before,
-//     too, but not when these were.
+//     too, but not when these were. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
 //     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused

@@ -94,7 +94,9 @@ func (s *side) run(t *testing.T, st step) (int, object) {
 		base := merge(resources[st.Resource].valid, `{"metadata": {"name": "`+st.objectName()+`"}}`)
 		if seen := s.seen[key]; len(seen) > 0 {
 			text, _ := json.Marshal(seen[max(0, len(seen)-1-st.Behind)])
-			base = string(text)
+			if base = string(text); st.Behind > 0 { // before the first apply, that in memory has none
+				base = merge(base, `{"metadata": {"managedFields": null}}`)
+			}
 		}
 		body = merge(base, st.Body)
 	}
