@@ -183,8 +183,8 @@ func (c *customKind) complete(object map[string]any) error {
 	return nil
 }
 
-// validateCustom returns what the schema and its rules find wrong besides errs. What was wrong before is
-// forgiven as a real API server does it.
+// validateCustom returns what the schema and its rules find wrong besides errs. What was wrong
+// before is forgiven as a real API server does it.
 func (k *kind) validateCustom(
 	object, old *unstructured.Unstructured, isStatus bool, errs field.ErrorList,
 ) field.ErrorList {

@@ -165,8 +165,8 @@ var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
 	return managedfields.NewSchemeTypeConverter(scheme.Scheme, parser)
 })
 
-// manager returns what manages the fields of a kind in writes of a subresource. It passes over those
-// that the subresource cannot change.
+// manager returns what manages the fields of a kind in writes of a subresource. It passes over
+// those that the subresource cannot change.
 func (k *kind) manager(subresource string) *managedfields.FieldManager {
 	var fixed []fieldpath.Path
 	switch {
