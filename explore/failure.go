@@ -65,10 +65,10 @@ func (r *result) story() string {
 	var faults string
 	var steps []string
 	for _, s := range r.film {
-		switch last := len(steps) - 1; {
-		case s.What == "step":
+		switch last := len(steps) - 1; s.What {
+		case "step":
 			steps = append(steps, fmt.Sprintf("\n     %d. %s", last+2, s.Text))
-		case s.What == "fault":
+		case "fault":
 			faults += fmt.Sprintf("\nOn purpose, %s.", s.Text)
 			if last >= 0 {
 				steps[last] = strings.Replace(steps[last], "\n     ", "\n  -> ", 1)
