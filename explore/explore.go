@@ -11,8 +11,8 @@
 //			Run:  func(ctx context.Context, config *rest.Config) error { return run(ctx, config) },
 //			CRDs: []string{"config/crd.yaml"},
 //			Scenarios: []explore.Scenario{{Name: "scale", Steps: []explore.Step{
-//				explore.Create(website),
-//				explore.Patch("websites/a", `{"spec": {"replicas": 3}}`),
+//				explore.Create(gadget),
+//				explore.Patch("gadgets/a", `{"spec": {"replicas": 3}}`),
 //			}}},
 //		})
 //	}
@@ -70,7 +70,7 @@ type Controller struct {
 
 	// Always, if it is set, is called after each write of the controller that has succeeded, but not
 	// for Events and Leases. It returns "", or what speaks against the write in the newest state, such
-	// as "the Website is gone".
+	// as "the Gadget is gone".
 	Always func(Write, State) string
 
 	// Eventually, if it is set, is called when everything is quiet. It returns what is wrong.

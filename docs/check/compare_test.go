@@ -14,7 +14,7 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`^([IWE])\d{4} [\d:.]+ +\d+ `), "$1 "}, // time and process of a log line
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), "UID"},
-	{regexp.MustCompile(`-[bcdf-hj-np-tv-z2-9]{8,10}(-[bcdf-hj-np-tv-z2-9]{5})?\b`), "-HASH"},
+	{regexp.MustCompile(`-[bcdf-hj-np-tv-z2-9]{6,10}(-[bcdf-hj-np-tv-z2-9]{5})?\b`), "-HASH"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)?(ms|µs|[smhd]))+\b|\(cached\)|<invalid>`), "TIME"}, // an age
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "ADDRESS"},

@@ -21,6 +21,7 @@ var shared = []string{
 // ofFoos has what is about Foos in folders that are shared.
 var ofFoos = []string{
 	"internal/testing/scenarios", "internal/testing/mutants/c*.txt", "hack/demo", "hack/fuzz",
+	"explore/apiserver/*_test.go",
 }
 
 // exampleParts are the parts that a fork of the example can have.
