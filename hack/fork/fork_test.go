@@ -91,7 +91,8 @@ func speaksOfItself(t *testing.T, folder string) {
 	t.Helper()
 	found := at(t, folder, `git grep -n -i -e foo -e website -e sample-\\?controller -e example.com/sample \
 		-e tutorial -e forking -e changelog -e api-approved -- ':!*.sum' |
-		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' || :`)
+		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' \
+			-e 'again with .--from website' || :`)
 	if found != "" {
 		t.Errorf("the fork has old names:\n%s", found)
 	}
