@@ -282,13 +282,7 @@ func (h *harness) expectEvents(reason string, want int) {
 // expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
 func (h *harness) expectWrites(verb, resource string, want int) {
 	h.t.Helper()
-	got := 0
-	for _, action := range append(h.kube.Actions(), h.foo.Actions()...) {
-		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
-		if action.Matches(verb, resource) || verb == "*" && !reads {
-			got++
-		}
-	}
+	got := fakes.CountWrites(append(h.kube.Actions(), h.foo.Actions()...), verb, resource)
 	if got != want {
 		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
 	}

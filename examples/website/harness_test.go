@@ -267,13 +267,7 @@ func (h *harness) expectErrors(want int32) {
 // expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
 func (h *harness) expectWrites(verb, resource string, want int) {
 	h.t.Helper()
-	got := 0
-	for _, action := range append(h.Kube.Actions(), h.website.Actions()...) {
-		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
-		if action.Matches(verb, resource) || verb == "*" && !reads {
-			got++
-		}
-	}
+	got := fakes.CountWrites(append(h.Kube.Actions(), h.website.Actions()...), verb, resource)
 	if got != want {
 		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
 	}

@@ -20,15 +20,21 @@ var (
 var meansNothing = regexp.MustCompile(
 	`^internal/(?:extra/|[^/]+/[^/]+$)|^hack/[^d]|^LICENSE$|go\.(?:mod|sum)$|^NEXT\.md$`)
 
+type noticing struct {
+	files   *regexp.Regexp
+	command string
+}
+
 // noticedBy says which command notices, in each part of a fork, that the meaning has changed. The
 // first pattern that matches a file counts.
-var noticedBy = [][2]string{
-	{`^internal/testing/mutants/`, "`go test ./internal/testing/mutants`"},
-	{`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`, "`make conformance`"},
-	{`^hack/demo`, "`make demo`"},
-	{`^test/`, "`make test-all`"},
-	{`\.go$`, "`go test ./...`"},
-	{``, "nothing: read it"},
+var noticedBy = []noticing{
+	{regexp.MustCompile(`^internal/testing/mutants/`), "`go test ./internal/testing/mutants`"},
+	{regexp.MustCompile(`^test/conformance/|^artifacts/deploy/|^artifacts/examples/`),
+		"`make conformance`"},
+	{regexp.MustCompile(`^hack/demo`), "`make demo`"},
+	{regexp.MustCompile(`^test/`), "`make test-all`"},
+	{regexp.MustCompile(`\.go$`), "`go test ./...`"},
+	{regexp.MustCompile(``), "nothing: read it"},
 }
 
 // addMeaning writes the table into NEXT.md.
@@ -48,14 +54,9 @@ func (f *fork) addMeaning() {
 		}
 		times := len(said)
 		slices.Sort(said)
-		command := ""
-		for _, n := range noticedBy {
-			if command == "" && regexp.MustCompile(n[0]).MatchString(file) {
-				command = n[1]
-			}
-		}
+		fits := slices.IndexFunc(noticedBy, func(n noticing) bool { return n.files.MatchString(file) })
 		rows += fmt.Sprintf("| `%s` | %s (%d) | %s |\n", file,
-			strings.Join(slices.Compact(said), ", "), times, command)
+			strings.Join(slices.Compact(said), ", "), times, noticedBy[fits].command)
 	}
 	f.files["NEXT.md"] = strings.Replace(f.files["NEXT.md"], meaningMark,
 		"| file | words of the old meaning, and how many | what is red |\n|---|---|---|\n"+rows, 1)

@@ -125,12 +125,7 @@ func omit(r *repository, with []string) (*omission, error) {
 }
 
 // has reports whether a fork does not get this file.
-func (o *omission) has(file string) bool {
-	return slices.ContainsFunc(o.paths, func(out string) bool {
-		matches, _ := path.Match(out, file)
-		return matches || strings.HasPrefix(file, out+"/")
-	})
-}
+func (o *omission) has(file string) bool { return isIn(file, o.paths) }
 
 // mentioned finds paths as they are written from the root or from a folder. A word alone is a path
 // only if a slash follows, or if a script excludes it (":!examples").

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -278,4 +279,16 @@ func (t *Tracker) Delete(
 	}
 	live.SetDeletionTimestamp(new(metav1.Now()))
 	return t.write(gvr, live, func() error { return t.ObjectTracker.Update(gvr, object, ns) })
+}
+
+// CountWrites returns how many actions have that verb and resource. The verb "*" stands for all
+// writes of any resource.
+func CountWrites(actions []clienttesting.Action, verb, resource string) (n int) {
+	for _, action := range actions {
+		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
+		if action.Matches(verb, resource) || verb == "*" && !reads {
+			n++
+		}
+	}
+	return n
 }
