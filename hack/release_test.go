@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var release = flag.Bool("release", false,
@@ -53,7 +55,7 @@ func TestRelease(t *testing.T) {
 	}
 	one, other := t.TempDir(), t.TempDir()
 	for _, folder := range []string{one, other} {
-		must(t, "hack/release", releaseVersion, releaseImage, folder)
+		output(t, "hack/release", releaseVersion, releaseImage, folder)
 	}
 	files := []string{"checksums.txt", "crd.yaml", "image.tar", "install.yaml", "sbom.cdx.json"}
 	for _, file := range files {
@@ -72,7 +74,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("got checksums\n%swant\n%s", got, sums)
 	}
 	layout := t.TempDir()
-	must(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
+	output(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
 	t.Run("the SBOM lists what is in the binaries", func(t *testing.T) { compareSBOM(t, one, layout) })
 	t.Run("the files are the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
 	t.Run("the controller comes and goes without its Foos", func(t *testing.T) { install(t, one) })
@@ -80,11 +82,7 @@ func TestRelease(t *testing.T) {
 
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(os.ReadFile(filepath.Join(path...)))(t)
 }
 
 // descriptors are what an index and a manifest have, in the layout of an OCI image.
@@ -94,9 +92,7 @@ type descriptors struct {
 
 func readDescriptors(t *testing.T, path ...string) (value descriptors) {
 	t.Helper()
-	if err := json.Unmarshal(read(t, path...), &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, path...), &value))
 	return value
 }
 
@@ -113,15 +109,13 @@ func compareSBOM(t *testing.T, folder, layout string) {
 	for _, manifest := range manifests {
 		layers := readDescriptors(t, layout, blob(manifest.Digest)).Layers
 		binary := t.TempDir()
-		must(t, "tar", "-xzf", filepath.Join(layout, blob(layers[0].Digest)), "-C", binary)
+		output(t, "tar", "-xzf", filepath.Join(layout, blob(layers[0].Digest)), "-C", binary)
 		want = append(want, modules(t, filepath.Join(binary, "sample-controller"))...)
 	}
 	var sbom struct {
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(read(t, folder, "sbom.cdx.json"), &sbom); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, folder, "sbom.cdx.json"), &sbom))
 	var got []string
 	for _, component := range sbom.Components {
 		got = append(got, component.Name+" "+component.Version)
@@ -136,7 +130,7 @@ func compareSBOM(t *testing.T, folder, layout string) {
 // modules returns the modules in a binary, and the standard library, each with its version.
 func modules(t *testing.T, binary string) (found []string) {
 	t.Helper()
-	first, rest, _ := strings.Cut(must(t, "go", "version", "-m", binary), "\n")
+	first, rest, _ := strings.Cut(output(t, "go", "version", "-m", binary), "\n")
 	_, version, _ := strings.Cut(first, ": go")
 	found = append(found, "stdlib "+version)
 	for line := range strings.Lines(rest) {
@@ -153,7 +147,7 @@ func modules(t *testing.T, binary string) (found []string) {
 func compareInstall(t *testing.T, folder, layout string) {
 	digest := readDescriptors(t, layout, "index.json").Manifests[0].Digest
 	image := regexp.MustCompile(`(?m)^ +image: (.*)$`)
-	want := must(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
+	want := output(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
 	found := image.FindAllStringSubmatch(want, -1)
 	if len(found) != 1 {
 		t.Fatalf("the kustomization has the images %q, want one", found)
@@ -178,7 +172,7 @@ func compareInstall(t *testing.T, folder, layout string) {
 // container runs: the node is simulated.
 func install(t *testing.T, folder string) {
 	t.Setenv("KUBECACHEDIR", t.TempDir())
-	kubectl := func(args ...string) { must(t, ".local/bin/kubectl", args...) }
+	kubectl := func(args ...string) { output(t, ".local/bin/kubectl", args...) }
 	crd := "--filename=" + filepath.Join(folder, "crd.yaml")
 	file := "--filename=" + filepath.Join(folder, "install.yaml")
 	foo := "--filename=artifacts/examples/example-foo.yaml"

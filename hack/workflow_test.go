@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // workflow is what these tests read of the workflow that publishes a release.
@@ -27,9 +29,7 @@ type workflow struct {
 
 func readWorkflow(t *testing.T) (value workflow) {
 	t.Helper()
-	if err := yaml.Unmarshal(read(t, "../.github/workflows/release.yaml"), &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(read(t, "../.github/workflows/release.yaml"), &value))
 	return value
 }
 
@@ -65,10 +65,8 @@ func refusesOtherFiles(t *testing.T, commands string) {
 		t.Skip("NOT RUN: the workflow runs on Linux; there is no sha256sum here")
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	must(t, "tar", "-cf", filepath.Join(dir, "release.tar"), "-C", dir, "file")
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	output(t, "tar", "-cf", filepath.Join(dir, "release.tar"), "-C", dir, "file")
 	t.Setenv("SUM", fmt.Sprintf("%x", sha256.Sum256(read(t, dir, "release.tar"))))
 	if _, problem, err := script(t, "", "bash", "-ec", `cd "$0"; `+commands, dir); err != nil {
 		t.Errorf("%q: %v: %s", commands, err, problem)

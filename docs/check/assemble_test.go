@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // TestAssembledProgramsCompile: what differs in chapters 14 and 15 still fits the root's program.
@@ -31,10 +33,7 @@ func TestAssembledProgramsCompile(t *testing.T) {
 func TestOldVersionIsTheRoots(t *testing.T) {
 	for _, file := range []string{"doc.go", "types.go"} {
 		file = "pkg/apis/samplecontroller/v1alpha1/" + file
-		want, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(filepath.Join(root, file)))(t)
 		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/14-versions", file)); string(got) != string(want) {
 			t.Errorf("%s of 14-versions differs from the root's", file)
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // declaration is a top-level declaration of a Go file.
@@ -120,9 +122,7 @@ func TestListingsAreTheCode(t *testing.T) {
 		problems, should := checkListings(p)
 		if *update && len(should) > 0 {
 			p.set(should)
-			if err := p.save(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.save())
 			problems, _ = checkListings(p)
 		}
 		report(t, problems)
@@ -131,10 +131,8 @@ func TestListingsAreTheCode(t *testing.T) {
 
 func TestBrokenListingsAreNoticed(t *testing.T) {
 	directive := "<!-- code: 04-queue/controller.go Controller.runWorker -->\n"
-	runWorker, err := listing(brokenPage(t, ""), "04-queue/controller.go Controller.runWorker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runWorker := must.Get(listing(
+		brokenPage(t, ""), "04-queue/controller.go Controller.runWorker"))(t)
 	right := strings.Join(runWorker, "\n")
 	tests := []struct{ name, text, want string }{
 		{"one byte differs",

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var update = flag.Bool("update", false, "rewrite listings, and with -console also transcripts, "+
@@ -149,7 +151,7 @@ func (p *page) at(b *block, format string, args ...any) string {
 // allPages returns the pages of the repository, the tutorial in the order of its chapters.
 func allPages(t *testing.T) (pages []*page) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -170,10 +172,7 @@ func allPages(t *testing.T) (pages []*page) {
 		parsed, err := parsePage(relative, string(text))
 		pages = append(pages, parsed)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return pages
 }
 
@@ -181,16 +180,10 @@ func allPages(t *testing.T) (pages []*page) {
 func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
 	t.Helper()
 	args := append([]string{"-C", root, "ls-files", "-z", "--"}, pathspecs...)
-	list, err := exec.Command("git", args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(exec.Command("git", args...).Output())(t)
 	files := map[string]string{}
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, path)))(t)
 		files[path] = string(text)
 	}
 	return files
@@ -207,11 +200,7 @@ func report(t *testing.T, problems []string) {
 // brokenPage returns a page with this text, as if it were in docs/tutorial.
 func brokenPage(t *testing.T, text string) *page {
 	t.Helper()
-	p, err := parsePage("docs/tutorial/00-broken.md", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(parsePage("docs/tutorial/00-broken.md", text))(t)
 }
 
 // expectProblem fails the test unless there is one problem, which contains want.

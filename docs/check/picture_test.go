@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
@@ -221,16 +223,10 @@ func TestPicturesAreDrawn(t *testing.T) {
 		}
 	}
 	for _, theme := range []string{"default", "dark"} {
-		problems, err := draw(browser, script, theme, pictures)
-		if err != nil {
-			t.Fatal(err)
-		}
+		problems := must.Get(draw(browser, script, theme, pictures))(t)
 		report(t, problems)
 	}
 	wrong := []picture{{Page: "wrong", Text: "flowchart LR\n  a -->"}}
-	problems, err := draw(browser, script, "neutral", wrong)
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := must.Get(draw(browser, script, "neutral", wrong))(t)
 	expectProblem(t, problems, "wrong")
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -56,10 +57,7 @@ func TestDetectorPanicsWhenACachedObjectWasChanged(t *testing.T) {
 
 // changeCachedFoo changes a Foo in a cache, and gives the detector a little more than a second.
 func changeCachedFoo(t *testing.T, after string) {
-	age, err := time.ParseDuration(after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	age := must.Get(time.ParseDuration(after))(t)
 	synctest.Test(t, func(t *testing.T) {
 		factory := newFactory(newWire(stream(event("ADDED", foo("a", "7")), endOfList("10"))), 0)
 		informer := foosOf(factory).Informer()

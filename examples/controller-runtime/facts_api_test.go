@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -101,9 +102,7 @@ func (a *api) setForbids(forbids bool) {
 func (a *api) newManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 	t.Helper()
 	options.Scheme = runtime.NewScheme()
-	if err := v1alpha1.Install(options.Scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v1alpha1.Install(options.Scheme))
 	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
@@ -111,11 +110,8 @@ func (a *api) newManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 	}
 	options.Metrics.BindAddress = "0"
 	options.Controller.SkipNameValidation = new(true)
-	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://api", Transport: a, QPS: -1}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mgr
+	return must.Get(ctrl.NewManager(
+		&rest.Config{Host: "http://api", Transport: a, QPS: -1}, options))(t)
 }
 
 // startManager starts a Manager in a bubble.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -20,14 +21,11 @@ import (
 func (a *api) newFooManager(t *testing.T, reconciled func()) ctrl.Manager {
 	t.Helper()
 	mgr := a.newManager(t, ctrl.Options{})
-	err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
+	must.Do(t, ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
 		reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			reconciled()
 			return ctrl.Result{}, nil
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+		})))
 	return mgr
 }
 

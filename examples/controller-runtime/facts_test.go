@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // The tests in facts_test.go and facts_*_test.go pin what docs/frameworks.md says about
@@ -34,20 +36,14 @@ func startController(
 	ctx context.Context, t *testing.T, logger klog.Logger, reconcile reconcile.Func,
 ) queue {
 	t.Helper()
-	c, err := controller.NewUnmanaged(controllerName, controller.Options{
+	c := must.Get(controller.NewUnmanaged(controllerName, controller.Options{
 		Reconciler: reconcile, Logger: logger, SkipNameValidation: new(true),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	queues := make(chan queue, 1)
-	err = c.Watch(source.Func(func(_ context.Context, q queue) error {
+	must.Do(t, c.Watch(source.Func(func(_ context.Context, q queue) error {
 		queues <- q
 		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	go func() { _ = c.Start(ctx) }()
 	return <-queues
 }
@@ -95,10 +91,7 @@ func observe(
 // counter returns the value of the metric of that name.
 func counter(t *testing.T, name string) float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(metrics.Registry.Gather())(t)
 	for _, family := range families {
 		if family.GetName() == name {
 			return family.GetMetric()[0].GetCounter().GetValue() // all Controllers here have one name

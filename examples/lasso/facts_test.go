@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -82,19 +83,13 @@ func newCachesOf(
 	t *testing.T, api *oneFoo, options *lassocache.SharedCacheFactoryOptions,
 ) lassocache.SharedCacheFactory {
 	t.Helper()
-	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := must.Get(newScheme())(t)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	clients, err := client.NewSharedClientFactory(
+	clients := must.Get(client.NewSharedClientFactory(
 		&rest.Config{Host: "http://api", Transport: api, UserAgent: "default"},
-		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper}))(t)
 	return lassocache.NewSharedCachedFactory(clients, options)
 }
 
@@ -122,9 +117,7 @@ func TestOnlyTheEnvironmentSwitchesTheResyncOff(t *testing.T) {
 				_, err = foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 					UpdateFunc: func(_, _ any) { got = append(got, time.Since(begin)) },
 				})
-				if err := errors.Join(err, caches.Start(t.Context())); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(err, caches.Start(t.Context())))
 				time.Sleep(25 * time.Hour)
 				synctest.Wait()
 				if keys := foos.GetStore().ListKeys(); len(keys) != 1 {
@@ -173,9 +166,7 @@ func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
 	byKind, err := factory.ForKind(meaning.FooKind)
 	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
 	byResource := factory.ForResource(fooResource, true)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2))
 	if byKind != want || byObject != want || byResource != want {
 		t.Error("got several controllers of one kind, want one")
 	}
@@ -188,9 +179,7 @@ func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
 	byKind, err := factory.ForKind(meaning.FooKind)
 	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
 	ofCache, err3 := caches.SharedClientFactory().ForKind(meaning.FooKind)
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3))
 	got := []string{byKind.Client().Config.UserAgent, byObject.Client().Config.UserAgent,
 		ofCache.Config.UserAgent}
 	if want := []string{"special", "default", "default"}; !slices.Equal(got, want) {
@@ -206,15 +195,11 @@ func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 		factory := controller.NewSharedControllerFactory(newCachesOf(t, api, nil), nil)
 		foos, err := factory.ForKind(meaning.FooKind)
 		deployments, err2 := factory.ForObject(&appsv1.Deployment{})
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, err2))
 		start := func(wantLists ...string) {
 			t.Helper()
 			// It returns when the caches are filled.
-			if err := factory.Start(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, factory.Start(t.Context(), 1))
 			synctest.Wait()
 			api.mu.Lock()
 			defer api.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"io"
 	"reflect"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []byte("for arm64")}
@@ -16,11 +18,8 @@ var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []by
 func testArchive(t *testing.T) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	err := writeArchive(&buffer, "example.com/test:v1", map[string]string{"label": "value"},
-		[]string{"amd64", "arm64"}, fakeBinaries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeArchive(&buffer, "example.com/test:v1", map[string]string{"label": "value"},
+		[]string{"amd64", "arm64"}, fakeBinaries))
 	return buffer.Bytes()
 }
 
@@ -36,9 +35,7 @@ func untar(t *testing.T, archive []byte) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files[header.Name], err = io.ReadAll(reader); err != nil {
-			t.Fatal(err)
-		}
+		files[header.Name] = must.Get(io.ReadAll(reader))(t)
 	}
 }
 
@@ -99,14 +96,8 @@ func TestImageRunsTheBinaryAsNonroot(t *testing.T) {
 	if config.Config.User != "65532:65532" || config.platform != (platform{"linux", "amd64"}) {
 		t.Errorf("got config %+v, want user 65532:65532 on linux/amd64", config)
 	}
-	layer, err := gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	layer := must.Get(gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]])))(t)
+	content := must.Get(io.ReadAll(layer))(t)
 	if diffID := config.RootFS.DiffIDs[0]; diffID != digestOf(content) {
 		t.Errorf("got diff ID %s, but the layer's is %s", diffID, digestOf(content))
 	}

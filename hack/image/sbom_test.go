@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // serialNumber is what the schema of CycloneDX says.
@@ -15,15 +17,12 @@ var serialNumber = regexp.MustCompile(
 // hack/release_test.go compares the list of a real image with what "go version -m" prints.
 func TestSBOMListsEachModuleOnce(t *testing.T) {
 	shared := &debug.Module{Path: "example.com/shared", Version: "v1.0.0"}
-	list, err := newBOM("localhost:5000/test:v1.2.3", []*debug.BuildInfo{
+	list := must.Get(newBOM("localhost:5000/test:v1.2.3", []*debug.BuildInfo{
 		{GoVersion: "go1.26.8 X:some", Deps: []*debug.Module{shared, {Path: "example.com/old",
 			Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}}}},
 		{GoVersion: "go1.26.8", Deps: []*debug.Module{
 			{Path: "example.com/early", Version: "v2.0.0+incompatible"}, shared}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var got []string
 	for _, component := range list.Components {
 		got = append(got, component.PURL)

@@ -15,6 +15,8 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // cluster has an API server that can disturb requests about Leases: it refuses updates, it hangs
@@ -42,24 +44,17 @@ func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 // newElector returns an Elector with the durations of Kubernetes' components.
 func (c *cluster) newElector(t *testing.T) *Elector {
 	t.Helper()
-	elector, err := NewElector(Config{
+	return must.Get(NewElector(Config{
 		Client:    leases{c.kube.CoordinationV1().Leases("default"), c},
 		Namespace: "default", Name: "test-controller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return elector
+	}))(t)
 }
 
 func (c *cluster) leaseHolder(t *testing.T) string {
 	t.Helper()
-	lease, err := c.kube.CoordinationV1().Leases("default").Get(
-		context.Background(), "test-controller", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(c.kube.CoordinationV1().Leases("default").Get(
+		context.Background(), "test-controller", metav1.GetOptions{}))(t)
 	return *lease.Spec.HolderIdentity
 }
 

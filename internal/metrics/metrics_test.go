@@ -13,22 +13,17 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 	address := freeport.Address(t)
-	err := Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()}))
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}}
 	defer client.CloseIdleConnections()
-	response, err := client.Get("https://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Get("https://" + address + "/metrics"))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
 		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
@@ -116,10 +111,7 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 		t.Error("a directory without a certificate: got no error, want one")
 	}
 	writeCertificate(t, dir, "before")
-	get, err := loadCertificate(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	get := must.Get(loadCertificate(dir))(t)
 	if got := nameOn(t, get); got != "before" {
 		t.Errorf(`host of the certificate: got %q, want "before"`, got)
 	}
@@ -130,14 +122,8 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 }
 
 func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
-	get, err := loadCertificate("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	get := must.Get(loadCertificate(""))(t)
+	first := must.Get(get(nil))(t)
 	if second, _ := get(nil); second != first {
 		t.Error("the second connection got another certificate, want the same one")
 	}
@@ -149,23 +135,14 @@ func writeCertificate(t *testing.T, dir, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
-		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)))
 }
 
 // nameOn returns the host that the certificate is for.
 func nameOn(t *testing.T, get getCertificate) string {
 	t.Helper()
-	pair, err := get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(get(nil))(t)
+	certificate := must.Get(x509.ParseCertificate(pair.Certificate[0]))(t)
 	return certificate.DNSNames[0]
 }

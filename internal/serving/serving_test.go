@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestPortInUseSaysWhatToDo(t *testing.T) {
@@ -41,9 +42,7 @@ func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 		case <-time.After(time.Minute):
 		}
 	})
-	if err := Start(ctx, "metrics-bind-address", address, handler, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Start(ctx, "metrics-bind-address", address, handler, nil))
 	response, err := http.Get("http://" + address)
 	if err == nil {
 		response.Body.Close()

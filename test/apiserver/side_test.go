@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 type object = map[string]any
@@ -34,10 +35,7 @@ type side struct {
 // sides returns both servers, with a namespace that is new. They have no objects there.
 func sides(t *testing.T, namespace string) [2]*side {
 	t.Helper()
-	memory, err := apiserver.New(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(apiserver.New(crds...))(t)
 	both := [2]*side{
 		{client: realServer, host: realHost, namespace: namespace},
 		{client: &http.Client{Transport: memory.Client(nil)}, host: "http://memory", namespace: namespace},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -21,10 +22,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		t.Skip("needs -smoke: it starts a control plane")
 	}
 	o := options{sizes: []int{10}, modes: modes, repetitions: 1, idleTime: time.Second}
-	results, err := o.measure(t.Context(), o.plan())
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(o.measure(t.Context(), o.plan()))(t)
 	check(t, results, len(modes)*len(contenders), map[string]float64{
 		"burst/requests per Foo/create deployments": 1,
 		"restart/needless writes":                   0,
@@ -140,10 +138,7 @@ func TestTableShowsMediansAndRatios(t *testing.T) {
 }
 
 func TestContendersTakeTurns(t *testing.T) {
-	o, err := parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"}))(t)
 	var got []string
 	for _, run := range o.plan() {
 		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))

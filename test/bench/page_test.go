@@ -4,17 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestPageShowsTheFigures(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := fill(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
+	want := must.Get(fill(string(text)))(t)
 	if string(text) != want {
 		t.Errorf("the tables of %s are not those of the results; 'go -C test/bench run . -draw' "+
 			"updates it", page)

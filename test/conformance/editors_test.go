@@ -18,6 +18,7 @@ import (
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -227,15 +228,10 @@ func (n *namespace) createQuotas(limits map[corev1.ResourceName]string) {
 		quota.Spec.Hard[name] = resource.MustParse(limit)
 	}
 	quotas := suite.Kube.CoreV1().ResourceQuotas(n.Name)
-	quota, err := quotas.Create(n.T.Context(), quota, metav1.CreateOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	quota = must.Get(quotas.Create(n.T.Context(), quota, metav1.CreateOptions{}))(n.T)
 	changes := int64(1000)
 	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
-		if quota, err = quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}); err != nil {
-			n.T.Fatal(err)
-		}
+		quota = must.Get(quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}))(n.T)
 		counted := true
 		for name := range limits {
 			_, ok := quota.Status.Used[name]
@@ -275,10 +271,7 @@ func (n *namespace) changeAs(
 // onlyImage fails the test if a Pod has another image, or another container.
 func (n *namespace) onlyImage(image string) {
 	n.T.Helper()
-	pods, err := suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	pods := must.Get(suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{}))(n.T)
 	for _, pod := range pods.Items {
 		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != image {
 			n.T.Errorf("Pod %s has the containers %+v", pod.Name, pod.Spec.Containers)

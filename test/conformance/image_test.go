@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var imagePath = flag.String("image", "../../.local/image.tar", "`archive` with the image")
@@ -77,10 +79,7 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 // staticallyLinked fails the test if the program needs a dynamic linker or libraries.
 func staticallyLinked(t *testing.T, path string) {
 	t.Helper()
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.Open(path))(t)
 	defer file.Close()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {

@@ -10,27 +10,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	behaviour(t, 19)
 	deployment := suite.Deploy(t, deployDir, nil)
-	namespace, err := suite.Kube.CoreV1().Namespaces().Get(
-		t.Context(), deployment.Namespace, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(
+		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
 	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
 		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
 	}
 
 	suite.Eventually(t, "all replicas are available", func() (bool, string) {
-		deployment, err := suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
-			t.Context(), deployment.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		deployment := must.Get(suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
+			t.Context(), deployment.Name, metav1.GetOptions{}))(t)
 		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
 			fmt.Sprintf("%+v", deployment.Status)
 	})

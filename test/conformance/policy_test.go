@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -30,11 +31,8 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
 	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
 	suite.Eventually(t, "the types in the policy are checked", func() (bool, string) {
-		object, err := suite.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(
-			t.Context(), "sample-controller-deployments", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := must.Get(suite.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(
+			t.Context(), "sample-controller-deployments", metav1.GetOptions{}))(t)
 		checked := object.Status.TypeChecking
 		return checked != nil && len(checked.ExpressionWarnings) == 0, fmt.Sprint(checked)
 	})
@@ -170,10 +168,7 @@ func mayOnlyScaleDown(
 // patched returns a copy of deployment with a strategic merge patch.
 func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
 	t.Helper()
-	original, err := json.Marshal(deployment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	original := must.Get(json.Marshal(deployment))(t)
 	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), appsv1.Deployment{})
 	if err != nil {
 		t.Fatalf("%s: %v", patch, err)

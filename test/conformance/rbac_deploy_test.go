@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
@@ -36,13 +37,9 @@ var oldNamespace = regexp.MustCompile(
 // stays behind would give the permissions to whoever can create the old namespace.
 func TestAnotherNamespaceByKustomize(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../artifacts")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
 	write := func(path, text string) {
-		if err := os.WriteFile(dir+path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(dir+path, []byte(text), 0o644))
 	}
 	check := func(path, what string) {
 		manifest := suite.Kubectl(t, "", "kustomize", dir+path)
@@ -59,10 +56,7 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 	}
 	for _, name := range []string{"kustomization.yaml", "rbac.yaml"} {
 		path := "/deploy/base/" + name
-		text, err := os.ReadFile(dir + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(dir + path))(t)
 		write(path, strings.ReplaceAll(
 			string(text), "namespace: "+deployedName, "namespace: foo-system"))
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -111,12 +112,9 @@ func mayUser(
 	t *testing.T, user string, what authorizationv1.ResourceAttributes,
 ) authorizationv1.SubjectAccessReviewStatus {
 	t.Helper()
-	review, err := suite.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+	review := must.Get(suite.Kube.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
 		&authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &what},
-		}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}, metav1.CreateOptions{}))(t)
 	return review.Status
 }

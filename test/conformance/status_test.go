@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -52,12 +53,9 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 	behaviour(t, 2)
 	n := parallelNamespace(t)
 	created := n.foos.Create(newFoo("web", "web", 2))
-	watcher, err := fooClient(n.Namespace).Watch(t.Context(), metav1.ListOptions{
+	watcher := must.Get(fooClient(n.Namespace).Watch(t.Context(), metav1.ListOptions{
 		FieldSelector: "metadata.name=web", ResourceVersion: created.ResourceVersion,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer watcher.Stop()
 
 	for _, replicas := range []int32{2, 5, 1, 0} {

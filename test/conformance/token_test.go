@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
@@ -42,17 +43,14 @@ func endsWithItsPod(t *testing.T, deployment *appsv1.Deployment) {
 	pods := suite.Kube.CoreV1().Pods(deployment.Namespace)
 	var pod *corev1.Pod
 	suite.Eventually(t, "there is a Pod", func() (bool, string) {
-		list, err := pods.List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(pods.List(t.Context(), metav1.ListOptions{}))(t)
 		if len(list.Items) > 0 {
 			pod = &list.Items[0]
 		}
 		return pod != nil, "none"
 	})
 	// As the kubelet does.
-	issued, err := suite.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(),
+	issued := must.Get(suite.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(),
 		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: mounted.ExpirationSeconds,
@@ -60,31 +58,23 @@ func endsWithItsPod(t *testing.T, deployment *appsv1.Deployment) {
 					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 				},
 			},
-		}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}, metav1.CreateOptions{}))(t)
 	token := issued.Status.Token
 	if lives := lifetime(t, token); lives > time.Hour {
 		t.Errorf("the token lives for %v, want an hour", lives)
 	}
 	accepted := func() bool {
 		t.Helper()
-		review, err := suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
+		review := must.Get(suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
 			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
-			metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+			metav1.CreateOptions{}))(t)
 		return review.Status.Authenticated
 	}
 	if !accepted() {
 		t.Fatal("the API server refuses the token of a Pod that exists")
 	}
 
-	if err := pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
 
 	suite.Eventually(t, "the token ends with its Pod", func() (bool, string) {
 		return !accepted(), "it is accepted"
@@ -98,10 +88,7 @@ func lifetime(t *testing.T, token string) time.Duration {
 	if len(parts) != 3 {
 		t.Fatalf("the token has %d parts, want 3", len(parts))
 	}
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := must.Get(base64.RawURLEncoding.DecodeString(parts[1]))(t)
 	var times struct {
 		Issued  int64 `json:"iat"`
 		Expires int64 `json:"exp"`

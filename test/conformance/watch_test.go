@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
@@ -20,16 +21,10 @@ type deploymentWatch struct {
 func (n *namespace) watchDeployments() *deploymentWatch {
 	n.T.Helper()
 	deployments := suite.Kube.AppsV1().Deployments(n.Name)
-	list, err := deployments.List(n.T.Context(), metav1.ListOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
-	watcher, err := deployments.Watch(n.T.Context(), metav1.ListOptions{
+	list := must.Get(deployments.List(n.T.Context(), metav1.ListOptions{}))(n.T)
+	watcher := must.Get(deployments.Watch(n.T.Context(), metav1.ListOptions{
 		ResourceVersion: list.ResourceVersion,
-	})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	}))(n.T)
 	n.T.Cleanup(watcher.Stop)
 	return &deploymentWatch{n: n, events: watcher.ResultChan()}
 }

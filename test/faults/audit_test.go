@@ -3,6 +3,7 @@ package faults
 import (
 	"testing"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -16,11 +17,7 @@ func isDeletion(r audit.Request) bool { return r.Deletes("deployments") }
 // now returns the end of the audit log, where the next request will be noted.
 func now(t *testing.T) audit.Mark {
 	t.Helper()
-	end, err := audit.End(controlPlane.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return end
+	return must.Get(audit.End(controlPlane.AuditLog()))(t)
 }
 
 // requests returns the user's requests in the namespace that stand after a mark in the audit log

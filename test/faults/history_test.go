@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -129,9 +130,7 @@ func (h *history) lastWave() {
 // must calls do until it succeeds.
 func (h *history) must(do func() error) {
 	h.t.Helper()
-	if err := waitUntil(do); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, waitUntil(do))
 }
 
 // look returns the state. A Foo that nobody deleted, and no other one, must be there.

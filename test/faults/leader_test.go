@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -20,10 +21,7 @@ var electionFlags = []string{"--leader-elect", "--leader-elect-lease-duration=8s
 // startReplica starts a controller that acts as user, and works while it holds the Lease.
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
-	p, err := h.start(user, electionFlags...)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	p := must.Get(h.start(user, electionFlags...))(h.t)
 	h.t.Cleanup(func() {
 		p.Kill()
 		if h.t.Failed() {
@@ -77,9 +75,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 		leader.Signal(syscall.SIGCONT)
 
 		h.checkGivesWay(leader)
-		if err := <-worked; err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, <-worked)
 		h.user = standbyUser
 		h.settle()
 		for _, r := range h.requests(thawed, leaderUser, isWrite) {

@@ -11,6 +11,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -26,10 +27,7 @@ func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	path, err := kubeconfig.Write(controlPlane.Dir, config, user, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = must.Get(kubeconfig.Write(controlPlane.Dir, config, user, nil))(t)
 	return path
 }
 
@@ -57,9 +55,7 @@ type supervisor struct {
 func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}
-	if err := s.next(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.next())
 	go func() {
 		defer close(s.done)
 		for s.waitAndRecord() {

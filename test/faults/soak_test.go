@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
@@ -43,10 +44,7 @@ func TestSoak(t *testing.T) {
 	for round := 1; !t.Failed() && (round <= minRounds || time.Since(begin) < *soakFor); round++ {
 		s.disturb(working)
 		s.settle()
-		m, err := measure(s.program, s.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(measure(s.program, s.address))(t)
 		s.quiet = append(s.quiet, m)
 		t.Logf("round %d ended after %v", round, time.Since(begin).Round(time.Second))
 	}
@@ -59,10 +57,7 @@ func newSoaking(t *testing.T) *soaking {
 
 	h := s.steady
 	s.address = freeport.Address(t)
-	var err error
-	if s.program, err = h.start(h.user, "--metrics-bind-address="+s.address); err != nil {
-		t.Fatal(err)
-	}
+	s.program = must.Get(h.start(h.user, "--metrics-bind-address="+s.address))(t)
 	t.Cleanup(func() {
 		s.program.Kill()
 		if t.Failed() {
@@ -101,9 +96,7 @@ func (s *soaking) disturb(working time.Duration) {
 	wg.Go(func() { errs[2] = again(ended, working/2, s.server, s.killAPIServer) })
 	wg.Go(func() { errs[3] = again(ended, working/8, s.upgrade, s.upgradeReplica) })
 	wg.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, errors.Join(errs[:]...))
 }
 
 func (s *soaking) killAPIServer() error {

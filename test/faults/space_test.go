@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
@@ -24,12 +25,9 @@ type space struct {
 func newSpace(t *testing.T) space {
 	t.Helper()
 	namespaces := kubeClient.CoreV1().Namespaces()
-	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
+	created := must.Get(namespaces.Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	t.Cleanup(func() {
 		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/test/internal/metrics"
 )
 
@@ -112,9 +113,7 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) error {
 
 func (p *page) mustDo(t testing.TB, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := p.do(actions...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.do(actions...))
 }
 
 // wait waits until an expression is true in the page.
@@ -131,9 +130,7 @@ func (p *page) wait(expression string) error {
 
 func (p *page) mustWait(t testing.TB, expression string) {
 	t.Helper()
-	if err := p.wait(expression); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.wait(expression))
 }
 
 // read returns the value of an expression in the page.
@@ -145,19 +142,13 @@ func read[T any](p *page, expression string) (T, error) {
 
 func mustRead[T any](t testing.TB, p *page, expression string) T {
 	t.Helper()
-	value, err := read[T](p, expression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return must.Get(read[T](p, expression))(t)
 }
 
 // until calls check until it returns nil.
 func (p *page) until(t testing.TB, check func() error) {
 	t.Helper()
-	if err := waitUntil(check); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, waitUntil(check))
 }
 
 // press presses the button of an action, and waits until that is done.
@@ -267,9 +258,7 @@ func (p *page) shoot(t testing.TB, name string) {
 		p.mustDo(t, chromedp.Sleep(time.Second)) // movements end
 		picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
 		file := filepath.Join(folder, name+"-"+theme+".png")
-		if err := cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)))
 	}
 	p.emulate(t, "", "")
 }
@@ -281,9 +270,6 @@ func (p *page) emulate(t testing.TB, feature, value string) {
 	if feature != "" {
 		features = append(features, &emulation.MediaFeature{Name: feature, Value: value})
 	}
-	_, err := chromedp.Call(p.tab, emulation.SetEmulatedMedia,
-		emulation.SetEmulatedMediaParams{Features: features})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(p.tab, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: features}))(t)
 }

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const (
@@ -25,19 +27,14 @@ const (
 // readFile returns the text of a file.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
 // parse returns what a text in YAML or JSON says.
 func parse[T any](t *testing.T, text string) (value T) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &value))
 	return value
 }
 
@@ -62,14 +59,9 @@ func rules(t *testing.T) (path string) {
 	}
 	sed := exec.Command("bash", "-c", command)
 	sed.Dir = root
-	text, err := sed.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(sed.Output())(t)
 	path = filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 

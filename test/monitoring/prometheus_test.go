@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -30,22 +31,14 @@ type prometheus struct {
 func startPrometheus(t *testing.T, program string, config map[string]any) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(config))(t)
 	path := filepath.Join(dir, "prometheus.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	promtool(t, "", "check", "config", path)
 	p := &prometheus{t: t, address: freeport.Address(t)}
-	started, err := process.Start(exec.Command(program, "--config.file="+path,
+	started := must.Get(process.Start(exec.Command(program, "--config.file="+path,
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address),
-		filepath.Join(dir, "no-kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+		filepath.Join(dir, "no-kubeconfig")))(t)
 	t.Cleanup(func() {
 		started.Kill()
 		if t.Failed() {

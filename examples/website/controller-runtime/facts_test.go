@@ -9,13 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestSetControllerReferenceTakesOverObjects(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.Install(scheme); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v1alpha1.Install(scheme))
 	owner := func(name string) metav1.OwnerReference {
 		return metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Website", Name: name, UID: "old",

@@ -17,6 +17,7 @@ import (
 
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const (
@@ -76,10 +77,7 @@ func config(client coordinationclient.LeasesGetter, shards int) Config {
 func (w *world) start(shards int) *replica {
 	w.t.Helper()
 	r := &replica{world: w, ended: make(chan error, 1)}
-	var err error
-	if r.Replica, err = NewReplica(config(client{w.client, r}, shards)); err != nil {
-		w.t.Fatal(err)
-	}
+	r.Replica = must.Get(NewReplica(config(client{w.client, r}, shards)))(w.t)
 	ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.Logger{})) // logs nothing
 	r.stop = stop
 	w.mu.Lock()
@@ -174,10 +172,7 @@ func (w *world) expect(when string, want ...int) (starts int) {
 // expectLeases fails the test unless so many replicas have a Lease.
 func (w *world) expectLeases(want int) {
 	w.t.Helper()
-	list, err := w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list := must.Get(w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{}))(w.t)
 	list.Items = slices.DeleteFunc(list.Items, func(lease coordinationv1.Lease) bool {
 		return !(&Replica{config: config(nil, 0)}).isReplica(&lease)
 	})

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
@@ -18,12 +19,9 @@ const finalizer = "example.com/held"
 func fooWithFinalizer(t *testing.T) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
 	foos := New().Foo.SamplecontrollerV1alpha1().Foos("default")
-	foo, err := foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
+	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", UID: "1", Finalizers: []string{finalizer},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{}))(t)
 	return foos, foo
 }
 
@@ -46,9 +44,7 @@ func TestFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			foos, foo := fooWithFinalizer(t)
-			if err := foos.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, foos.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 			held, err := foos.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil || held.DeletionTimestamp == nil ||
 				held.ResourceVersion == foo.ResourceVersion {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Deploy installs the controller as a user would, with kubectl, from a folder with a kustomization.
@@ -27,12 +28,8 @@ func Deploy(t *testing.T, dir string, change func(manifest string) string) *apps
 			"--timeout="+(4*Patience).String())
 	})
 	Kubectl(t, manifest, "apply", "--filename=-")
-	deployment, err := Kube.AppsV1().Deployments(config.Name).Get(t.Context(), config.Name,
-		metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return deployment
+	return must.Get(Kube.AppsV1().Deployments(config.Name).Get(t.Context(), config.Name,
+		metav1.GetOptions{}))(t)
 }
 
 // deployed selects what Deploy deletes.

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Obstacle is why no controller can work.
@@ -73,14 +75,9 @@ func withoutGroups(config *clientcmdapi.Config) {
 // returns its URL.
 func serverWithoutGroup(t *testing.T) string {
 	t.Helper()
-	apiServer, err := url.Parse(Cluster.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	apiServer := must.Get(url.Parse(Cluster.Host))(t)
 	proxy := httputil.NewSingleHostReverseProxy(apiServer)
-	if proxy.Transport, err = rest.TransportFor(Cluster); err != nil {
-		t.Fatal(err)
-	}
+	proxy.Transport = must.Get(rest.TransportFor(Cluster))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", proxy)
 	mux.Handle("/apis/"+groupVersion().Group+"/", http.NotFoundHandler())

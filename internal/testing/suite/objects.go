@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Client is the part of a generated client that Objects needs.
@@ -48,21 +50,13 @@ func (o Objects[T]) called(name string) string {
 // Create creates object.
 func (o Objects[T]) Create(object T) T {
 	o.t.Helper()
-	created, err := o.client.Create(o.t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return created
+	return must.Get(o.client.Create(o.t.Context(), object, metav1.CreateOptions{}))(o.t)
 }
 
 // Get returns the object of that name.
 func (o Objects[T]) Get(name string) T {
 	o.t.Helper()
-	object, err := o.client.Get(o.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return object
+	return must.Get(o.client.Get(o.t.Context(), name, metav1.GetOptions{}))(o.t)
 }
 
 // When waits until check returns true for the object, and returns the object.

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -68,19 +69,14 @@ func Granted(t *testing.T, namespace, serviceAccount string) (permissions []Perm
 		return subject.Kind == rbacv1.ServiceAccountKind &&
 			subject.Namespace == namespace && subject.Name == serviceAccount
 	}
-	everywhere, err := rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	everywhere := must.Get(rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}))(t)
 	for _, binding := range everywhere.Items {
 		if slices.ContainsFunc(binding.Subjects, isSubject) {
 			permissions = append(permissions, permissionsOf(t, "", binding.RoleRef)...)
 		}
 	}
-	somewhere, err := rbac.RoleBindings(metav1.NamespaceAll).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	somewhere := must.Get(rbac.RoleBindings(metav1.NamespaceAll).List(
+		t.Context(), metav1.ListOptions{}))(t)
 	for _, binding := range somewhere.Items {
 		if slices.ContainsFunc(binding.Subjects, isSubject) {
 			found := permissionsOf(t, binding.Namespace, binding.RoleRef)
@@ -95,16 +91,12 @@ func permissionsOf(t *testing.T, namespace string, ref rbacv1.RoleRef) (all []Pe
 	t.Helper()
 	var rules []rbacv1.PolicyRule
 	if ref.Kind == "ClusterRole" {
-		role, err := Kube.RbacV1().ClusterRoles().Get(t.Context(), ref.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		role := must.Get(Kube.RbacV1().ClusterRoles().Get(
+			t.Context(), ref.Name, metav1.GetOptions{}))(t)
 		rules = role.Rules
 	} else {
-		role, err := Kube.RbacV1().Roles(namespace).Get(t.Context(), ref.Name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		role := must.Get(Kube.RbacV1().Roles(namespace).Get(
+			t.Context(), ref.Name, metav1.GetOptions{}))(t)
 		rules = role.Rules
 	}
 	for _, rule := range rules {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -51,10 +52,7 @@ func StartProgram(t *testing.T, flags string, change func(*clientcmdapi.Config))
 		t.Fatal("another controller runs already, that of the parallel tests: if such a test has " +
 			"parts, it has to call t.Parallel itself")
 	}
-	p, err := start(flags, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(start(flags, change))(t)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -95,9 +93,7 @@ func StartAs(t *testing.T, namespace, serviceAccount, flags string) *Program {
 // StopProgram stops p, and fails t unless p exits with 0.
 func StopProgram(t *testing.T, p *Program) {
 	t.Helper()
-	if err := p.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Stop())
 }
 
 // shared is the controller of all parallel tests. The first of them starts it.

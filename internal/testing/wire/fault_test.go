@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestExpiredWatchEndsWith410(t *testing.T) {
 	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
-		data, err := l.endWatch(c, l.ExpireWatches)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(l.endWatch(c, l.ExpireWatches))(t)
 		eventType, object := decodeFrame(data, mediaType)
 		got := decode(object, mediaType, "")
 		if eventType != "ERROR" || got.Kind != "Status" || got.Code != 410 || got.Reason != "Expired" {
@@ -98,9 +97,7 @@ func TestNextWriteFails(t *testing.T) {
 			}
 			defer response.Body.Close()
 			var status metav1.Status
-			if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.NewDecoder(response.Body).Decode(&status))
 			if response.StatusCode != code || string(status.Reason) != reason || int(status.Code) != code {
 				t.Errorf("got %s with %+v, want %d, %s", response.Status, status, code, reason)
 			}

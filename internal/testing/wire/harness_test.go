@@ -22,6 +22,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // patience is how long a test waits for what must happen.
@@ -53,10 +55,7 @@ func startLine(t *testing.T, handler http.HandlerFunc) *line {
 	l := &line{t: t, change: make(chan struct{})}
 	l.api = httptest.NewServer(handler)
 	t.Cleanup(l.api.Close)
-	var err error
-	if l.Proxy, err = New(&rest.Config{Host: l.api.URL}, l.observe); err != nil {
-		t.Fatal(err)
-	}
+	l.Proxy = must.Get(New(&rest.Config{Host: l.api.URL}, l.observe))(t)
 	server := httptest.NewServer(l)
 	l.address = server.URL
 	t.Cleanup(server.Close)
@@ -119,10 +118,7 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	l.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, method, l.address+path, bytes.NewReader(body))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, l.address+path, bytes.NewReader(body)))(l.t)
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -140,15 +136,9 @@ func (l *line) client() *http.Client {
 // get returns the status and the body of an answer.
 func (l *line) get(path string) (int, string) {
 	l.t.Helper()
-	response, err := l.do(http.MethodGet, path, "", nil)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(response.Body))(l.t)
 	return response.StatusCode, string(body)
 }
 
@@ -179,30 +169,20 @@ func (l *line) write(text string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := io.WriteString(connection, text); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Get(io.WriteString(connection, text))(l.t)
 }
 
 // encode returns object as it is on the wire.
 func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	data, err := runtime.Encode(info.Serializer, object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(runtime.Encode(info.Serializer, object))(t)
 }
 
 // encodeEvent returns an event as it is in a watch.
 func encodeEvent(t *testing.T, mediaType string, typ apiwatch.EventType, object runtime.Object) []byte {
 	t.Helper()
-	data, err := frameOf(mediaType, typ, object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(frameOf(mediaType, typ, object))(t)
 }
 
 // typeMeta is in a Deployment on the wire.
@@ -267,10 +247,7 @@ func (l *line) watch(path string) *bufio.Reader {
 	if !strings.Contains(path, "?") {
 		path += "?watch=true"
 	}
-	response, err := l.do(http.MethodGet, path, "", nil)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
 	l.t.Cleanup(func() { response.Body.Close() })
 	if response.StatusCode != http.StatusOK {
 		l.t.Fatalf("the watch was answered with %s", response.Status)

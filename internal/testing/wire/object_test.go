@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestObjectOf(t *testing.T) {
@@ -37,10 +39,7 @@ func TestObjectOf(t *testing.T) {
 		Owner:   &Owner{Kind: "Foo", Name: "d", UID: "e"},
 		Selects: []string{"f"}, Summary: "2 of 3 available",
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fields := must.Get(runtime.DefaultUnstructuredConverter.ToUnstructured(object))(t)
 	withoutType := object.DeepCopy()
 	withoutType.TypeMeta = metav1.TypeMeta{} // as typed clients return it
 	for name, object := range map[string]runtime.Object{
