@@ -33,7 +33,6 @@ func script(t *testing.T, stdin, name string, args ...string) (stdout, stderr st
 	return out.String(), problems.String(), err
 }
 
-// output runs a command at the root of the repository, and returns what it prints.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := script(t, "", name, args...)

@@ -61,7 +61,6 @@ var (
 // readersTerminal is the terminal in which a page begins.
 const readersTerminal = "your"
 
-// parsePage finds the blocks of a page.
 func parsePage(path, text string) (*page, error) {
 	p := &page{path: path, lines: strings.Split(text, "\n")}
 	var open *block
@@ -106,7 +105,6 @@ func (p *page) chapter() int {
 	return number
 }
 
-// prose returns the page without its blocks.
 func (p *page) prose() string {
 	var prose []string
 	next := 0
@@ -135,7 +133,6 @@ func (p *page) set(bodies map[*block][]string) {
 	}
 }
 
-// save writes the page.
 func (p *page) save() error {
 	return os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644)
 }
@@ -189,7 +186,6 @@ func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
 	return files
 }
 
-// report fails the test for each problem.
 func report(t *testing.T, problems []string) {
 	t.Helper()
 	for _, problem := range problems {

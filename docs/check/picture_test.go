@@ -37,7 +37,6 @@ const (
 // codeName matches a word that can only be a name in the code: syncHandler or RealFIFO.
 var codeName = regexp.MustCompile(`\b[A-Za-z]+[a-z][A-Z]\w*`)
 
-// pictures returns the blocks of a page that are pictures.
 func (p *page) pictures() (pictures []*block) {
 	for _, b := range p.blocks {
 		if b.language == "mermaid" {
@@ -125,7 +124,6 @@ func mermaid() (string, error) {
 	}
 }
 
-// chromium returns the path of a browser.
 func chromium() (string, error) {
 	for _, name := range []string{
 		"chromium", "chromium-browser", "google-chrome",

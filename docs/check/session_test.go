@@ -96,7 +96,6 @@ func (s *session) run(folder, command string) error {
 	return nil
 }
 
-// do runs a command that must succeed.
 func (s *session) do(t *testing.T, folder, command string) {
 	t.Helper()
 	if err := s.run(folder, command); err != nil {
@@ -112,7 +111,6 @@ func (s *session) begin(t *testing.T) {
 	s.do(t, s.folder, `git reset -q --hard && git clean -qfd`)
 }
 
-// end closes the terminals of a page.
 func (s *session) end() {
 	for _, terminal := range s.terminals {
 		terminal.close()

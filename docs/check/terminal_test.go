@@ -49,7 +49,6 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return t.output.Write(b)
 }
 
-// newTerminal starts a shell in a folder.
 func newTerminal(folder string, env []string) (*terminal, error) {
 	t := &terminal{shell: exec.Command("bash", "--norc")}
 	t.shell.Dir, t.shell.Env = folder, env
@@ -71,7 +70,6 @@ func newTerminal(folder string, env []string) (*terminal, error) {
 	return t, err
 }
 
-// close ends the shell and what runs in it.
 func (t *terminal) close() {
 	t.kill()
 	_ = t.shell.Wait()

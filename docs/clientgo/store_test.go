@@ -22,7 +22,6 @@ func newIndexer() cache.Indexer {
 		}))
 }
 
-// newFoo returns a Foo that names that Deployment.
 func newFoo(name, deploymentName string) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},

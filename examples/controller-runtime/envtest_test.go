@@ -22,7 +22,6 @@ import (
 // patience is how long a test waits for an expected change.
 const patience = 3 * time.Minute
 
-// eventually waits until check returns nil.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -36,7 +35,6 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// newTestClient returns a client that knows Foos.
 func newTestClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	o := &options{}
@@ -52,7 +50,6 @@ func installCRD(t *testing.T, config *rest.Config) {
 	}))(t)
 }
 
-// start runs the program with these flags, until stop is called.
 func start(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")

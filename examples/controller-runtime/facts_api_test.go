@@ -98,7 +98,6 @@ func (a *api) setForbids(forbids bool) {
 	a.forbids = forbids
 }
 
-// newManager returns a Manager that talks to a.
 func (a *api) newManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 	t.Helper()
 	options.Scheme = runtime.NewScheme()
@@ -114,7 +113,6 @@ func (a *api) newManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 		&rest.Config{Host: "http://api", Transport: a, QPS: -1}, options))(t)
 }
 
-// startManager starts a Manager in a bubble.
 func (a *api) startManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 	t.Helper()
 	mgr := a.newManager(t, options)

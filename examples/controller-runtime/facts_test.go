@@ -88,7 +88,6 @@ func observe(
 	return o
 }
 
-// counter returns the value of the metric of that name.
 func counter(t *testing.T, name string) float64 {
 	t.Helper()
 	families := must.Get(metrics.Registry.Gather())(t)

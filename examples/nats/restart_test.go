@@ -146,7 +146,6 @@ func TestStaleCopyOfTheBucketDeletesNothing(t *testing.T) {
 	}
 }
 
-// remakeBucket deletes the bucket of Foos and makes an empty one of the same name.
 func (w *world) remakeBucket() {
 	w.t.Helper()
 	must.Do(w.t, w.js.DeleteKeyValue(w.t.Context(), fooBucket))

@@ -122,7 +122,6 @@ func (w *world) startController() {
 	}
 }
 
-// eventually waits until check returns true.
 func (w *world) eventually(what string, check func() bool) {
 	w.t.Helper()
 	for begin := time.Now(); !check(); time.Sleep(2 * time.Millisecond) {
@@ -132,7 +131,6 @@ func (w *world) eventually(what string, check func() bool) {
 	}
 }
 
-// put puts a Foo with that spec, and returns its revision.
 func (w *world) put(name, spec string) uint64 {
 	w.t.Helper()
 	return must.Get(w.foos.PutString(
@@ -144,7 +142,6 @@ func (w *world) delete(name string) {
 	must.Do(w.t, w.foos.Delete(w.t.Context(), keyOf(namespace, name)))
 }
 
-// deployment returns the Deployment of that name, or nil.
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
 	deployment, err := w.kube.AppsV1().Deployments(namespace).Get(
@@ -158,7 +155,6 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 	return deployment
 }
 
-// deploymentWhen waits until check returns true for the Deployment, and returns the Deployment.
 func (w *world) deploymentWhen(
 	name, expected string, check func(*appsv1.Deployment) bool,
 ) (deployment *appsv1.Deployment) {
@@ -194,7 +190,6 @@ func (w *world) rollOut(name string) {
 	})
 }
 
-// changeDeployment changes a Deployment as somebody else would.
 func (w *world) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	deployment := w.deployment(name)

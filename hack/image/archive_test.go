@@ -23,7 +23,6 @@ func testArchive(t *testing.T) []byte {
 	return buffer.Bytes()
 }
 
-// untar returns the files of an archive by name.
 func untar(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

@@ -12,7 +12,6 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// write writes a kubeconfig for server, and returns its path.
 func write(t *testing.T, server, namespace string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")

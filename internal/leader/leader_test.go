@@ -27,7 +27,6 @@ type cluster struct {
 	thaw                    chan struct{}
 }
 
-// bubble runs test with a new cluster, in virtual time.
 func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -60,7 +60,6 @@ func reviewers() *kubefake.Clientset {
 	return kube
 }
 
-// scrape returns the answer to a request with that Authorization header.
 func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
 	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	request.Header.Set("Authorization", authorization)

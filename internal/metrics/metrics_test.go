@@ -139,7 +139,6 @@ func writeCertificate(t *testing.T, dir, host string) {
 		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)))
 }
 
-// nameOn returns the host that the certificate is for.
 func nameOn(t *testing.T, get getCertificate) string {
 	t.Helper()
 	pair := must.Get(get(nil))(t)

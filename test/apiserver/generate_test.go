@@ -10,7 +10,6 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// generate returns a random sequence, of one or two resources.
 func generate(r *rand.Rand) []step {
 	var names []string
 	for name := range resources {
@@ -25,7 +24,6 @@ func generate(r *rand.Rand) []step {
 	return steps
 }
 
-// one returns a random request for objects of a resource.
 func one(r *rand.Rand, name string) step {
 	res := resources[name]
 	st := step{Resource: name, Name: pick(r, []string{"a", "a", "b"}), Media: "application/json"}
@@ -74,7 +72,6 @@ func one(r *rand.Rand, name string) step {
 	return st
 }
 
-// create makes st a create of a valid object, with an edit.
 func create(r *rand.Rand, st *step, edit string) {
 	st.Method = "POST"
 	if maybe(r, 40) || st.Resource == "namespaces" && strings.Contains(edit, "other") {
@@ -83,7 +80,6 @@ func create(r *rand.Rand, st *step, edit string) {
 	st.Body = merge(resources[st.Resource].valid, `{"metadata": {"name": "`+st.objectName()+`"}}`, edit)
 }
 
-// merge applies merge patches.
 func merge(base string, patches ...string) string {
 	text := []byte(base)
 	for _, patch := range patches {

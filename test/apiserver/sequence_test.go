@@ -62,7 +62,6 @@ var resources = map[string]resource{
 			"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`}, true, true},
 }
 
-// path returns the path of the request, with the options.
 func (st step) path() string {
 	r := resources[st.Resource]
 	path := r.prefix

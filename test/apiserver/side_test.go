@@ -51,7 +51,6 @@ func sides(t *testing.T, namespace string) [2]*side {
 	return both
 }
 
-// do sends a request.
 func (s *side) do(ctx context.Context, method, path, media, body string) (int, object) {
 	response, err := s.send(ctx, method, path, media, body)
 	if err != nil {
@@ -130,7 +129,6 @@ func (s *side) substitute(text, key string, behind int) string {
 	return strings.NewReplacer("$SEEN", since, "$RV", version, "$UID", uid).Replace(text)
 }
 
-// remember keeps a version of an object.
 func (s *side) remember(st step, key string, answer object) {
 	metadata, _ := answer["metadata"].(object)
 	isScale := answer["kind"] == "Scale"

@@ -94,7 +94,6 @@ func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *a
 	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
 }
 
-// mustApply applies with force.
 func mustApply(
 	t *testing.T, desired *appsapply.DeploymentApplyConfiguration,
 ) *appsv1.Deployment {

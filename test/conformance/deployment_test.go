@@ -12,7 +12,6 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// hasReplicas returns a check for a Deployment that asks for that many Pods.
 func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 	return func(deployment *appsv1.Deployment) bool { return *deployment.Spec.Replicas == replicas }
 }

@@ -34,7 +34,6 @@ func as(user string) *rest.Config {
 	return config
 }
 
-// fooEditor returns a client of somebody who may edit the Foos of n, and nothing else.
 func (n *namespace) fooEditor() fooclient.FooInterface {
 	n.T.Helper()
 	n.Kubectl("create", "rolebinding", "editor", "--clusterrole=foo-editor", "--user=foo-editor")
@@ -268,7 +267,6 @@ func (n *namespace) changeAs(
 	})
 }
 
-// onlyImage fails the test if a Pod has another image, or another container.
 func (n *namespace) onlyImage(image string) {
 	n.T.Helper()
 	pods := must.Get(suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{}))(n.T)

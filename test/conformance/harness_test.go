@@ -30,13 +30,11 @@ func parallelNamespace(t *testing.T) *namespace {
 	return with(suite.ParallelNamespace(t))
 }
 
-// newNamespace returns a new namespace, which is deleted when t ends.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	return with(suite.NewNamespace(t))
 }
 
-// with adds the objects to a namespace.
 func with(n *suite.Namespace) *namespace {
 	deployments := suite.Kube.AppsV1().Deployments(n.Name)
 	return &namespace{
@@ -46,12 +44,10 @@ func with(n *suite.Namespace) *namespace {
 	}
 }
 
-// fooClient returns a client for the Foos in a namespace.
 func fooClient(n *suite.Namespace) fooclient.FooInterface {
 	return clientset.NewForConfigOrDie(suite.Cluster).SamplecontrollerV1alpha1().Foos(n.Name)
 }
 
-// newFoo returns a Foo with these names, which asks for that many replicas.
 func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -59,7 +55,6 @@ func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-// createReadyFoo creates foo and waits until it is Ready.
 func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
 	n.T.Helper()
 	n.foos.Create(foo)
@@ -74,7 +69,6 @@ func (n *namespace) fewRequests(begin audit.Mark) {
 
 func exists(*appsv1.Deployment) bool { return true }
 
-// isReady reports whether the status is about the newest spec and says Ready.
 func isReady(foo *v1alpha1.Foo) bool {
 	ready := readyCondition(foo)
 	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&

@@ -16,7 +16,6 @@ import (
 
 var imagePath = flag.String("image", "../../.local/image.tar", "`archive` with the image")
 
-// unpack unpacks a tar file into dir.
 func unpack(t *testing.T, file, dir string) {
 	t.Helper()
 	if output, err := exec.Command("tar", "-xf", file, "-C", dir).CombinedOutput(); err != nil {
@@ -24,7 +23,6 @@ func unpack(t *testing.T, file, dir string) {
 	}
 }
 
-// readJSON reads a file of an unpacked image.
 func readJSON(t *testing.T, file string, value any) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -110,7 +110,6 @@ func changeAsOthersDo(deployment *appsv1.Deployment) {
 	}
 }
 
-// tryPatch tries a strategic merge patch, as the controller sends it.
 func tryPatch(t *testing.T, stolen appsclient.DeploymentInterface, name, patch string) error {
 	_, err := stolen.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{DryRun: dryRun})
@@ -165,7 +164,6 @@ func mayOnlyScaleDown(
 	}
 }
 
-// patched returns a copy of deployment with a strategic merge patch.
 func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
 	t.Helper()
 	original := must.Get(json.Marshal(deployment))(t)
@@ -180,7 +178,6 @@ func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.
 	return result
 }
 
-// refused reports whether an admission policy refused a request with that message.
 func refused(err error, message string) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
 }

@@ -107,7 +107,6 @@ func TestRolesOfUsersIncludeFoos(t *testing.T) {
 		"--clusterrole="+deployedName, "--serviceaccount="+deployedName+":"+deployedName)
 }
 
-// mayUser returns whether the API server would allow the user to do that.
 func mayUser(
 	t *testing.T, user string, what authorizationv1.ResourceAttributes,
 ) authorizationv1.SubjectAccessReviewStatus {

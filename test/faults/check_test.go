@@ -58,7 +58,6 @@ func (s *state) report(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
 }
 
-// err returns what is wrong as an error.
 func (s *state) err() error {
 	var errs []error
 	for _, problem := range s.problems {

@@ -56,7 +56,6 @@ func (h *history) random(party string) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
 }
 
-// start starts a controller that acts as user.
 func (h *history) start(user string, flags ...string) (*process.Process, error) {
 	return startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy.url), h.namespace, flags...)
 }
@@ -152,7 +151,6 @@ func (h *history) look() (*state, error) {
 	return is, nil
 }
 
-// right returns an error that says what is wrong.
 func (h *history) right() error {
 	is, err := h.look()
 	if err != nil {

@@ -31,7 +31,6 @@ func (h *history) startReplica(user string) *process.Process {
 	return p
 }
 
-// awaitLeader waits until the Lease has another holder than before, and returns the holder.
 func (h *history) awaitLeader(before string) (holder string) {
 	h.t.Helper()
 	h.must(func() error {

@@ -31,7 +31,6 @@ func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
 	return path
 }
 
-// startProgram starts the controller for one namespace.
 func startProgram(path, namespace string, flags ...string) (*process.Process, error) {
 	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
@@ -70,7 +69,6 @@ func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor
 	return s
 }
 
-// next starts a program, unless stop was called.
 func (s *supervisor) next() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +119,6 @@ func (s *supervisor) replace() error {
 	}
 }
 
-// stop ends the current program for good.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -130,14 +127,12 @@ func (s *supervisor) stop() {
 	<-s.done
 }
 
-// works reports whether the current program has begun to work.
 func (s *supervisor) works() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.killed && strings.Contains(s.current.Output(), "Starting the workers")
 }
 
-// output returns what the current program printed.
 func (s *supervisor) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,6 @@ func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 	return server.URL
 }
 
-// inject switches the faults on or off.
 func (p *proxy) inject(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +103,6 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.with(fault, much, r)
 }
 
-// draw draws what happens to the next request.
 func (p *proxy) draw(watch bool) (fault string, much float64) {
 	rate, faults := faultRate, []string{"429", "500", "503", "cut before the request",
 		"cut after the request", "cut in the answer", "slow"}
@@ -118,7 +116,6 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 	return "", 0
 }
 
-// with sends the request with that fault.
 func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
 	switch fault {
 	case "429":

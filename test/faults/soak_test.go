@@ -151,7 +151,6 @@ func (h *history) nextRound() {
 	h.begin = now(h.t)
 }
 
-// report judges the measurements.
 func (s *soaking) report() {
 	grown, table := growth(s.quiet)
 	s.t.Log(table)

@@ -136,7 +136,6 @@ func TestPageShowsWhatIsTrue(t *testing.T) {
 	})
 }
 
-// hasReplicas returns nil if the example's Deployment has that many replicas.
 func hasReplicas(want int32) error {
 	d, err := kubeClient.AppsV1().Deployments(namespace).Get(context.Background(), "example-foo", metav1.GetOptions{})
 	if err == nil && *d.Spec.Replicas != want {

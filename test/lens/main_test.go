@@ -94,7 +94,6 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	return m.Run(), nil
 }
 
-// chromium returns the path of a browser.
 func chromium() (string, error) {
 	for _, name := range []string{
 		"chromium", "chromium-browser", "google-chrome",
@@ -115,7 +114,6 @@ type lens struct {
 
 var address = regexp.MustCompile(`The lens is at (http://\S+)`)
 
-// startLens starts a lens with these arguments.
 func startLens(args ...string) (*lens, error) {
 	command := exec.Command(filepath.Join(controlPlane.Dir, "lens"), args...)
 	command.Dir = root
@@ -135,7 +133,6 @@ func startLens(args ...string) (*lens, error) {
 	return l, err
 }
 
-// stop ends the lens by a signal.
 func (l *lens) stop(signal os.Signal) {
 	l.Signal(signal)
 	<-l.Exited

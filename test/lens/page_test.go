@@ -29,7 +29,6 @@ type page struct {
 	errors []string // in the console
 }
 
-// openPage opens a page in a new tab.
 func openPage(url string) (*page, error) {
 	p := &page{}
 	p.tab, p.close = chromedp.NewContext(browser, chromedp.WithNewWindow(true)) // a hidden tab does not draw
@@ -81,7 +80,6 @@ func begin(t testing.TB) *page {
 	return p
 }
 
-// isEmpty returns nil if there is no Foo and no Deployment.
 func isEmpty() error {
 	objects, err := stored()
 	if err == nil && len(objects) > 0 {
@@ -116,7 +114,6 @@ func (p *page) mustDo(t testing.TB, actions ...chromedp.Action[chromedp.Void]) {
 	must.Do(t, p.do(actions...))
 }
 
-// wait waits until an expression is true in the page.
 func (p *page) wait(expression string) error {
 	_, err := chromedp.Run(p.tab,
 		chromedp.Poll[any](expression, chromedp.WithPollingTimeout(*patience)))
@@ -133,7 +130,6 @@ func (p *page) mustWait(t testing.TB, expression string) {
 	must.Do(t, p.wait(expression))
 }
 
-// read returns the value of an expression in the page.
 func read[T any](p *page, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(p.tab, *patience)
 	defer cancel()
@@ -145,7 +141,6 @@ func mustRead[T any](t testing.TB, p *page, expression string) T {
 	return must.Get(read[T](p, expression))(t)
 }
 
-// until calls check until it returns nil.
 func (p *page) until(t testing.TB, check func() error) {
 	t.Helper()
 	must.Do(t, waitUntil(check))
@@ -176,7 +171,6 @@ func (p *page) press(t testing.TB, action string) {
 	}
 }
 
-// byText is the button with that text.
 func byText(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
 }

@@ -24,14 +24,12 @@ const (
 	folder = root + "artifacts/monitoring/"
 )
 
-// readFile returns the text of a file.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text := must.Get(os.ReadFile(path))(t)
 	return string(text)
 }
 
-// parse returns what a text in YAML or JSON says.
 func parse[T any](t *testing.T, text string) (value T) {
 	t.Helper()
 	must.Do(t, yaml.Unmarshal([]byte(text), &value))
@@ -65,7 +63,6 @@ func rules(t *testing.T) (path string) {
 	return path
 }
 
-// alerts returns the alerts, by name.
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	found := map[string]alert{}
@@ -99,7 +96,6 @@ func TestRunbookHasARowForEachAlert(t *testing.T) {
 	}
 }
 
-// deployment returns the Deployment of the controller.
 func deployment(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	return parse[appsv1.Deployment](t,
@@ -166,7 +162,6 @@ func TestOperatorReadsTheSamePodsInTheSameWay(t *testing.T) {
 	}
 }
 
-// contains reports whether labels match a selector.
 func contains(labels, selector map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {

@@ -61,7 +61,6 @@ func startPrometheus(t *testing.T, program string, config map[string]any) *prome
 	return p
 }
 
-// get returns the answer of Prometheus to a request of its API.
 func get[T any](p *prometheus, path string) (data T, err error) {
 	response, err := http.Get("http://" + p.address + "/api/v1/" + path)
 	if err != nil {
@@ -88,7 +87,6 @@ type result struct {
 	Value  [2]any // time and value
 }
 
-// number returns the value, or NaN.
 func (r result) number() float64 {
 	text, _ := r.Value[1].(string)
 	value, err := strconv.ParseFloat(text, 64)

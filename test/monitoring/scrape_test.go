@@ -19,7 +19,6 @@ import (
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-// scrapeConfig returns scrape.yaml.
 func scrapeConfig(t *testing.T) map[string]any {
 	t.Helper()
 	return parse[map[string]any](t, readFile(t, folder+"scrape.yaml"))

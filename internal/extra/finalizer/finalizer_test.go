@@ -18,7 +18,6 @@ const (
 	others = "example.com/others"
 )
 
-// create returns a client that has a Foo with these finalizers.
 func create(t *testing.T, finalizers ...string) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
 	foos := fakes.New().Foo.SamplecontrollerV1alpha1().Foos("default")

@@ -50,7 +50,6 @@ type harness struct {
 	log []string // why keys were queued, with the time that they wait
 }
 
-// bubble runs test with a controller in a synctest bubble.
 func bubble(t *testing.T, prepare, test func(*harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +67,6 @@ func bubble(t *testing.T, prepare, test func(*harness)) {
 
 func nothing(*harness) {}
 
-// start starts the controller, with one worker.
 func (h *harness) start() {
 	h.t.Helper()
 	selected := func(options *metav1.ListOptions) { options.LabelSelector = label }
@@ -227,13 +225,11 @@ func (h *harness) sync(ctx context.Context, key cache.ObjectName) error {
 	return h.children.DeleteOthers(ctx, foo)
 }
 
-// settle waits until the controller has nothing left to do.
 func (h *harness) settle() {
 	time.Sleep(time.Millisecond) // virtual: nobody does two things in the same instant
 	synctest.Wait()
 }
 
-// create creates a Foo.
 func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 	h.t.Helper()
 	foo, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
@@ -249,7 +245,6 @@ func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 	return foo
 }
 
-// rename gives the Deployment of a Foo another name.
 func (h *harness) rename(foo *v1alpha1.Foo, deployment string) {
 	h.t.Helper()
 	foo = foo.DeepCopy()
@@ -260,7 +255,6 @@ func (h *harness) rename(foo *v1alpha1.Foo, deployment string) {
 	h.settle()
 }
 
-// deployment returns a Deployment, or nil if there is none.
 func (h *harness) deployment(name string) *appsv1.Deployment {
 	h.t.Helper()
 	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
@@ -284,7 +278,6 @@ func (h *harness) change(name string, change func(*appsv1.Deployment)) {
 	h.settle()
 }
 
-// rollOut makes a Deployment ready.
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
 	h.change(name, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = *d.Spec.Replicas })
@@ -299,7 +292,6 @@ func (h *harness) foreign(name string, labels map[string]string) {
 	h.settle()
 }
 
-// delete deletes a Deployment.
 func (h *harness) delete(name string) {
 	h.t.Helper()
 	must.Do(h.t, h.Kube.AppsV1().Deployments(namespace).Delete(
@@ -307,7 +299,6 @@ func (h *harness) delete(name string) {
 	h.settle()
 }
 
-// count returns how many requests there were with that verb and resource.
 func (h *harness) count(verb, resource string) int {
 	n := 0
 	for _, action := range h.Kube.Actions() {
@@ -318,7 +309,6 @@ func (h *harness) count(verb, resource string) int {
 	return n
 }
 
-// events returns the notes of all Events with that reason.
 func (h *harness) events(reason string) []string {
 	h.t.Helper()
 	list := must.Get(h.Kube.EventsV1().Events(namespace).List(

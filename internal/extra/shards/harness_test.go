@@ -65,7 +65,6 @@ func bubble(t *testing.T, seed uint64, test func(*testing.T, *world)) {
 	})
 }
 
-// config is that of a replica with this client.
 func config(client coordinationclient.LeasesGetter, shards int) Config {
 	return Config{Shards: shards, Config: leader.Config{
 		Client: client, Namespace: "default", Name: "test",
@@ -73,7 +72,6 @@ func config(client coordinationclient.LeasesGetter, shards int) Config {
 	}}
 }
 
-// start starts a replica.
 func (w *world) start(shards int) *replica {
 	w.t.Helper()
 	r := &replica{world: w, ended: make(chan error, 1)}
@@ -141,7 +139,6 @@ func (r *replica) work(ctx context.Context, shard Shard) error {
 	return nil
 }
 
-// live returns the replicas that live.
 func (w *world) live() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +166,6 @@ func (w *world) expect(when string, want ...int) (starts int) {
 	return w.starts
 }
 
-// expectLeases fails the test unless so many replicas have a Lease.
 func (w *world) expectLeases(want int) {
 	w.t.Helper()
 	list := must.Get(w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{}))(w.t)

@@ -17,7 +17,6 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// matches reports whether a namespace is in the shard.
 func (s Shard) matches(t *testing.T, namespace string) bool {
 	t.Helper()
 	return must.Get(s.selector().Matches(&corev1.Pod{

@@ -76,7 +76,6 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	}
 }
 
-// clientConfig returns what makes a client trust s.
 func (s *Server) clientConfig() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.certificates.Load().bundle)
@@ -199,7 +198,6 @@ const (
 		metadata: {name: foos.example.com}, spec: {conversion: {strategy: None}}}`
 )
 
-// bundles returns the caBundles of a target.
 func bundles(t *testing.T, s *Server, target Target) (all []string) {
 	t.Helper()
 	object, err := s.config.Dynamic.Resource(target.Resource).Get(

@@ -15,7 +15,6 @@ import (
 
 const finalizer = "example.com/held"
 
-// fooWithFinalizer returns a client that has one Foo, which a finalizer holds.
 func fooWithFinalizer(t *testing.T) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
 	foos := New().Foo.SamplecontrollerV1alpha1().Foos("default")
@@ -25,7 +24,6 @@ func fooWithFinalizer(t *testing.T) (fooclient.FooInterface, *v1alpha1.Foo) {
 	return foos, foo
 }
 
-// patch sends a merge patch of the Foo.
 func patch(ctx context.Context, foos fooclient.FooInterface, patch string) (*v1alpha1.Foo, error) {
 	return foos.Patch(ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }

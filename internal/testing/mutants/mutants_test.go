@@ -63,7 +63,6 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// read reads a list.
 func read(t *testing.T, list string) (mutants []*mutant) {
 	text := must.Get(os.ReadFile(list))(t)
 	var file string
@@ -96,7 +95,6 @@ func read(t *testing.T, list string) (mutants []*mutant) {
 	return mutants
 }
 
-// check checks one mutant.
 func (m *mutant) check(t *testing.T) {
 	source := must.Get(os.ReadFile(filepath.Join(root, m.file)))(t)
 	if n := len(m.from.FindAllIndex(source, -1)); n != 1 {
@@ -116,7 +114,6 @@ func (m *mutant) check(t *testing.T) {
 	m.kill(t, m.from.ReplaceAllLiteral(source, []byte(m.to)))
 }
 
-// hasTest reports whether that test is in the folder of the tests.
 func (m *mutant) hasTest(test string) bool {
 	test, _, _ = strings.Cut(test, ".")
 	files, _ := filepath.Glob(filepath.Join(root, m.folder, "*_test.go"))
@@ -178,7 +175,6 @@ func overlayFile(t *testing.T, file string, changed []byte) string {
 	return overlay
 }
 
-// goCommand runs go in a folder of the repository, and returns what it prints.
 func goCommand(folder string, args ...string) (string, error) {
 	command := exec.Command("go", args...)
 	command.Dir = filepath.Join(root, folder)

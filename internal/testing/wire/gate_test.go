@@ -16,7 +16,6 @@ type turnstile struct {
 	passed []string
 }
 
-// atGate runs test at a gate, in virtual time.
 func atGate(t *testing.T, test func(*turnstile)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{holds: map[string]time.Time{}, changed: make(chan struct{})}
@@ -24,7 +23,6 @@ func atGate(t *testing.T, test func(*turnstile)) {
 	})
 }
 
-// arrive makes something wait at the gate.
 func (s *turnstile) arrive(name, watch string) {
 	s.t.Helper()
 	h := &held{watch: watch}

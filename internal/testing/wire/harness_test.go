@@ -49,7 +49,6 @@ type line struct {
 	change chan struct{} // closed when there is another Event
 }
 
-// startLine starts an API server with that handler, and a Proxy to it.
 func startLine(t *testing.T, handler http.HandlerFunc) *line {
 	t.Helper()
 	l := &line{t: t, change: make(chan struct{})}
@@ -92,20 +91,17 @@ func (l *line) await(n int, selected func(Event) bool) []Event {
 	}
 }
 
-// awaitKind returns the first n Events of that kind.
 func (l *line) awaitKind(n int, kind Kind) []Event {
 	l.t.Helper()
 	return l.await(n, func(e Event) bool { return e.Kind == kind })
 }
 
-// all returns all Events so far.
 func (l *line) all() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.seen)
 }
 
-// kinds returns the kinds of all Events so far.
 func (l *line) kinds() (kinds []Kind) {
 	for _, e := range l.all() {
 		kinds = append(kinds, e.Kind)
@@ -133,7 +129,6 @@ func (l *line) client() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// get returns the status and the body of an answer.
 func (l *line) get(path string) (int, string) {
 	l.t.Helper()
 	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
@@ -172,14 +167,12 @@ func (l *line) write(text string) {
 	must.Get(io.WriteString(connection, text))(l.t)
 }
 
-// encode returns object as it is on the wire.
 func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
 	return must.Get(runtime.Encode(info.Serializer, object))(t)
 }
 
-// encodeEvent returns an event as it is in a watch.
 func encodeEvent(t *testing.T, mediaType string, typ apiwatch.EventType, object runtime.Object) []byte {
 	t.Helper()
 	return must.Get(frameOf(mediaType, typ, object))(t)
@@ -241,7 +234,6 @@ func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch begins a watch, and returns its body.
 func (l *line) watch(path string) *bufio.Reader {
 	l.t.Helper()
 	if !strings.Contains(path, "?") {
@@ -255,7 +247,6 @@ func (l *line) watch(path string) *bufio.Reader {
 	return bufio.NewReader(response.Body)
 }
 
-// wantNext fails the test unless data is what comes next.
 func (l *line) wantNext(body io.Reader, data []byte) {
 	l.t.Helper()
 	got := make([]byte, len(data))

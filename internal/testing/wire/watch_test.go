@@ -22,7 +22,6 @@ func forEachFraming(t *testing.T, test func(t *testing.T, mediaType string, c *c
 	}
 }
 
-// wantWaiting fails the test unless so many requests and events wait.
 func (l *line) wantWaiting(want int) {
 	l.t.Helper()
 	if n := l.Waiting(); n != want {
