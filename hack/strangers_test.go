@@ -28,8 +28,7 @@ func TestStrangersGetNothingFromTheLocalControlPlane(t *testing.T) {
 		t.Skip("needs -demo, and a control plane")
 	}
 	config := must.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))(t)
-	server := must.Get(url.Parse(config.Host))(t)
-	port := must.Get(strconv.Atoi(server.Port()))(t)
+	port := must.Get(strconv.Atoi(must.Get(url.Parse(config.Host))(t).Port()))(t)
 	open := 0
 	for i := port; i < port+3; i++ { // as hack/cluster chooses them
 		address := fmt.Sprint("127.0.0.1:", i)

@@ -180,8 +180,7 @@ func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
 	list := must.Get(exec.Command("git", args...).Output())(t)
 	files := map[string]string{}
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		text := must.Get(os.ReadFile(filepath.Join(root, path)))(t)
-		files[path] = string(text)
+		files[path] = string(must.Get(os.ReadFile(filepath.Join(root, path)))(t))
 	}
 	return files
 }

@@ -225,6 +225,5 @@ func TestPicturesAreDrawn(t *testing.T) {
 		report(t, problems)
 	}
 	wrong := []picture{{Page: "wrong", Text: "flowchart LR\n  a -->"}}
-	problems := must.Get(draw(browser, script, "neutral", wrong))(t)
-	expectProblem(t, problems, "wrong")
+	expectProblem(t, must.Get(draw(browser, script, "neutral", wrong))(t), "wrong")
 }

@@ -53,8 +53,7 @@ func newSession(t *testing.T) *session {
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps -test ./controller-runtime ./website/...`)
-	down := must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t)
-	t.Cleanup(down)
+	t.Cleanup(must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
 	return s
 }
 

@@ -21,12 +21,12 @@ func TestTheCacheOfAKindStartsWithItsFirstUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{version: 1}
 		c := a.startManager(t, ctrl.Options{}).GetClient()
-		if got := a.requested(); got != 0 {
+		if got := a.requests.Load(); got != 0 {
 			t.Errorf("got %d requests before the first use, want none", got)
 		}
 		err := c.Get(t.Context(), request.NamespacedName, &v1alpha1.Foo{})
-		if err != nil || a.requested() == 0 {
-			t.Errorf("got the error %v and %d requests, want none and some", err, a.requested())
+		if err != nil || a.requests.Load() == 0 {
+			t.Errorf("got the error %v and %d requests, want none and some", err, a.requests.Load())
 		}
 	})
 }

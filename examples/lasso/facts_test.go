@@ -71,15 +71,7 @@ func (o *oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response.Result(), nil
 }
 
-// newCaches returns a factory of caches that are filled from oneFoo.
 func newCaches(
-	t *testing.T, options *lassocache.SharedCacheFactoryOptions,
-) lassocache.SharedCacheFactory {
-	t.Helper()
-	return newCachesOf(t, &oneFoo{}, options)
-}
-
-func newCachesOf(
 	t *testing.T, api *oneFoo, options *lassocache.SharedCacheFactoryOptions,
 ) lassocache.SharedCacheFactory {
 	t.Helper()
@@ -107,14 +99,12 @@ func TestOnlyTheEnvironmentSwitchesTheResyncOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("CATTLE_RESYNC_DEFAULT", test.environment)
 			synctest.Test(t, func(t *testing.T) {
-				caches := newCaches(t, &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option})
-				foos, err := caches.ForKind(meaning.FooKind)
-				if err != nil {
-					t.Fatal(err)
-				}
+				options := &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option}
+				caches := newCaches(t, &oneFoo{}, options)
+				foos := must.Get(caches.ForKind(meaning.FooKind))(t)
 				var got []time.Duration
 				begin := time.Now()
-				_, err = foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
+				_, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 					UpdateFunc: func(_, _ any) { got = append(got, time.Since(begin)) },
 				})
 				must.Do(t, errors.Join(err, caches.Start(t.Context())))
@@ -161,7 +151,7 @@ func TestLassoWaitsForTheAPIServerAlsoAfterAStop(t *testing.T) {
 }
 
 func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
-	factory := controller.NewSharedControllerFactory(newCaches(t, nil), nil)
+	factory := controller.NewSharedControllerFactory(newCaches(t, &oneFoo{}, nil), nil)
 	want := factory.ForResourceKind(fooResource, "Foo", true)
 	byKind, err := factory.ForKind(meaning.FooKind)
 	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
@@ -173,7 +163,7 @@ func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
 }
 
 func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
-	caches := newCaches(t, nil)
+	caches := newCaches(t, &oneFoo{}, nil)
 	factory := controller.NewSharedControllerFactoryWithAgent(
 		"special", controller.NewSharedControllerFactory(caches, nil))
 	byKind, err := factory.ForKind(meaning.FooKind)
@@ -192,7 +182,7 @@ func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
 func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &oneFoo{}
-		factory := controller.NewSharedControllerFactory(newCachesOf(t, api, nil), nil)
+		factory := controller.NewSharedControllerFactory(newCaches(t, api, nil), nil)
 		foos, err := factory.ForKind(meaning.FooKind)
 		deployments, err2 := factory.ForObject(&appsv1.Deployment{})
 		must.Do(t, errors.Join(err, err2))

@@ -28,8 +28,7 @@ func TestFlagComesBeforeTheVariable(t *testing.T) {
 		flag: "https://flag a", "": "https://variable default",
 	} {
 		config := must.Get(Load(kubeconfig))(t)
-		namespace := must.Get(Namespace(kubeconfig))(t)
-		if got := config.Host + " " + namespace; got != want {
+		if got := config.Host + " " + must.Get(Namespace(kubeconfig))(t); got != want {
 			t.Errorf("--kubeconfig=%q: got %s, want %s", kubeconfig, got, want)
 		}
 		if config.QPS >= 0 {

@@ -95,19 +95,26 @@ func (c *cluster) wait(ctx context.Context) {
 	}
 }
 
+func untilDone(ctx context.Context) { <-ctx.Done() }
+
+// run runs a new Elector in the background.
+func (c *cluster) run(ctx context.Context, t *testing.T, work func(context.Context)) chan error {
+	t.Helper()
+	ended, elector := make(chan error, 1), c.newElector(t)
+	go func() { ended <- elector.Run(ctx, work) }()
+	return ended
+}
+
 func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) {
-				<-ctx.Done()
-				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
-				if c.leaseHolder(t) == "" {
-					t.Error("the Lease was released before the work was done")
-				}
-			})
-		}()
+		done := c.run(ctx, t, func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
+			if c.leaseHolder(t) == "" {
+				t.Error("the Lease was released before the work was done")
+			}
+		})
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil {
@@ -134,10 +141,7 @@ func TestStopDuringARenewalIsNormal(t *testing.T) {
 			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, nil)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) { <-ctx.Done() })
-		}()
+		done := c.run(ctx, t, untilDone)
 		synctest.Wait()
 		c.hangs.Store(true)
 		time.Sleep(3 * time.Second) // a renewal has begun
@@ -201,10 +205,7 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 
 func TestLostLeaseIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		synctest.Wait()
 		c.refuses.Store(true)
 		if err := <-lost; err == nil {
@@ -215,10 +216,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 
 func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		time.Sleep(time.Minute)
 		c.hangs.Store(true)
 		begin := time.Now()
@@ -235,9 +233,7 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		elector := c.newElector(t)
 		ended := make(chan error)
-		go func() {
-			ended <- elector.Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		go func() { ended <- elector.Run(t.Context(), untilDone) }()
 		time.Sleep(time.Minute)
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check of a leader: got %v, want no error", err)

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
@@ -164,7 +163,7 @@ func passesNothingOn(t *testing.T, n *namespace) {
 // staysWithinQuotas renames a Foo before its Deployments are available, so that all of them stay.
 func staysWithinQuotas(t *testing.T, n *namespace) {
 	const foos, deployments = "count/foos.samplecontroller.k8s.io", "count/deployments.apps"
-	n.createQuotas(map[corev1.ResourceName]string{foos: "2", deployments: "3", "pods": "0"})
+	n.createQuotas(map[string]string{foos: "2", deployments: "3", "pods": "0"})
 	editor := n.fooEditor()
 	permitted(t, editor, newFoo("web", "web-1", 1))
 	permitted(t, editor, newFoo("other", "other", 0))
@@ -216,39 +215,6 @@ func getsNoPrivilegedPods(t *testing.T, n *namespace) {
 	n.changeAs(editor, "web", func(pod *corev1.PodSpec) { pod.Containers = pod.Containers[:1] })
 	n.foos.When("web", "is Ready again", isReady)
 	n.onlyImage(before.Image)
-}
-
-// createQuotas limits resources, and waits until all of the limits are in force.
-func (n *namespace) createQuotas(limits map[corev1.ResourceName]string) {
-	n.T.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}
-	quota.Spec.Hard = corev1.ResourceList{}
-	for name, limit := range limits {
-		quota.Spec.Hard[name] = resource.MustParse(limit)
-	}
-	quotas := suite.Kube.CoreV1().ResourceQuotas(n.Name)
-	quota = must.Get(quotas.Create(n.T.Context(), quota, metav1.CreateOptions{}))(n.T)
-	changes := int64(1000)
-	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
-		quota = must.Get(quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}))(n.T)
-		counted := true
-		for name := range limits {
-			_, ok := quota.Status.Used[name]
-			counted = counted && ok
-		}
-		if counted {
-			return true, ""
-		}
-		// The quota controller learns of a new CustomResourceDefinition within 30s. It looks at a quota
-		// again when that is changed.
-		changes++
-		quota.Spec.Hard["secrets"] = *resource.NewQuantity(changes, resource.DecimalSI)
-		_, err := quotas.Update(n.T.Context(), quota, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsConflict(err) {
-			n.T.Fatal(err)
-		}
-		return false, fmt.Sprintf("counted: %v", quota.Status.Used)
-	})
 }
 
 // changeAs changes the Pods of a Deployment with a client of somebody.

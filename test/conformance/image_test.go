@@ -25,13 +25,7 @@ func unpack(t *testing.T, file, dir string) {
 
 func readJSON(t *testing.T, file string, value any) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, value)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(file))(t), value))
 }
 
 // hack/image tests that the archive's digests are right.

@@ -3,6 +3,8 @@ package conformance
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,11 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // thief returns how somebody with the token of the deployed controller finds the cluster. The API
@@ -97,4 +101,85 @@ func lifetime(t *testing.T, token string) time.Duration {
 		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
 	}
 	return time.Duration(times.Expires-times.Issued) * time.Second
+}
+
+func TestRefusalsAreToldApart(t *testing.T) {
+	n := newNamespace(t)
+	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
+	if output, err := n.TryKubectl(held, "create", "-f", "-"); err != nil {
+		t.Fatal(output)
+	}
+	t.Cleanup(func() {
+		n.Kubectl("patch", "configmap/held", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	})
+	n.Kubectl("delete", "namespace", n.Name, "--wait=false")
+	begin, somebody := suite.Now(t), &suite.Program{User: n.Name + "-somebody"}
+
+	for _, command := range [][]string{
+		{"create", "configmap", "late", "--as-group=system:masters"}, {"get", "configmaps"},
+	} {
+		output, err := n.TryKubectl("", append(command, "--as="+somebody.User)...)
+		if err == nil {
+			t.Fatalf("kubectl %q succeeded, want it refused: %s", command, output)
+		}
+	}
+
+	refused := somebody.Requests(t, begin, func(r audit.Request) bool {
+		return r.ResponseStatus.Code == http.StatusForbidden
+	})
+	if len(refused) != 2 || suite.LacksPermission(refused[0]) || !suite.LacksPermission(refused[1]) {
+		t.Errorf("got the refusals %v; want one for the namespace that is being deleted, and one for "+
+			"a missing permission", refused)
+	}
+}
+
+func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
+	behaviour(t, 19)
+	deployment := suite.Deploy(t, deployDir, nil)
+	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(
+		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
+	}
+
+	suite.Eventually(t, "all replicas are available", func() (bool, string) {
+		deployment := must.Get(suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
+			t.Context(), deployment.Name, metav1.GetOptions{}))(t)
+		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
+			fmt.Sprintf("%+v", deployment.Status)
+	})
+
+	// Their admission proves something only if other Pods are refused.
+	if err := createPod(t, deployment, func(*corev1.PodSpec) {}); err != nil {
+		t.Errorf("creating a Pod of the Deployment: %v", err)
+	}
+	refused := map[string]func(*corev1.PodSpec){
+		"runAsNonRoot": func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil },
+		"seccompProfile": func(pod *corev1.PodSpec) {
+			pod.SecurityContext.SeccompProfile = nil
+		},
+		"allowPrivilegeEscalation": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+		},
+		"capabilities": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.Capabilities = nil
+		},
+	}
+	for field, remove := range refused {
+		err := createPod(t, deployment, remove)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
+			t.Errorf("a Pod without %s: got error %v, want it forbidden", field, err)
+		}
+	}
+}
+
+// createPod asks the API server whether it would create a changed Pod of deployment.
+func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.PodSpec)) error {
+	template := deployment.Spec.Template.DeepCopy()
+	change(&template.Spec)
+	_, err := suite.Kube.CoreV1().Pods(deployment.Namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: template.Labels},
+		Spec:       template.Spec,
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }

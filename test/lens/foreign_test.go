@@ -90,8 +90,7 @@ func TestForeignPageGetsNothing(t *testing.T) {
 func addresses(t *testing.T) (lensAt, proxyAt *url.URL, server int) {
 	t.Helper()
 	lensAt = must.Get(url.Parse(sharedLens.url))(t)
-	config := must.Get(controlPlane.Config())(t)
-	address := must.Get(url.Parse(config.Host))(t)
+	address := must.Get(url.Parse(must.Get(controlPlane.Config())(t).Host))(t)
 	server = must.Get(strconv.Atoi(address.Port()))(t)
 	files := must.Get(filepath.Glob(root + ".local/lens/*/program.yaml"))(t)
 	for _, file := range files {

@@ -156,8 +156,7 @@ func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
 // recordedRequests returns the kinds of the requests in a recording.
 func recordedRequests(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	recording := must.Get(model.ReadRecording(file))(t)
-	all, _, err := recording.Again()
+	all, _, err := must.Get(model.ReadRecording(file))(t).Again()
 	if err != nil {
 		t.Fatal(err)
 	}

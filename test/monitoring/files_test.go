@@ -26,8 +26,7 @@ const (
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
 func parse[T any](t *testing.T, text string) (value T) {

@@ -73,8 +73,7 @@ func TestAPIServerSendsOnlyTheShard(t *testing.T) {
 		}
 		total += len(part.Items)
 		for _, foo := range part.Items {
-			matches := must.Get(half(index).Matches(&foo))(t)
-			if matches {
+			if must.Get(half(index).Matches(&foo))(t) {
 				got++
 			}
 		}

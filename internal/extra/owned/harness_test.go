@@ -102,8 +102,7 @@ func (h *harness) start() {
 		Recorder: events,
 	}
 	configMaps := must.Get(New(owners, h.configMaps(kube)))(h.t)
-	deployments := must.Get(New(owners, h.deployments(kube)))(h.t)
-	h.children = Set[*v1alpha1.Foo]{configMaps, deployments}
+	h.children = Set[*v1alpha1.Foo]{configMaps, must.Get(New(owners, h.deployments(kube)))(h.t)}
 	kube.StartWithContext(ctx)
 	foo.StartWithContext(ctx)
 	cache.WaitFor(ctx, "", h.children.HandlersSynced()...)
@@ -232,15 +231,12 @@ func (h *harness) settle() {
 
 func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 	h.t.Helper()
-	foo, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
+	foo := must.Get(h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name),
 			Annotations: map[string]string{deploymentAnnotation: deployment},
 		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(h.t)
 	h.settle()
 	return foo
 }
@@ -300,13 +296,7 @@ func (h *harness) delete(name string) {
 }
 
 func (h *harness) count(verb, resource string) int {
-	n := 0
-	for _, action := range h.Kube.Actions() {
-		if action.Matches(verb, resource) {
-			n++
-		}
-	}
-	return n
+	return fakes.CountWrites(h.Kube.Actions(), verb, resource)
 }
 
 func (h *harness) events(reason string) []string {

@@ -133,8 +133,7 @@ func (l *line) get(path string) (int, string) {
 	l.t.Helper()
 	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
 	defer response.Body.Close()
-	body := must.Get(io.ReadAll(response.Body))(l.t)
-	return response.StatusCode, string(body)
+	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(l.t))
 }
 
 // start sends a request in the background. What it returns tells when and how it has ended.
