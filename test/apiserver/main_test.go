@@ -1,7 +1,3 @@
-// Package apiserver holds the API server in memory, of explore/apiserver, to a real one: random
-// sequences of requests go to both, and the answers and the events of watches are compared, but for
-// UIDs, times, and the values of resourceVersions. The real one is on a control plane of its own,
-// whose controllers are stopped.
 package apiserver
 
 import (
@@ -10,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore/apiserver"
@@ -25,7 +20,7 @@ var (
 
 	realServer *http.Client
 	realHost   string
-	crds       []*apiextensionsv1.CustomResourceDefinition
+	crds       []*apiserver.CRD
 )
 
 func TestMain(m *testing.M) {
