@@ -63,7 +63,8 @@ func TestNoNamespaceWaitsForMoreThanOneKeyOfEachOther(t *testing.T) {
 		waiting, since := map[string]int{}, map[cache.ObjectName]int{}
 		own := map[cache.ObjectName]int{} // how many keys of its own namespace each waits for
 		for i := range 10_000 {
-			if namespace := fmt.Sprint(random.IntN(1 + random.IntN(20))); random.IntN(5) > 1 || q.Len() == 0 {
+			if q.Len() == 0 || random.IntN(5) > 1 {
+				namespace := fmt.Sprint(random.IntN(1 + random.IntN(20)))
 				key := cache.NewObjectName(namespace, fmt.Sprint(name, i))
 				own[key], since[key] = waiting[namespace], len(taken)
 				waiting[namespace]++
