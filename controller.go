@@ -166,8 +166,8 @@ func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, beca
 	c.queue.Add(key)
 }
 
-// isNews reports whether the Foo of key is new or changed. Somebody waits for such a Foo, so it goes
-// before those that are only looked at again: after a restart, or because of an obstacle.
+// isNews reports whether the Foo of key is new or changed. Somebody waits for such a Foo, so it
+// goes before those that are only looked at again: after a restart, or because of an obstacle.
 func (c *Controller) isNews(key cache.ObjectName) bool {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	return err == nil && foo.Status.ObservedGeneration != foo.Generation
