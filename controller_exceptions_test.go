@@ -273,7 +273,7 @@ func TestRefusedFoosHoldUpNobody(t *testing.T) {
 			}
 		}
 		// One worker may take several keys while the other one has a new Foo.
-		if first := fmt.Sprint(created[:5]); strings.Count(first, "new") < 2 {
+		if first := fmt.Sprint(created[:min(5, len(created))]); strings.Count(first, "new") < 2 {
 			t.Errorf("got %s first, want the new ones", first)
 		}
 	})
