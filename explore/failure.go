@@ -27,6 +27,7 @@ type Finding struct {
 	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
 	OnFault bool   // something went wrong on purpose before
 	Problem string
+	Film    []Shot // of one case: see Find
 }
 
 // faults returns how many faults came about.
@@ -45,7 +46,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	wrong := r.wrong()
 	if x.found != nil {
 		for _, problem := range wrong {
-			x.found(Finding{t.Name(), r.faults() > 0, problem})
+			x.found(Finding{t.Name(), r.faults() > 0, problem, r.film})
 		}
 		return
 	}
@@ -148,7 +149,7 @@ var WriteFilm func(file, title, about string, shots []Shot) error
 
 // shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
 func (w *World) shoot(s Shot) {
-	if *film == "" && s.What != "step" && s.What != "fault" {
+	if !w.filmed && s.What != "step" && s.What != "fault" {
 		return
 	}
 	w.filming.Lock()
@@ -180,19 +181,19 @@ func (r reel) Event(out *apiserver.Watch, e watch.Event) {
 
 // logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
-	if *film == "" {
+	if !w.filmed {
 		return klog.Logger{}
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
 		textlogger.Output(reel{w})))
 }
 
-// look puts what becomes of the objects that a process begins to watch into the film.
+// look puts what becomes of the objects that a process begins to watch or to create into the film.
 func (w *World) look(r *apiserver.Request) {
-	if *film == "" || r.Verb != "watch" {
+	if !w.filmed || r.Verb != "watch" && r.Verb != "create" {
 		return
 	}
-	if _, seen := w.seen.LoadOrStore(r.Path, true); seen {
+	if _, seen := w.seen.LoadOrStore(r.Resource, true); seen {
 		return
 	}
 	request, err := http.NewRequest(http.MethodGet,

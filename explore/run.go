@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
 )
 
 // explorer explores one controller.
@@ -21,6 +22,7 @@ type explorer struct {
 	t          *testing.T
 	controller *Controller
 	found      func(Finding) // gets what is wrong, unless it is nil
+	filmed     string        // the name of a case
 	crds       []*apiextensionsv1.CustomResourceDefinition
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
@@ -95,6 +97,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	var r result
 	bubble(t, func(t *testing.T) {
 		w := x.newWorld(t)
+		// Handlers have no context.
+		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
 		w.start()
 		for _, step := range p.steps {
@@ -128,6 +132,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
 		}
 	})
+	klog.SetLogger(klog.Logger{})
 	return &r
 }
 

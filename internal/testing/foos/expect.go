@@ -25,12 +25,16 @@ func Expect(
 	t *testing.T, root, about string, run func(ctx context.Context, config *rest.Config) error,
 ) {
 	t.Helper()
+	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: scenarios,
 		Eventually: problems,
 		Delay:      35 * time.Second,
 		Settle:     time.Hour, // longer than client-go's longest wait after an error
-	})
+	}, filmed.of)
+	if filmed.of != "" {
+		filmed.expect(t, root+"/docs/lens/recordings/", findings)
+	}
 	calm, disturbed := sortOut(findings)
 	path := root + "/docs/explore.md"
 	page, err := os.ReadFile(path)
