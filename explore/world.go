@@ -49,7 +49,6 @@ type World struct {
 
 	filmed  bool
 	filming sync.Mutex // guards the film
-	seen    sync.Map   // resources that are filmed
 }
 
 // record is what has happened in a case.
@@ -95,6 +94,7 @@ func (x *explorer) newWorld(t *testing.T) *World {
 		lines:  map[string]*line{}, own: map[types.UID]bool{},
 		record: record{written: map[deed]int{}},
 	}
+	server.OnWrite = w.stored
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
 	}

@@ -48,7 +48,7 @@ func Record(title, about string, shots []explore.Shot) (*model.Recording, error)
 	t.see(shots[0].At, model.Seen{Server: &model.Server{State: "up", Host: "in memory"}})
 	for _, shot := range shots {
 		t.pass(shot.At)
-		if !shot.At.After(t.last) { // effects stand behind their causes, and one sees how long each takes
+		if !shot.At.After(t.last) { // effects stand behind their causes
 			shot.At = t.last.Add(100 * time.Microsecond)
 		}
 		t.see(shot.At, t.seen(shot))

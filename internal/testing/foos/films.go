@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/lens/film"
 	"example.com/sample-controller/lens/model"
 )
@@ -54,26 +55,19 @@ func (f filmed) expect(t *testing.T, folder string, findings []explore.Finding) 
 	if shots == nil {
 		t.Fatalf("nothing is wrong in %s", f.of)
 	}
-	now, err := film.Record(f.title, f.about, shots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := model.ReadRecording(folder + f.code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must.Get(film.Record(f.title, f.about, shots))(t)
+	code := must.Get(model.ReadRecording(folder + f.code))(t)
 	now.Program, now.Code = code.Program, code.Code
 	then, err := model.ReadRecording(folder + f.file)
 	switch {
 	case err == nil && reflect.DeepEqual(says(t, now), says(t, then)) &&
 		reflect.DeepEqual(now.Code, then.Code):
 	case *update:
-		err = now.Write(folder + f.file)
-	case err == nil:
+		must.Do(t, now.Write(folder+f.file))
+	case err != nil:
+		t.Error(err)
+	default:
 		t.Errorf("%s shows\n%q, but now the case has\n%q", f.file, says(t, then), says(t, now))
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -103,9 +97,7 @@ func says(t *testing.T, r *model.Recording) []string {
 		var s struct {
 			Set map[string]struct{ Text string }
 		}
-		if err := json.Unmarshal(step, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(step, &s))
 		for _, entity := range s.Set {
 			if always.MatchString(entity.Text) {
 				texts[entity.Text] = true
