@@ -59,9 +59,7 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	for _, name := range []string{"never-was", "Not_a_name"} {
 		path, _, err := script(t, "", "bash", "-c",
 			`eval "$(hack/cluster kubeconfig `+name+` 2>/dev/null)"; printf %s "$KUBECONFIG"`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		config := must.Get(clientcmd.BuildConfigFromFlags("", path))(t)
 		if want := "https://127.0.0.1:1/the-cluster-is-not-up"; config.Host != want {
 			t.Errorf("%s: kubectl would talk to %s, want %s", name, config.Host, want)

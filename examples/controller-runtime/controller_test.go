@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,27 +11,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"example.com/sample-controller/examples/internal/lagging"
 	"example.com/sample-controller/internal/testing/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// laggingClient is a client whose Cache never shows the last write.
-type laggingClient struct{ client.Client }
-
-func (laggingClient) Get(
-	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
-) error {
-	if !(&client.GetOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
-		<-ctx.Done()
-		return fmt.Errorf("waiting for the cache: %w", ctx.Err())
-	}
-	object.SetName(key.Name)
-	return nil
-}
-
 func TestReadDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{Client: laggingClient{}}
+		r := &Reconciler{Client: lagging.Client{}}
 		foo := &v1alpha1.Foo{}
 		begin := time.Now()
 

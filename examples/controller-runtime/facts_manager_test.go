@@ -82,9 +82,7 @@ func TestWithoutPermissionForAnIndexedKindTheManagerDoesNotEndOnASignal(t *testi
 	mgr := a.newFooManager(t, func() {})
 	err := mgr.GetFieldIndexer().IndexField(t.Context(), &v1alpha1.Foo{}, deploymentNameIndex,
 		func(client.Object) []string { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, signal := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -219,9 +219,7 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 	w.rollOut("web")
 	w.reasonIs("web", revision, meaning.ReasonAvailable)
 	stale, err := w.controller.foo("default.web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	// Another controller writes.
 	theirs := `{"status":{"replicas":9}}`

@@ -180,9 +180,7 @@ func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
 
-	if err := w.stop(); err != nil { // as if it had just deleted the Deployment
-		t.Fatal(err)
-	}
+	must.Do(t, w.stop()) // as if it had just deleted the Deployment
 	w.delete("web")
 	must.Do(t, w.kube.AppsV1().Deployments(namespace).Delete(
 		t.Context(), "web", metav1.DeleteOptions{}))

@@ -60,9 +60,7 @@ func newWorld(t *testing.T) *world {
 	clients := fakes.New()
 	w := &world{t: t, kube: clients.Kube, fake: clients, folder: t.TempDir()}
 	_, port, err := net.SplitHostPort(freeport.Address(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	w.port = must.Get(strconv.Atoi(port))(t)
 	w.startServer(w.port)
 	w.startController()
@@ -149,9 +147,7 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return deployment
 }
 
@@ -204,9 +200,7 @@ func (w *world) status(name string) (status v1alpha1.FooStatus, revision uint64)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return status, 0
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	var foo v1alpha1.Foo
 	must.Do(w.t, json.Unmarshal(entry.Value(), &foo))
 	return foo.Status, entry.Revision()

@@ -35,9 +35,7 @@ func untar(t *testing.T, archive []byte) map[string][]byte {
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		files[header.Name] = must.Get(io.ReadAll(reader))(t)
 	}
 }

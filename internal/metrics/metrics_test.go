@@ -132,9 +132,7 @@ func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
 func writeCertificate(t *testing.T, dir, host string) {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
 		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)))
 }

@@ -54,9 +54,7 @@ func TestPatchOfAListKeepsWhatNobodyRead(t *testing.T) {
 			desired := observed.DeepCopy()
 			test.change(&desired.Spec.Template.Spec)
 			_, patch, err := Between(observed, desired)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			patched := must.Get(strategicpatch.StrategicMergePatch([]byte(stored), patch, desired))(t)
 			var got struct {
 				Spec struct {

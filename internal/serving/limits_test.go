@@ -188,9 +188,7 @@ func get(connection net.Conn) error {
 
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pair := must.Get(tls.X509KeyPair(certificate, key))(t)
 	var served atomic.Int32
 	config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -232,9 +230,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 
 func TestPortInUseSaysWhatToDo(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer listener.Close()
 	address := listener.Addr().String()
 	err = Start(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)

@@ -71,10 +71,7 @@ func (h *history) start(user string, flags ...string) (*process.Process, error) 
 // supervise runs a controller until the test ends.
 func (h *history) supervise(flags ...string) *supervisor {
 	h.t.Helper()
-	path := writeKubeconfig(h.t, h.user, h.namespace, h.proxy.url)
-	s := supervise(h.t, func() (*process.Process, error) {
-		return startProgram(path, h.namespace, flags...)
-	})
+	s := supervise(h.t, func() (*process.Process, error) { return h.start(h.user, flags...) })
 	h.t.Cleanup(func() {
 		if h.t.Failed() {
 			h.t.Logf("output of the controller:\n%s", s.output())

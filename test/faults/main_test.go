@@ -161,9 +161,7 @@ func (h *history) requests(
 ) (found []audit.Request) {
 	h.t.Helper()
 	requests, _, err := audit.Read(controlPlane.AuditLog(), after, user)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	for _, r := range requests {
 		if r.User() == user && r.ObjectRef.Namespace == h.namespace && selects(r) {
 			found = append(found, r)

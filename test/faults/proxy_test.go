@@ -61,9 +61,7 @@ func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 	t.Helper()
 	config := must.Get(controlPlane.Config())(t)
 	target, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	next := must.Get(rest.TransportFor(config))(t)
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },

@@ -59,23 +59,17 @@ func BenchmarkLens(b *testing.B) {
 func startTurn(b *testing.B, name string) (p *page) {
 	_, err := kubeClient.CoreV1().Namespaces().Create(b.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: prefix + name}}, metav1.CreateOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	command := []string{*controllerPath, "-v=5", "-health-probe-bind-address=0",
 		"-metrics-bind-address=0", "-namespace=" + prefix + name}
 	if name == "lens" {
 		l, err := startLens(append([]string{"--"}, command...)...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		b.Cleanup(func() { l.stop(syscall.SIGTERM) })
 		if p, err = l.open(); err == nil {
 			err = p.do(chromedp.Click(chromedp.JSPath(byText("Fast"))))
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		return p
 	}
 	direct := must.Get(process.Start(
@@ -115,9 +109,7 @@ func turn(name string, p *page, foo string) error {
 func median(b *testing.B, logEnd audit.Mark, name string) float64 {
 	b.Helper()
 	requests, _, err := audit.Read(controlPlane.AuditLog(), logEnd, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	began, took := map[string]time.Time{}, []float64{}
 	for _, r := range requests {
 		switch foo, found := began[r.ObjectRef.Name]; {

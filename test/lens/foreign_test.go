@@ -95,17 +95,13 @@ func addresses(t *testing.T) (lensAt, proxyAt *url.URL, server int) {
 	files := must.Get(filepath.Glob(root + ".local/lens/*/program.yaml"))(t)
 	for _, file := range files {
 		kubeconfig, err := clientcmd.LoadFromFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, cluster := range kubeconfig.Clusters {
 			if strings.Contains(cluster.Server, lensAt.Path[:10]) {
 				proxyAt, err = url.Parse(cluster.Server)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	if proxyAt == nil {
 		t.Fatalf("no file of %q leads to the proxy", files)

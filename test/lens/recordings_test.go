@@ -157,9 +157,7 @@ func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
 func recordedRequests(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	all, _, err := must.Get(model.ReadRecording(file))(t).Again()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	kinds := map[string]bool{}
 	for _, seen := range all {
 		if e := seen.Wire; e != nil && e.Kind == wire.RequestArrived && e.Resource != "" {

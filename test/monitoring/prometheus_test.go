@@ -195,8 +195,6 @@ func TestEachAlertFiresAndIsSilent(t *testing.T) {
 		}
 	}
 	path := filepath.Join(filepath.Dir(rules(t)), "rules_test.yaml")
-	if err := os.WriteFile(path, []byte(readFile(t, "rules_test.yaml")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(readFile(t, "rules_test.yaml")), 0o600))
 	promtool(t, "", "test", "rules", path)
 }

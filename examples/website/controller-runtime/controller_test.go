@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"example.com/sample-controller/examples/internal/lagging"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
@@ -25,26 +25,12 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// laggingClient is a client whose Cache never shows the last write.
-type laggingClient struct{ client.Client }
-
-func (laggingClient) Get(
-	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
-) error {
-	if !(&client.GetOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
-		<-ctx.Done()
-		return fmt.Errorf("waiting for the cache: %w", ctx.Err())
-	}
-	object.SetName(key.Name)
-	return ctx.Err()
-}
-
 func TestReadDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		website := &v1alpha1.Website{}
 		begin := time.Now()
 
-		err := boundedClient{laggingClient{}}.Get(t.Context(), client.ObjectKey{Name: "web"}, website)
+		err := boundedClient{lagging.Client{}}.Get(t.Context(), client.ObjectKey{Name: "web"}, website)
 
 		if err != nil || website.Name != "web" {
 			t.Errorf("got Website %q and error %v, want Website \"web\" and no error", website.Name, err)

@@ -258,9 +258,7 @@ func (h *harness) deployment(name string) *appsv1.Deployment {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return deployment
 }
 

@@ -152,12 +152,9 @@ func TestAnotherNumberOfShardsIsRefused(t *testing.T) {
 
 func TestWorkThatFailsEndsTheReplica(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
-		r, err := NewReplica(config(w.client, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewReplica(config(w.client, 2)))(t)
 		injected, stopped := errors.New("injected"), false
-		err = r.Run(t.Context(), func(ctx context.Context, shard Shard) error {
+		err := r.Run(t.Context(), func(ctx context.Context, shard Shard) error {
 			if shard.Index == 0 {
 				return injected
 			}

@@ -65,9 +65,7 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	certificate, err := s.certificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = certificate.Leaf.Verify(x509.VerifyOptions{
 		Roots: roots, DNSName: host, CurrentTime: time.Now(),
 	})

@@ -167,9 +167,7 @@ func Eventually(t *testing.T, what string, check func() (ok bool, seen string)) 
 		if ok {
 			return
 		}
-		if err := checkShared(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, checkShared())
 		if why := verdict.Load(); why != nil {
 			t.Fatal(*why) // it would be useless to wait longer
 		}

@@ -96,9 +96,7 @@ func TestNextWriteFails(t *testing.T) {
 			}
 
 			response, err := l.do(http.MethodPost, deploymentsPath, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer response.Body.Close()
 			var status metav1.Status
 			must.Do(t, json.NewDecoder(response.Body).Decode(&status))

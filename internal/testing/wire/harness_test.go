@@ -153,16 +153,12 @@ func (l *line) start(method, path string) (ended chan error) {
 func (l *line) write(text string) {
 	l.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(l.address, "http://"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	l.t.Cleanup(func() { connection.Close() })
 	err = errors.Join(
 		connection.(*net.TCPConn).SetReadBuffer(1<<16), // the kernel would read many megabytes
 		connection.SetWriteDeadline(time.Now().Add(patience)))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	must.Get(io.WriteString(connection, text))(l.t)
 }
 

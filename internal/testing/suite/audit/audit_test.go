@@ -24,9 +24,7 @@ func TestLogIsReadFromItsEndAndInWholeLines(t *testing.T) {
 	}
 	write(line)
 	mark, err := End(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	watch := strings.Replace(line, "create", "watch", 1)
 	for _, step := range []struct {
 		text string
