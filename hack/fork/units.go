@@ -99,9 +99,6 @@ func omit(r *repository, with []string) (*omission, error) {
 		with = append(with, "owned")
 	}
 	o := &omission{paths: slices.Clone(project)}
-	if r.others != nil && r.files["hack/demo"] == "" {
-		o.paths = append(o.paths, "hack/demo")
-	}
 	isIn := func(p part) bool { return slices.Contains(with, p.name) }
 	words := []string{`\./apiserver\b`} // in a step of the tests
 	for _, p := range parts {

@@ -11,7 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/explore"
 )
@@ -26,7 +26,7 @@ func TestExplore(t *testing.T) {
 			if err := complete(&o, ""); err != nil {
 				return err
 			}
-			client, err := sites.NewClient("http://registry", registry)
+			client, err := outside.NewClient("http://registry", registry)
 			if err != nil {
 				return err
 			}
