@@ -54,7 +54,7 @@ func TestMetricsThatTheAlertsNameExist(t *testing.T) {
 		`\b(workqueue|leader_election|website_controller)_[a-z_]*[a-z]\b`,
 		func(empty *suite.Namespace) {
 			n := with(empty)
-			taken := n.take(children[1], "web")
+			taken := n.take(children[0], "web")
 			n.websites.Create(newWebsite("web", 1))
 			n.websites.When("web", "is not Ready", says(taken))
 			n.CatchUp()
