@@ -65,7 +65,7 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		before := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
-		h.changeWebsite("web", edit)
+		h.changeWebsite("web", editWebsite)
 
 		h.expectEdited("web")
 		after := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
@@ -96,7 +96,7 @@ func TestChangedPortIsRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.changeWebsite("web", move)
+		h.changeWebsite("web", moveWebsite)
 
 		if got := h.urls()["uid-of-web"]; got != newURL {
 			t.Errorf("in the registry: got %q, want %q", got, newURL)

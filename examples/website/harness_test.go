@@ -64,15 +64,15 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	})
 }
 
-// move changes what the registry is to know of newWebsite: newURL in place of oldURL.
-func move(website *v1alpha1.Website) { website.Spec.Port = 8000 }
+// moveWebsite changes what the registry is to know of newWebsite: newURL in place of oldURL.
+func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
 
 const oldURL, newURL = "http://web.default.svc:80", "http://web.default.svc:8000"
 
-// edit changes something else.
-func edit(website *v1alpha1.Website) { website.Spec.Content = "Bye" }
+// editWebsite changes something else.
+func editWebsite(website *v1alpha1.Website) { website.Spec.Content = "Bye" }
 
-// expectEdited checks that a child shows what edit has changed.
+// expectEdited checks that a child shows what editWebsite has changed.
 func (h *harness) expectEdited(name string) {
 	h.t.Helper()
 	if got := h.getConfigMap(name).Data["index.html"]; got != "Bye" {
@@ -80,8 +80,8 @@ func (h *harness) expectEdited(name string) {
 	}
 }
 
-// kinds are those of the children.
-var kinds = []string{"ConfigMap", "Service", "Deployment"}
+// childKinds are those of the children.
+var childKinds = []string{"ConfigMap", "Service", "Deployment"}
 
 // start starts the controller, and waits until it has nothing left to do.
 func (h *harness) start() {

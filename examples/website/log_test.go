@@ -46,7 +46,7 @@ func TestLogTellsTheWayOfAWebsite(t *testing.T) {
 			queueing + `"Website deleted" object="default/web"`,
 			queueing + `"Website updated" object="default/web"`,
 		}
-		for _, kind := range kinds {
+		for _, kind := range childKinds {
 			want = append(want, queueing+`"`+kind+` added" object="default/web"`)
 		}
 		slices.Sort(want)

@@ -22,7 +22,7 @@ func TestFailedSyncsAreCountedByReason(t *testing.T) {
 		h.wait(time.Minute)
 		h.rollOut("web")
 		h.registry.Fail(websites.ErrDown)
-		h.changeWebsite("web", move)
+		h.changeWebsite("web", moveWebsite)
 		h.stop()
 	})
 	counted := map[string]float64{}

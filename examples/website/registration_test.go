@@ -170,7 +170,7 @@ func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Count("")
-		h.changeWebsite("web", edit)
+		h.changeWebsite("web", editWebsite)
 
 		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
@@ -187,7 +187,7 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Fail(websites.ErrLost)
-		h.changeWebsite("web", move)
+		h.changeWebsite("web", moveWebsite)
 		h.expectCondition("web", "Registered", "False RegistrationFailed")
 		h.registry.Fail(nil)
 		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec = newWebsite("web").Spec })
@@ -207,7 +207,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		h.registry.Restart()
 		for range 4 {
 			h.wait(2 * time.Minute)
-			h.changeWebsite("web", edit)
+			h.changeWebsite("web", editWebsite)
 		}
 		h.wait(5 * time.Minute)
 
@@ -224,7 +224,7 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.createServed("web")
 		h.expectCondition("web", "Ready", "True Available")
 		h.expectCondition("web", "Registered", "False RegistrationFailed")
-		h.changeWebsite("web", edit)
+		h.changeWebsite("web", editWebsite)
 		h.expectEdited("web")
 		h.rollOut("web")
 		h.wait(time.Second)

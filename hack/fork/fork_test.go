@@ -232,6 +232,9 @@ func TestForkHasItsParts(t *testing.T) {
 				if found := badArticle.FindString(text); found != "" {
 					t.Errorf("%s says %q", file, found)
 				}
+				if found := oldMeaning.FindString(text); found != "" && knowsNoMeaning.MatchString(file) {
+					t.Errorf("%s knows the old meaning: %q", file, found)
+				}
 			}
 			f.scriptsWork(t, root.files["hack/test"])
 			if own, _ := f.size(); test.with == "" && (own.files > 100 || own.lines > 10000) {
@@ -243,8 +246,12 @@ func TestForkHasItsParts(t *testing.T) {
 
 var (
 	badArticle = regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
-	functions  = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
-	folders    = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
+	// What is not about one kind does not know what a Foo or a Website is, nor that it may be forked.
+	knowsNoMeaning = regexp.MustCompile(`^internal/(?:[^t]|testing/[^ms])|^\.github/`)
+	oldMeaning     = regexp.MustCompile(`(?i)\bdeploymentName\b|\bStatus\.Replicas\b|website|you forked`)
+
+	functions = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
+	folders   = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
 )
 
 // scriptsWork checks that hack/test calls only functions that it has, and that no script names a

@@ -262,12 +262,19 @@ func hasHeading(page, anchor string) bool {
 	})
 }
 
-// mark finds a mark for the checks of the pages, which a fork does not get.
-var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+// Marks for the checks of the pages, which a fork does not get. Nothing there keeps a listing up to
+// date, so the page says how old it is.
+var (
+	codeMark = regexp.MustCompile(`(?m)^<!-- code: (\S*?([^/\s]+)) (.*) -->\n`)
+	mark     = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+)
 
-// withoutMeasurements replaces what was measured here: a fork must not claim it.
+// withoutMeasurements replaces what was measured or is checked here: a fork must not claim it.
 func withoutMeasurements(text string) string {
-	return mark.ReplaceAllString(measured.ReplaceAllString(text, "$1\n"), "")
+	text = measured.ReplaceAllString(text, "$1\n")
+	text = codeMark.ReplaceAllString(text,
+		"[$2]($1), `$3`, on the day when this repository was made:\n\n")
+	return mark.ReplaceAllString(text, "")
 }
 
 var (
