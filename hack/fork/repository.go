@@ -66,7 +66,7 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	r.names, errs[0] = readNames(root, "deployment.go")
 	r.names.module, errs[1] = find(root, "go.mod", `^module (\S+)$`)
 	r.example, errs[2] = readNames(filepath.Join(root, example), "meaning/children.go")
-	r.example.module, r.example.short = path.Join(r.names.module, example), "ws"
+	r.example.module = path.Join(r.names.module, example)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("finding the names in this repository: %w", err)
 	}

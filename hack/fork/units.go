@@ -98,9 +98,6 @@ func omit(r *repository, with []string) (*omission, error) {
 		with = append(with, "owned")
 	}
 	o := &omission{paths: slices.Clone(project)}
-	if r.others != nil && r.files["hack/demo"] == "" {
-		o.paths = append(o.paths, "hack/demo")
-	}
 	isIn := func(p part) bool { return slices.Contains(with, p.name) }
 	words := []string{`\./apiserver\b`} // in a step of the tests
 	for _, p := range parts {
@@ -253,12 +250,19 @@ var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 // anchor finds a link to a heading.
 var anchor = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\p{L}\p{Nd}_-]+)\)`)
 
-// mark finds a mark for the checks of the pages, which a fork does not get.
-var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+// Marks for the checks of the pages, which a fork does not get. Nothing there keeps a listing up to
+// date, so the page says how old it is.
+var (
+	codeMark = regexp.MustCompile(`(?m)^<!-- code: (\S*?([^/\s]+)) (.*) -->\n`)
+	mark     = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
+)
 
-// withoutMeasurements replaces what was measured here: a fork must not claim it.
+// withoutMeasurements replaces what was measured or is checked here: a fork must not claim it.
 func withoutMeasurements(text string) string {
-	return mark.ReplaceAllString(measured.ReplaceAllString(text, "$1\n"), "")
+	text = measured.ReplaceAllString(text, "$1\n")
+	text = codeMark.ReplaceAllString(text,
+		"[$2]($1), `$3`, on the day when this repository was made:\n\n")
+	return mark.ReplaceAllString(text, "")
 }
 
 var (

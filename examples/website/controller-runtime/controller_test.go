@@ -18,8 +18,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/sample-controller/examples/internal/lagging"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/testing/must"
@@ -51,7 +51,7 @@ func TestExplore(t *testing.T) {
 			if err := complete(&o, ""); err != nil {
 				return err
 			}
-			client, err := sites.NewClient("http://registry", registry)
+			client, err := outside.NewClient("http://registry", registry)
 			if err != nil {
 				return err
 			}

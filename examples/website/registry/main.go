@@ -2,7 +2,7 @@
 // no disk: when it ends, it has lost everything.
 //
 //	go -C examples run ./website/registry
-//	curl http://127.0.0.1:8090/sites
+//	curl http://127.0.0.1:8090/entries
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/outside"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func main() {
 // serve serves an empty registry until ctx is done.
 func serve(ctx context.Context, address string) error {
 	server := &http.Server{
-		Addr: address, Handler: sites.NewServer(),
+		Addr: address, Handler: outside.NewServer(),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })

@@ -110,8 +110,8 @@ func problems(now explore.State) (problems []string) {
 				website.Name, got, url, configMap))
 		}
 	}
-	for _, site := range known {
-		problems = append(problems, "the registry still knows "+site.URL)
+	for _, entry := range known {
+		problems = append(problems, "the registry still knows "+entry.URL)
 	}
 	return problems
 }

@@ -195,6 +195,15 @@ func (o *Objects[O, T]) isOwner(reference *metav1.OwnerReference) bool {
 // HandlerSynced is done when the event handler has seen all objects of the first list.
 func (o *Objects[O, T]) HandlerSynced() cache.DoneChecker { return o.handler.HasSyncedChecker() }
 
+// Informer returns the informer of the objects.
+func (o *Objects[O, T]) Informer() cache.SharedIndexInformer { return o.kind.Informer }
+
+// NotReadyReasons returns the reasons why an object is not ready, but those of Kind.Ready.
+func (o *Objects[O, T]) NotReadyReasons() []string {
+	return []string{o.kind.Name + reasonNameTaken, o.kind.Name + reasonRejected,
+		o.kind.Name + reasonTerminating}
+}
+
 // Seen reports whether the informer shows the last write on behalf of the owner with that key. If
 // it does not, a sync would decide on an old state.
 func (o *Objects[O, T]) Seen(key cache.ObjectName) bool { return o.writes.Seen(key) }

@@ -15,6 +15,8 @@ type Set[O Object] []interface {
 	Seen(cache.ObjectName) bool
 	Forget(cache.ObjectName)
 	HandlerSynced() cache.DoneChecker
+	Informer() cache.SharedIndexInformer
+	NotReadyReasons() []string
 }
 
 // Sync takes one step towards all objects that owner should have. It goes on after a write, so that
@@ -80,4 +82,20 @@ func (s Set[O]) HandlersSynced() (checkers []cache.DoneChecker) {
 		checkers = append(checkers, objects.HandlerSynced())
 	}
 	return checkers
+}
+
+// Informers returns the informers of all kinds.
+func (s Set[O]) Informers() (informers []cache.SharedIndexInformer) {
+	for _, objects := range s {
+		informers = append(informers, objects.Informer())
+	}
+	return informers
+}
+
+// NotReadyReasons returns the reasons of conditions for all kinds, but those of Kind.Ready.
+func (s Set[O]) NotReadyReasons() (reasons []string) {
+	for _, objects := range s {
+		reasons = append(reasons, objects.NotReadyReasons()...)
+	}
+	return reasons
 }

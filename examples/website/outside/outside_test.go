@@ -1,4 +1,4 @@
-package sites
+package outside
 
 import (
 	"context"
@@ -24,10 +24,10 @@ func serve(t *testing.T, handler http.Handler) *Client {
 	return client
 }
 
-// all returns what the registry answers to GET /sites.
+// all returns what the registry answers to GET /entries.
 func all(t *testing.T, c *Client) string {
 	t.Helper()
-	response, err := http.Get(c.base.JoinPath("sites").String())
+	response, err := http.Get(c.base.JoinPath("entries").String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func all(t *testing.T, c *Client) string {
 func TestPutAndDeleteAreIdempotent(t *testing.T) {
 	c := serve(t, NewServer())
 	for range 2 {
-		if err := c.Put(t.Context(), "1", Site{Name: "default/web", URL: "http://web"}); err != nil {
+		if err := c.Put(t.Context(), "1", Entry{Name: "default/web", URL: "http://web"}); err != nil {
 			t.Error(err)
 		}
 		if got, want := all(t, c), `{"1":{"name":"default/web","url":"http://web"}}`; got != want {
@@ -60,9 +60,9 @@ func TestPutAndDeleteAreIdempotent(t *testing.T) {
 }
 
 func TestRefusalIsAnErrorThatSaysWhy(t *testing.T) {
-	err := serve(t, NewServer()).Put(t.Context(), "1", Site{Name: "without URL"})
+	err := serve(t, NewServer()).Put(t.Context(), "1", Entry{Name: "without URL"})
 
-	const want = "400 Bad Request: want a site with a url, in JSON"
+	const want = "400 Bad Request: want an entry with a url, in JSON"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got error %v, want it to contain %q", err, want)
 	}
@@ -73,7 +73,7 @@ func TestWhatIsNotThereNeedNotBeDeleted(t *testing.T) {
 	if err := c.Delete(t.Context(), "1"); err != nil {
 		t.Errorf("DELETE: got error %v, want none", err)
 	}
-	if err := c.Put(t.Context(), "1", Site{URL: "http://web"}); err == nil {
+	if err := c.Put(t.Context(), "1", Entry{URL: "http://web"}); err == nil {
 		t.Error("PUT: got no error, want one")
 	}
 }
@@ -129,7 +129,7 @@ func TestFewRequestsAreUnderWay(t *testing.T) {
 }
 
 func TestOnlyAnHTTPServerIsARegistry(t *testing.T) {
-	for _, base := range []string{"", "127.0.0.1:8090", "ftp://registry", "http:///sites"} {
+	for _, base := range []string{"", "127.0.0.1:8090", "ftp://registry", "http:///entries"} {
 		if _, err := NewClient(base, nil); err == nil {
 			t.Errorf("%q was accepted", base)
 		}

@@ -1,4 +1,4 @@
-package sites
+package outside
 
 import (
 	"bytes"
@@ -48,10 +48,10 @@ func NewClient(base string, transport http.RoundTripper) (*Client, error) {
 	}, nil
 }
 
-// Put makes the registry keep site under id. It is no error if the registry has it already. ErrBusy
-// says that the caller should try again.
-func (c *Client) Put(ctx context.Context, id string, site Site) error {
-	body, err := json.Marshal(site)
+// Put makes the registry keep entry under id. It is no error if the registry has it already.
+// ErrBusy says that the caller should try again.
+func (c *Client) Put(ctx context.Context, id string, entry Entry) error {
+	body, err := json.Marshal(entry)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
 	default:
 		return ErrBusy
 	}
-	target := c.base.JoinPath("sites", id).String()
+	target := c.base.JoinPath("entries", id).String()
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return err
