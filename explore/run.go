@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // explorer explores one controller.
@@ -21,7 +22,8 @@ type explorer struct {
 	t          *testing.T
 	controller *Controller
 	found      func(Finding) // gets what is wrong, unless it is nil
-	crds       []*apiextensionsv1.CustomResourceDefinition
+	filmed     string        // the name of a case
+	crds       []*apiserver.CRD
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
@@ -95,6 +97,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	var r result
 	bubble(t, func(t *testing.T) {
 		w := x.newWorld(t)
+		// Handlers have no context.
+		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
 		w.start()
 		for _, step := range p.steps {
@@ -128,6 +132,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
 		}
 	})
+	klog.SetLogger(klog.Logger{})
 	return &r
 }
 
@@ -152,7 +157,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 		for _, write := range w.server.History(resource) {
 			if write.Revision > before {
 				problems = append(problems, fmt.Sprintf("%s was written although nothing had happened for "+
-					"a long time", nameOf(cmp.Or(write.New, write.Old))))
+					"a long time", nameOf(write.Event)))
 			}
 		}
 	}

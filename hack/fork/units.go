@@ -43,8 +43,8 @@ var parts = []part{
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}, words: `\./monitoring\b`},
-	{name: "more-conformance", paths: []string{"test/conformance/rename_test.go",
-		"test/conformance/replicas_test.go", "test/conformance/surprise_test.go"}},
+	{name: "more-conformance", paths: []string{"test/conformance/replicas_test.go",
+		"test/conformance/surprise_test.go"}},
 	{name: "mutants", paths: []string{"internal/testing/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
 	{name: "owned", paths: []string{"internal/extra/finalizer", "internal/extra/owned"}},
@@ -52,12 +52,11 @@ var parts = []part{
 		"docs/testing.md"}},
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
-		"hack/workflow_test.go", "test/conformance/image_test.go"},
+		"test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
-		"test/conformance/audit_test.go", "test/conformance/editors_test.go",
-		"test/conformance/flood_test.go", "test/conformance/owners_test.go",
-		"test/conformance/podsecurity_test.go", "test/conformance/policy_table_test.go",
+		"test/conformance/editors_test.go", "test/conformance/flood_test.go",
+		"test/conformance/owners_test.go", "test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
 	{name: "shards", paths: []string{"internal/extra/shards"},
 		words: `^## More than one replica`},
@@ -251,19 +250,8 @@ var measured = regexp.MustCompile(
 // evidence finds rows of tables with a date, which say what was proven here, and when.
 var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
-var (
-	anchor  = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\w-]+)\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noSlug  = regexp.MustCompile(`\]\([^)]*\)|[^\w -]`)
-)
-
-// hasHeading reports whether a page has the heading of an anchor.
-func hasHeading(page, anchor string) bool {
-	return slices.ContainsFunc(heading.FindAllStringSubmatch(page, -1), func(h []string) bool {
-		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
-		return strings.ReplaceAll(slug, " ", "-") == anchor
-	})
-}
+// anchor finds a link to a heading.
+var anchor = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\p{L}\p{Nd}_-]+)\)`)
 
 // mark finds a mark for the checks of the pages, which a fork does not get.
 var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
