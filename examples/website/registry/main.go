@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -36,9 +37,13 @@ func serve(ctx context.Context, address string) error {
 		Addr: address, Handler: outside.NewServer(),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
 	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Println("serving on", address)
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

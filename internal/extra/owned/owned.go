@@ -215,8 +215,8 @@ func (o *Objects[O, T]) Forget(key cache.ObjectName) { o.writes.Clear(key) }
 // object: ready or, if not, why not. If the API server refuses the object, or its name belongs to
 // somebody else, that is a condition, too; Sync then has enqueued owner for a later time.
 //
-// The condition is nil if Sync has written the object, or if owner is gone. Then there is nothing
-// to report yet: an event will bring the key of owner back. An error is to be retried with backoff.
+// A nil condition means: nothing to report yet, because Sync has written the object or owner is
+// gone. An event will bring the key of owner back. An error is to be retried with backoff.
 func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, error) {
 	observed, err := o.cached(owner)
 	var none T

@@ -23,8 +23,9 @@ type Set[O Object] []interface {
 // a new owner gets all its objects in one sync. It stops at the first object that is not ready:
 // what comes after it may need it.
 //
-// Sync returns the condition of that object or, if all are ready, of the last one. The condition is
-// nil if something was written, or if owner is gone: an event will bring the key of owner back.
+// Sync returns the condition of that object or, if all are ready, of the last one. Nil means:
+// nothing to report yet, because something was written or owner is gone. An event brings its key
+// back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {
