@@ -34,6 +34,7 @@ var columns = []struct{ name, kinds string }{
 
 // did says in a word what the controller did about an error.
 func did(o explore.Outcome) string {
+	isRead := strings.HasPrefix(o.Request.Kind, "get-")
 	switch {
 	case o.Ends:
 		return "ends"
@@ -45,7 +46,8 @@ func did(o explore.Outcome) string {
 		return "reported"
 	case len(o.Waits) > 0 && o.Waits[0] < blockedRetryDelay:
 		return "retried"
-	case o.Answer.Happens, apierrors.IsAlreadyExists(o.Answer.Err):
+	case o.Answer.Happens && !isRead,
+		apierrors.IsAlreadyExists(o.Answer.Err) && o.Request.Kind == "create-deployments":
 		return "done"
 	case apierrors.IsNotFound(o.Answer.Err):
 		return "believed"

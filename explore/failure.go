@@ -1,10 +1,8 @@
 package explore
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -157,7 +155,7 @@ func (w *World) shoot(s Shot) {
 	w.film = append(w.film, s)
 }
 
-// reel puts what a process logs, and what the API server stores, into the film.
+// reel puts what a process logs into the film.
 type reel struct{ world *World }
 
 func (r reel) Write(text []byte) (int, error) {
@@ -165,17 +163,6 @@ func (r reel) Write(text []byte) (int, error) {
 		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
 	}
 	return len(text), nil
-}
-
-func (reel) Serve(
-	_ context.Context, _ *apiserver.Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
-	return do()
-}
-
-func (r reel) Event(out *apiserver.Watch, e watch.Event) {
-	r.world.shoot(Shot{What: "stored", Request: out.Request, Type: e.Type,
-		Object: e.Object.(*unstructured.Unstructured)})
 }
 
 // logger returns the logger of a process.
@@ -187,21 +174,11 @@ func (w *World) logger() klog.Logger {
 		textlogger.Output(reel{w})))
 }
 
-// look puts what becomes of the objects that a process begins to watch into the film.
-func (w *World) look(r *apiserver.Request) {
-	if *film == "" || r.Verb != "watch" {
-		return
+// stored puts what the API server stores into the film.
+func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
+	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
+		w.shoot(Shot{What: "stored", Request: r, Type: write.Type, Object: write.Event})
 	}
-	if _, seen := w.seen.LoadOrStore(r.Path, true); seen {
-		return
-	}
-	request, err := http.NewRequest(http.MethodGet,
-		"http://apiserver.invalid"+r.Path+"?watch=true&timeoutSeconds=100000000", nil)
-	if err == nil {
-		//nolint:bodyclose // it is that of the watch, which goes on until the case ends
-		_, err = w.server.Client(reel{w}).RoundTrip(request) // nobody reads the answer
-	}
-	w.tell("film "+r.Path, err)
 }
 
 // writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns

@@ -36,7 +36,6 @@ func (p *process) Serve(
 	fault := w.faultAt(request)
 	w.lag(r)
 	w.mu.Unlock()
-	w.look(r)
 	if tooMany {
 		time.Sleep(time.Second) // otherwise, no time would pass
 	}
@@ -44,25 +43,22 @@ func (p *process) Serve(
 		w.shoot(Shot{What: "passed", Request: r})
 		return w.answer(r, request, do)
 	}
-	type answer struct {
-		response *apiserver.Response
-		err      error
-	}
-	answers := make(chan answer, 1)
+	var response *apiserver.Response
+	var err error
+	answered := make(chan struct{})
 	go func() { // because the client may give up while the request waits
-		var a answer
+		defer close(answered)
 		if fault == nil {
-			a.response, a.err = happen()
+			response, err = happen()
 		} else {
-			a.response, a.err = fault.request(w, p, happen)
+			response, err = fault.request(w, p, happen)
 		}
-		w.shoot(Shot{What: "answered", Request: r, Answer: a.response, Err: a.err,
-			Injected: fault != nil && a.err != nil})
-		answers <- a
+		w.shoot(Shot{What: "answered", Request: r, Answer: response, Err: err,
+			Injected: fault != nil && err != nil})
 	}()
 	select {
-	case a := <-answers:
-		return a.response, a.err
+	case <-answered:
+		return response, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -133,7 +129,8 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 }
 
 // judge counts a write of the controller, and notes it if something speaks against it: that of
-// Kubernetes' own kinds, it changes what it has not created, or what Always says.
+// Kubernetes' own kinds, it changes more than the status of what it has not created, or what Always
+// says.
 func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	what := Write{
 		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource,
@@ -141,7 +138,7 @@ func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	}
 	reason := ""
 	switch old := write.Old; {
-	case old != nil && !w.own[old.GetUID()] && !w.server.IsCustom(old.GroupVersionKind()):
+	case old != nil && !w.own[old.GetUID()] && r.Subresource != "status" && !r.IsCustom():
 		reason = "it belongs to somebody else"
 	case w.controller.Always != nil:
 		reason = w.controller.Always(what, w.State())

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -152,7 +151,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 		for _, write := range w.server.History(resource) {
 			if write.Revision > before {
 				problems = append(problems, fmt.Sprintf("%s was written although nothing had happened for "+
-					"a long time", nameOf(cmp.Or(write.New, write.Old))))
+					"a long time", nameOf(write.Event)))
 			}
 		}
 	}

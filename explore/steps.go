@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -85,25 +84,23 @@ func split(text string, namespaced bool) (namespace, name string) {
 	return "", text
 }
 
-// client returns a client for an object and others of its kind, in its namespace.
+// client returns a client for an object and others of its kind, in its namespace. That is not
+// written into an object that has none: on a [Cluster], it is another one.
 func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
-	gvr, _, _ := w.server.LookupKind(o.GroupVersionKind())
-	return w.users.Resource(gvr).Namespace(o.GetNamespace())
+	gvr, namespaced, _ := w.server.LookupKind(o.GroupVersionKind())
+	namespace := o.GetNamespace()
+	if namespaced {
+		namespace = cmp.Or(namespace, Namespace)
+	}
+	return w.users.Resource(gvr).Namespace(namespace)
 }
 
-// create creates an object as a user. Its namespace is not written into it: on a [Cluster], it is
-// another one.
+// create creates an object as a user.
 func (w *World) create(o *unstructured.Unstructured) error {
-	gvr, namespaced, ok := w.server.LookupKind(o.GroupVersionKind())
-	if !ok {
+	if _, _, ok := w.server.LookupKind(o.GroupVersionKind()); !ok {
 		return fmt.Errorf("the API server has no kind %v", o.GroupVersionKind())
 	}
-	namespace := ""
-	if namespaced {
-		namespace = cmp.Or(o.GetNamespace(), Namespace)
-	}
-	client := w.users.Resource(gvr).Namespace(namespace)
-	_, err := client.Create(context.Background(), o, metav1.CreateOptions{})
+	_, err := w.client(o).Create(context.Background(), o, metav1.CreateOptions{})
 	return err
 }
 
@@ -134,7 +131,7 @@ func FailWrites(n int) Step {
 // else had written in between.
 func Conflict(n int) Step {
 	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(schema.GroupResource{}, "", errors.New("injected"))})
+		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
 }
 
 // LoseAnswers returns a step after which the next n writes of the controller happen, but it gets

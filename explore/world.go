@@ -48,7 +48,6 @@ type World struct {
 	record
 
 	filming sync.Mutex // guards the film
-	seen    sync.Map   // paths of what is filmed
 }
 
 // record is what has happened in a case.
@@ -93,6 +92,7 @@ func (x *explorer) newWorld(t *testing.T) *World {
 		lines: map[string]*line{}, own: map[types.UID]bool{},
 		record: record{written: map[deed]int{}},
 	}
+	server.OnWrite = w.stored
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
 	}

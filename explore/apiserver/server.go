@@ -27,6 +27,10 @@ import (
 
 // Server is an API server. It has no goroutines.
 type Server struct {
+	// OnWrite, if it is set, is called for each write, while the server is locked: it must not make
+	// requests.
+	OnWrite func(*Request, Write)
+
 	mu        sync.Mutex
 	kinds     map[schema.GroupVersionResource]*kind  // nothing is added after New
 	tables    map[schema.GroupVersionResource]*table // of what is stored

@@ -97,7 +97,7 @@ func (w *Watch) notify(write Write) {
 		return
 	}
 	r := w.Request
-	event, old := r.kind.view(write.event), r.kind.view(write.Old)
+	event, old := r.kind.view(write.Event), r.kind.view(write.Old)
 	is, was := write.New != nil && r.selects(event), old != nil && r.selects(old)
 	switch {
 	case is && was:

@@ -1,3 +1,7 @@
+// Package apiserver holds the API server in memory, of explore/apiserver, to a real one: random
+// sequences of requests go to both, and the answers and the events of watches are compared, but for
+// UIDs, times, and the values of resourceVersions. The real one is on a control plane of its own,
+// whose controllers are stopped.
 package apiserver
 
 import (
@@ -6,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/test/internal/cluster"
