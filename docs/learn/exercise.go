@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// proveFile is what a proof begins with. playFile plays what a question is about, and prints what the
-// controller asks of the API server.
+// proveFile is what a proof begins with. playFile plays what a question is about, and prints what
+// the controller asks of the API server.
 var (
 	//go:embed prove.txt
 	proveFile string
@@ -167,8 +167,8 @@ func (e *exercise) put(root, text string) ([]byte, error) {
 	return format.Source(bytes.Replace(finished, []byte(e.from), []byte(text), 1))
 }
 
-// write returns what the learner's file is with that text: a letter, a test, or what stands in place
-// of the bug.
+// write returns what the learner's file is with that text: a letter, a test, or what stands in
+// place of the bug.
 func (e *exercise) write(root, text string) ([]byte, error) {
 	switch e.kind() {
 	case "predict":

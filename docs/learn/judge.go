@@ -20,7 +20,9 @@ type verdict struct {
 	text   string
 }
 
-func failed(format string, args ...any) verdict { return verdict{text: fmt.Sprintf(format, args...)} }
+func failed(format string, args ...any) verdict {
+	return verdict{text: fmt.Sprintf(format, args...)}
+}
 
 // judge runs the tests of an exercise on what the learner has written.
 func (w *workspace) judge(e *exercise) (verdict, error) {
@@ -132,7 +134,8 @@ func (w *workspace) played(e *exercise) (seen string, err error) {
 	if err := os.WriteFile(play, []byte(text), 0o600); err != nil {
 		return "", err
 	}
-	binary, err := w.build(e, map[string]string{filepath.Join(e.folder(), "play_test.go"): play}, "test")
+	files := map[string]string{filepath.Join(e.folder(), "play_test.go"): play}
+	binary, err := w.build(e, files, "test")
 	if err != nil {
 		return "", err
 	}

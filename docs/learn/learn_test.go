@@ -117,8 +117,8 @@ var (
 	noSlug   = regexp.MustCompile(`[^\w -]`)
 )
 
-// TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and that
-// the places to read exist.
+// TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and
+// that the places to read exist.
 func TestChecklistIsCovered(t *testing.T) {
 	w, _ := newWorkspace(t)
 	page := func(path string) string {
@@ -204,8 +204,9 @@ func TestKeys(t *testing.T) {
 
 func TestShortestFailure(t *testing.T) {
 	got := shortest("--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/x (0.1s)\n        a_test.go:7: \n" +
-		"            one\n              two\n            To run this case alone:\n              go test\n" +
-		"    --- FAIL: TestA/y (0.1s)\n        a_test.go:7: \n            1\n            2\n            3\nFAIL\n")
+		"            one\n              two\n            To run this case alone:\n" +
+		"              go test\n    --- FAIL: TestA/y (0.1s)\n        a_test.go:7: \n" +
+		"            1\n            2\n            3\nFAIL\n")
 	if want := "one\n  two"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

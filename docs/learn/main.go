@@ -44,7 +44,8 @@ func run(args []string) error {
 		"reset": w.reset,
 	}[args[0]]
 	if !found || len(args) != 2 {
-		return fmt.Errorf("%q: want list, or show, check, hint, solution, film or reset, and a name", args)
+		return fmt.Errorf(
+			"%q: want list, or show, check, hint, solution, film or reset, and a name", args)
 	}
 	e, err := w.named(args[1])
 	if err != nil {

@@ -85,12 +85,12 @@ func (w *workspace) named(name string) (*exercise, error) {
 	return w.exercises[i], nil
 }
 
-// begin writes the file that the learner edits, unless it is there. The program of a chapter that is
-// put together from that of the root is put together.
+// begin writes the file that the learner edits, unless it is there. The program of a chapter that
+// consists of that of the root and changes is put together.
 func (w *workspace) begin(e *exercise) error {
 	if chapter, found := strings.CutPrefix(e.folder(), ".local/chapters/"); found {
-		output, err := exec.Command(filepath.Join(w.root, "docs/tutorial/assemble"), chapter).CombinedOutput()
-		if err != nil {
+		command := exec.Command(filepath.Join(w.root, "docs/tutorial/assemble"), chapter)
+		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("putting %s together: %w\n%s", e.folder(), err, output)
 		}
 	}
@@ -132,7 +132,8 @@ func (w *workspace) show(e *exercise) error {
 	}
 	verb := map[string]string{"predict": "Write the letter into", "repair": "Repair",
 		"prove": "Write the test into"}[e.kind()]
-	w.say("\n%s %s\nRead: %s\nSomebody had it: %s", verb, w.path(e), e.values["read"], e.values["issue"])
+	w.say("\n%s %s\nRead: %s\nSomebody had it: %s", verb, w.path(e), e.values["read"],
+		e.values["issue"])
 	return nil
 }
 
@@ -239,7 +240,7 @@ func (w *workspace) work(e *exercise, lines <-chan string) (next bool, err error
 	if err := w.show(e); err != nil {
 		return false, err
 	}
-	const keys = "\nh hint, n next, l list, s solution, f film, r as in the beginning, q quit (and Enter)"
+	const keys = "\nh hint, n next, l list, s solution, f film, r as it was, q quit (and Enter)"
 	w.say(keys)
 	var judged time.Time
 	ticker := time.NewTicker(300 * time.Millisecond)
