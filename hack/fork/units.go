@@ -12,7 +12,7 @@ import (
 var project = []string{
 	"docs/check", "docs/tutorial", "docs/clientgo", "docs/controller-client-go.md",
 	"docs/closing.md", "docs/deconstructed.md", "docs/elsewhere.md", "docs/glossary.md",
-	"docs/README.md", "docs/frameworks.md",
+	"docs/README.md", "docs/learn", "docs/learn.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
 	"test/apply", "test/apiserver", "test/bench", "test/shards", "hack/fork",
