@@ -136,9 +136,9 @@ func inShard(name string) bool {
 
 // moves returns the steps that a history may have.
 func (x *explorer) moves() []Step {
-	all := slices.Clone(x.controller.Moves)
-	for i := range x.controller.Scenarios {
-		all = append(all, x.controller.Scenarios[i].all()...)
+	all := append(slices.Clip(x.controller.Moves), CollectGarbage, RollOut)
+	for _, s := range x.controller.Scenarios {
+		all = append(all, s.Steps...)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s Step) bool {

@@ -148,7 +148,7 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 			if few && short || len(p.faults) > 0 && p.faults[0].at.String() == of.String() {
 				continue
 			}
-			plans = append(plans, x.schedule(p, of, place, wait))
+			plans = append(plans, x.schedule(p, r, of, place, wait))
 		}
 	}
 	for _, of := range r.requests {
@@ -170,9 +170,10 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 }
 
 // schedule returns the plan with a request or an event that waits.
-func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
+func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
-		aStep: 3 * time.Second, tooLong: x.controller.Delay + 2*time.Second}[wait]
+		aStep:   3 * time.Second,
+		tooLong: max(r.untilStep(of, x.controller.Delay), x.controller.Timeout) + 2*time.Second}[wait]
 	f := fault{at: of, hurry: wait == aStep}
 	f.what = fmt.Sprintf(map[string]string{before: "the request %s came %v late",
 		after: "the answer to %s came %v late", "event": "the event %s came %v late"}[place], of, d)
@@ -215,6 +216,16 @@ func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
 		p.judge = func(got, _ *result) { got.deletions = nil }
 	}
 	return p
+}
+
+// untilStep returns how long it takes until the users take their next step after a request, or end.
+func (r *result) untilStep(of Request, end time.Duration) time.Duration {
+	for _, s := range r.film {
+		if s.What == "step" && s.At.After(of.At) {
+			return s.At.Sub(of.At).Round(time.Second)
+		}
+	}
+	return end
 }
 
 // lags restarts the controller after each step, with an API server that lags: what it lists is an
