@@ -27,14 +27,9 @@ type Finding struct {
 	Problem string
 }
 
-// faults returns how many faults came about.
-func (r *result) faults() (n int) {
-	for _, s := range r.film {
-		if s.What == "fault" {
-			n++
-		}
-	}
-	return n
+// isDisturbed reports whether a fault came about.
+func (r *result) isDisturbed() bool {
+	return slices.ContainsFunc(r.film, func(s Shot) bool { return s.What == "fault" })
 }
 
 // fail fails the test if something is wrong. It says what and where, and how to run the case alone.
@@ -43,7 +38,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	wrong := r.wrong()
 	if x.found != nil {
 		for _, problem := range wrong {
-			x.found(Finding{t.Name(), r.faults() > 0, problem})
+			x.found(Finding{t.Name(), r.isDisturbed(), problem})
 		}
 		return
 	}

@@ -213,7 +213,10 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 	// asked before, and its deletion is under way. No controller can call that back, and no API server
 	// compares the owner when it deletes something.
 	if (of.verb == "get" || of.verb == "delete") && (f.hurry || wait == tooLong) {
-		p.judge = func(got, _ *result) { got.deletions = nil }
+		p.judge = func(got, _ *result) {
+			x.count["deletions"] += len(got.deletions)
+			got.deletions = nil
+		}
 	}
 	return p
 }

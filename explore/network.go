@@ -43,16 +43,16 @@ func (p *process) Serve(
 		w.shoot(Shot{What: "passed", Request: r})
 		return w.answer(r, request, do)
 	}
+	serve := happen
+	if fault != nil {
+		serve = func() (*apiserver.Response, error) { return fault.request(w, p, happen) }
+	}
 	var response *apiserver.Response
 	var err error
 	answered := make(chan struct{})
 	go func() { // because the client may give up while the request waits
 		defer close(answered)
-		if fault == nil {
-			response, err = happen()
-		} else {
-			response, err = fault.request(w, p, happen)
-		}
+		response, err = serve()
 		w.shoot(Shot{What: "answered", Request: r, Answer: response, Err: err,
 			Injected: fault != nil && err != nil})
 	}()

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // explorer explores one controller.
@@ -20,7 +20,7 @@ type explorer struct {
 	t          *testing.T
 	controller *Controller
 	found      func(Finding) // gets what is wrong, unless it is nil
-	crds       []*apiextensionsv1.CustomResourceDefinition
+	crds       []*apiserver.CRD
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome

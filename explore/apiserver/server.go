@@ -21,8 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // Server is an API server. It has no goroutines.
@@ -65,9 +63,8 @@ type Response struct {
 }
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
-// the namespace default. The definitions must not be changed any more: servers share what is made
-// of them.
-func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
+// the namespace default.
+func New(crds ...*CRD) (*Server, error) {
 	s := &Server{kinds: maps.Clone(builtin()),
 		tables: map[schema.GroupVersionResource]*table{}}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"kind": "Namespace",
@@ -76,14 +73,10 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 		return nil, err
 	}
 	for _, crd := range crds {
-		made, err := customKinds(crd)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range made.kinds {
+		for _, k := range crd.kinds {
 			s.kinds[k.gvr] = k
 		}
-		object := &unstructured.Unstructured{Object: maps.Clone(made.object)}
+		object := &unstructured.Unstructured{Object: maps.Clone(crd.object)}
 		object.Object["metadata"] = maps.Clone(metadataOf(object))
 		definitions := s.kinds[crdResource]
 		s.setIdentity(definitions, metadataOf(object))
@@ -94,11 +87,8 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 
 // Config returns a configuration for client-go. Requests go through i, which may be nil.
 func (s *Server) Config(i Interceptor) *rest.Config {
-	return &rest.Config{Host: "http://apiserver.invalid", Transport: s.Client(i), QPS: -1}
+	return &rest.Config{Host: "http://apiserver.invalid", Transport: client{s, i}, QPS: -1}
 }
-
-// Client returns what answers requests. They go through i, which may be nil.
-func (s *Server) Client(i Interceptor) http.RoundTripper { return client{s, i} }
 
 type client struct {
 	server      *Server

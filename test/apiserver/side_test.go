@@ -40,7 +40,7 @@ func sides(t *testing.T, namespace string) [2]*side {
 	}
 	both := [2]*side{
 		{client: realServer, host: realHost, namespace: namespace},
-		{client: &http.Client{Transport: memory.Client(nil)}, host: "http://memory", namespace: namespace},
+		{client: &http.Client{Transport: memory.Config(nil).Transport}, host: "http://memory", namespace: namespace},
 	}
 	for _, s := range both {
 		s.seen = map[string][]object{}
