@@ -113,7 +113,9 @@ func (x *explorer) test(name string, test func(*testing.T)) {
 		if *every {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", t.Name(), x.count)
 		}
-		t.Log(x.count)
+		if !t.Failed() {
+			t.Log(x.count)
+		}
 	})
 }
 

@@ -237,7 +237,7 @@ func (r *result) untilStep(of Request, end time.Duration) time.Duration {
 // something: elsewhere, an old state makes it do less harm.
 //
 // The API server has no streams, as if its feature WatchList were off: a stream waits until it
-// shows the newest state.
+// shows the newest state. So without OldCaches, only what was listed before is old.
 func (x *explorer) lags(p plan, r *result) (plans []plan) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
 		func(d deed) bool { return d.what == "deleted" })
@@ -252,7 +252,8 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && watched["watch-"+resource] {
+				if n := len(all); behind <= n && watched["watch-"+resource] &&
+					(x.controller.OldCaches || watched["list-"+resource]) {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}
@@ -271,7 +272,7 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 
 // lag returns the plans with a process that begins after a step with lists of the past.
 func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
-	restart := played(Step{"restart", func(w *World) {
+	restart := played(Step{"(a new process)", func(w *World) {
 		w.server.DisableStreams()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -281,13 +282,13 @@ func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
 		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
 		w.end(w.process, "It died.", time.Millisecond)
 	}})
-	q := plan{name: fmt.Sprintf("step-%d/%s", step, what), calm: p.calm}
+	q := plan{name: fmt.Sprintf("step-%d/%s", step+1, what), calm: p.calm}
 	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
 	if *every {
 		short := q
 		short.name += "-for-a-step"
 		short.steps = slices.Insert(slices.Clone(q.steps), min(step+2, len(q.steps)),
-			played(LetWatchesGo))
+			played(Step{"(" + LetWatchesGo.Name + ")", LetWatchesGo.Do}))
 		plans = append(plans, short)
 	}
 	return append(plans, q)

@@ -188,6 +188,11 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	for _, end := range r.ends {
 		r.problems = append(r.problems, "the controller ended by itself: "+end)
 	}
+	for _, step := range s.Steps {
+		if x.found == nil && slices.Contains(r.inVain, step.Name) {
+			r.problems = append(r.problems, "this step could not happen: "+step.Name)
+		}
+	}
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r
 	return r
