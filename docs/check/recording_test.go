@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
@@ -59,10 +60,7 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 		if filepath.Base(file) == "index.js" {
 			continue
 		}
-		r, err := model.ReadRecording(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(model.ReadRecording(file))(t)
 		all, steps, err := r.Again()
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -20,12 +21,12 @@ func TestTheCacheOfAKindStartsWithItsFirstUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{version: 1}
 		c := a.startManager(t, ctrl.Options{}).GetClient()
-		if got := a.requested(); got != 0 {
+		if got := a.requests.Load(); got != 0 {
 			t.Errorf("got %d requests before the first use, want none", got)
 		}
 		err := c.Get(t.Context(), request.NamespacedName, &v1alpha1.Foo{})
-		if err != nil || a.requested() == 0 {
-			t.Errorf("got the error %v and %d requests, want none and some", err, a.requested())
+		if err != nil || a.requests.Load() == 0 {
+			t.Errorf("got the error %v and %d requests, want none and some", err, a.requests.Load())
 		}
 	})
 }
@@ -58,9 +59,7 @@ func TestReadYourWritesWaitsWithoutALimitForAnEventOfThatKind(t *testing.T) {
 		options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
 		c := a.startManager(t, options).GetClient()
 		foo := fooAt("web", 1)
-		if err := c.Update(t.Context(), foo); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Update(t.Context(), foo))
 		read := make(chan error, 1)
 		go func() { read <- c.Get(t.Context(), request.NamespacedName, foo) }()
 		time.Sleep(24 * time.Hour)
@@ -72,9 +71,7 @@ func TestReadYourWritesWaitsWithoutALimitForAnEventOfThatKind(t *testing.T) {
 
 		event := metav1.WatchEvent{Type: "ADDED"}
 		event.Object.Object = fooAt("another", 3)
-		if err := json.NewEncoder(a.watch).Encode(event); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.NewEncoder(a.watch).Encode(event))
 		if err := <-read; err != nil || foo.ResourceVersion != "1" {
 			t.Errorf("read version %s with %v, want 1: there was no event of this Foo",
 				foo.ResourceVersion, err)

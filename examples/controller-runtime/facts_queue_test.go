@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -99,19 +100,16 @@ func TestAnEventThatIsRecordedAtTheEndCanBeLost(t *testing.T) {
 		a := &api{}
 		mgr := a.newManager(t, ctrl.Options{})
 		recorder := mgr.GetEventRecorder(controllerName)
-		err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			recorder.Eventf(fooAt("web", 1), nil, corev1.EventTypeNormal, "Begun", "Work", "")
 			<-ctx.Done()
 			recorder.Eventf(fooAt("web", 1), nil, corev1.EventTypeNormal, "Finished", "Work", "")
 			return nil
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		})))
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, stop)
-		if err := mgr.Start(ctx); err != nil || a.written() != 1 {
-			t.Errorf("got the error %v and %d Events at the end, want none and 1 of 2", err, a.written())
+		if err := mgr.Start(ctx); err != nil || a.events.Load() != 1 {
+			t.Errorf("got the error %v and %d Events at the end, want none and 1 of 2", err, a.events.Load())
 		}
 		time.Sleep(time.Minute) // for the other one: this test does not end, as a program does
 	})

@@ -59,7 +59,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
 			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
 		}
-		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme, nil)
+		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme)
 		test(t, h)
 	})
 }

@@ -14,7 +14,7 @@ const example = "examples/website"
 // shared has what a fork of the example gets from this repository, besides its own files.
 var shared = []string{
 	".github/SECURITY.md", ".github/workflows", ".gitignore", ".golangci.yml", "CONTRIBUTING.md",
-	"LICENSE", "Makefile", "explore", "go.mod", "go.sum", "hack/*", "hack/lint", "hack/tools",
+	"LICENSE", "Makefile", "explore", "go.mod", "go.sum", "hack/*", "hack/tools",
 	"internal", "test/go.mod", "test/go.sum", templates + "website",
 }
 

@@ -15,6 +15,8 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // cluster has an API server that can disturb requests about Leases: it refuses updates, it hangs
@@ -25,7 +27,6 @@ type cluster struct {
 	thaw                    chan struct{}
 }
 
-// bubble runs test with a new cluster, in virtual time.
 func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,24 +43,17 @@ func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 // newElector returns an Elector with the durations of Kubernetes' components.
 func (c *cluster) newElector(t *testing.T) *Elector {
 	t.Helper()
-	elector, err := NewElector(Config{
+	return must.Get(NewElector(Config{
 		Client:    leases{c.kube.CoordinationV1().Leases("default"), c},
 		Namespace: "default", Name: "test-controller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return elector
+	}))(t)
 }
 
 func (c *cluster) leaseHolder(t *testing.T) string {
 	t.Helper()
-	lease, err := c.kube.CoordinationV1().Leases("default").Get(
-		context.Background(), "test-controller", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(c.kube.CoordinationV1().Leases("default").Get(
+		context.Background(), "test-controller", metav1.GetOptions{}))(t)
 	return *lease.Spec.HolderIdentity
 }
 
@@ -101,19 +95,26 @@ func (c *cluster) wait(ctx context.Context) {
 	}
 }
 
+func untilDone(ctx context.Context) { <-ctx.Done() }
+
+// run runs a new Elector in the background.
+func (c *cluster) run(ctx context.Context, t *testing.T, work func(context.Context)) chan error {
+	t.Helper()
+	ended, elector := make(chan error, 1), c.newElector(t)
+	go func() { ended <- elector.Run(ctx, work) }()
+	return ended
+}
+
 func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) {
-				<-ctx.Done()
-				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
-				if c.leaseHolder(t) == "" {
-					t.Error("the Lease was released before the work was done")
-				}
-			})
-		}()
+		done := c.run(ctx, t, func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
+			if c.leaseHolder(t) == "" {
+				t.Error("the Lease was released before the work was done")
+			}
+		})
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil {
@@ -140,10 +141,7 @@ func TestStopDuringARenewalIsNormal(t *testing.T) {
 			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, nil)
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) { <-ctx.Done() })
-		}()
+		done := c.run(ctx, t, untilDone)
 		synctest.Wait()
 		c.hangs.Store(true)
 		time.Sleep(3 * time.Second) // a renewal has begun
@@ -207,10 +205,7 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 
 func TestLostLeaseIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		synctest.Wait()
 		c.refuses.Store(true)
 		if err := <-lost; err == nil {
@@ -221,10 +216,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 
 func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		time.Sleep(time.Minute)
 		c.hangs.Store(true)
 		begin := time.Now()
@@ -241,9 +233,7 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		elector := c.newElector(t)
 		ended := make(chan error)
-		go func() {
-			ended <- elector.Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		go func() { ended <- elector.Run(t.Context(), untilDone) }()
 		time.Sleep(time.Minute)
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check of a leader: got %v, want no error", err)

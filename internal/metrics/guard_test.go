@@ -60,13 +60,16 @@ func reviewers() *kubefake.Clientset {
 	return kube
 }
 
-// scrape returns the answer to a request with that Authorization header.
-func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+func request(handler http.Handler, path, authorization string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
 	request.Header.Set("Authorization", authorization)
 	recorder := httptest.NewRecorder()
-	guard.ServeHTTP(recorder, request)
+	handler.ServeHTTP(recorder, request)
 	return recorder
+}
+
+func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
+	return request(guard, "/metrics", authorization)
 }
 
 var secret = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

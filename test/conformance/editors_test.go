@@ -12,12 +12,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -33,7 +33,6 @@ func as(user string) *rest.Config {
 	return config
 }
 
-// fooEditor returns a client of somebody who may edit the Foos of n, and nothing else.
 func (n *namespace) fooEditor() fooclient.FooInterface {
 	n.T.Helper()
 	n.Kubectl("create", "rolebinding", "editor", "--clusterrole=foo-editor", "--user=foo-editor")
@@ -164,7 +163,7 @@ func passesNothingOn(t *testing.T, n *namespace) {
 // staysWithinQuotas renames a Foo before its Deployments are available, so that all of them stay.
 func staysWithinQuotas(t *testing.T, n *namespace) {
 	const foos, deployments = "count/foos.samplecontroller.k8s.io", "count/deployments.apps"
-	n.createQuotas(map[corev1.ResourceName]string{foos: "2", deployments: "3", "pods": "0"})
+	n.createQuotas(map[string]string{foos: "2", deployments: "3", "pods": "0"})
 	editor := n.fooEditor()
 	permitted(t, editor, newFoo("web", "web-1", 1))
 	permitted(t, editor, newFoo("other", "other", 0))
@@ -218,44 +217,6 @@ func getsNoPrivilegedPods(t *testing.T, n *namespace) {
 	n.onlyImage(before.Image)
 }
 
-// createQuotas limits resources, and waits until all of the limits are in force.
-func (n *namespace) createQuotas(limits map[corev1.ResourceName]string) {
-	n.T.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}
-	quota.Spec.Hard = corev1.ResourceList{}
-	for name, limit := range limits {
-		quota.Spec.Hard[name] = resource.MustParse(limit)
-	}
-	quotas := suite.Kube.CoreV1().ResourceQuotas(n.Name)
-	quota, err := quotas.Create(n.T.Context(), quota, metav1.CreateOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
-	changes := int64(1000)
-	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
-		if quota, err = quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}); err != nil {
-			n.T.Fatal(err)
-		}
-		counted := true
-		for name := range limits {
-			_, ok := quota.Status.Used[name]
-			counted = counted && ok
-		}
-		if counted {
-			return true, ""
-		}
-		// The quota controller learns of a new CustomResourceDefinition within 30s. It looks at a quota
-		// again when that is changed.
-		changes++
-		quota.Spec.Hard["secrets"] = *resource.NewQuantity(changes, resource.DecimalSI)
-		_, err := quotas.Update(n.T.Context(), quota, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsConflict(err) {
-			n.T.Fatal(err)
-		}
-		return false, fmt.Sprintf("counted: %v", quota.Status.Used)
-	})
-}
-
 // changeAs changes the Pods of a Deployment with a client of somebody.
 func (n *namespace) changeAs(
 	client appsclient.DeploymentInterface, name string, change func(*corev1.PodSpec),
@@ -272,13 +233,9 @@ func (n *namespace) changeAs(
 	})
 }
 
-// onlyImage fails the test if a Pod has another image, or another container.
 func (n *namespace) onlyImage(image string) {
 	n.T.Helper()
-	pods, err := suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	pods := must.Get(suite.Kube.CoreV1().Pods(n.Name).List(n.T.Context(), metav1.ListOptions{}))(n.T)
 	for _, pod := range pods.Items {
 		if len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Image != image {
 			n.T.Errorf("Pod %s has the containers %+v", pod.Name, pod.Spec.Containers)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -36,17 +37,12 @@ func BenchmarkLens(b *testing.B) {
 	rounds := 0
 	round := func() {
 		for _, i := range rand.Perm(len(names)) { // what one does may slow down the next a little
-			if err := turn(names[i], pages[names[i]], fmt.Sprintf("foo-%d", rounds)); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, turn(names[i], pages[names[i]], fmt.Sprintf("foo-%d", rounds)))
 		}
 		rounds++
 	}
 	round() // to warm up
-	logEnd, err := audit.End(controlPlane.AuditLog())
-	if err != nil {
-		b.Fatal(err)
-	}
+	logEnd := must.Get(audit.End(controlPlane.AuditLog()))(b)
 	for b.Loop() {
 		round()
 	}
@@ -82,10 +78,8 @@ func startTurn(b *testing.B, name string) (p *page) {
 		}
 		return p
 	}
-	direct, err := process.Start(exec.Command(command[0], command[1:]...), controlPlane.Kubeconfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	direct := must.Get(process.Start(
+		exec.Command(command[0], command[1:]...), controlPlane.Kubeconfig()))(b)
 	b.Cleanup(direct.Kill)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var update = flag.Bool("update", false, "write into docs/explore.md what is found")
@@ -34,10 +35,7 @@ func Expect(
 	})
 	calm, disturbed := sortOut(findings)
 	path := root + "/docs/explore.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	row := regexp.MustCompile(
 		`(?m)^(\| \[.*\]\(` + regexp.QuoteMeta(about) + `\).*?) \| (.*) \| (.*) \|$`)
 	said := row.FindSubmatch(page)
@@ -46,9 +44,7 @@ func Expect(
 	}
 	if *update {
 		page = row.ReplaceAll(page, fmt.Appendf(nil, "$1 | %s | %s |", cell(calm), cell(disturbed)))
-		if err := os.WriteFile(path, page, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, page, 0o600))
 		return
 	}
 	if got := cell(calm); got != string(said[2]) {

@@ -8,7 +8,13 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []byte("for arm64")}
@@ -16,15 +22,11 @@ var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []by
 func testArchive(t *testing.T) []byte {
 	t.Helper()
 	var buffer bytes.Buffer
-	err := writeArchive(&buffer, "example.com/test:v1", map[string]string{"label": "value"},
-		[]string{"amd64", "arm64"}, fakeBinaries)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeArchive(&buffer, "example.com/test:v1", map[string]string{"label": "value"},
+		[]string{"amd64", "arm64"}, fakeBinaries))
 	return buffer.Bytes()
 }
 
-// untar returns the files of an archive by name.
 func untar(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -36,9 +38,7 @@ func untar(t *testing.T, archive []byte) map[string][]byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if files[header.Name], err = io.ReadAll(reader); err != nil {
-			t.Fatal(err)
-		}
+		files[header.Name] = must.Get(io.ReadAll(reader))(t)
 	}
 }
 
@@ -99,19 +99,53 @@ func TestImageRunsTheBinaryAsNonroot(t *testing.T) {
 	if config.Config.User != "65532:65532" || config.platform != (platform{"linux", "amd64"}) {
 		t.Errorf("got config %+v, want user 65532:65532 on linux/amd64", config)
 	}
-	layer, err := gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := io.ReadAll(layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	layer := must.Get(gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]])))(t)
+	content := must.Get(io.ReadAll(layer))(t)
 	if diffID := config.RootFS.DiffIDs[0]; diffID != digestOf(content) {
 		t.Errorf("got diff ID %s, but the layer's is %s", diffID, digestOf(content))
 	}
 	want := map[string][]byte{"sample-controller": []byte("for amd64")}
 	if got := untar(t, content); !reflect.DeepEqual(got, want) {
 		t.Errorf("got layer %q, want %q", got, want)
+	}
+}
+
+// serialNumber is what the schema of CycloneDX says.
+var serialNumber = regexp.MustCompile(
+	`^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+
+// hack/release_test.go compares the list of a real image with what "go version -m" prints.
+func TestSBOMListsEachModuleOnce(t *testing.T) {
+	shared := &debug.Module{Path: "example.com/shared", Version: "v1.0.0"}
+	list := must.Get(newBOM("localhost:5000/test:v1.2.3", []*debug.BuildInfo{
+		{GoVersion: "go1.26.8 X:some", Deps: []*debug.Module{shared, {Path: "example.com/old",
+			Version: "v1.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.0.1"}}}},
+		{GoVersion: "go1.26.8", Deps: []*debug.Module{
+			{Path: "example.com/early", Version: "v2.0.0+incompatible"}, shared}},
+	}))(t)
+	var got []string
+	for _, component := range list.Components {
+		got = append(got, component.PURL)
+	}
+	want := []string{"pkg:golang/example.com/early@v2.0.0%2Bincompatible",
+		"pkg:golang/example.com/fork@v1.0.1", "pkg:golang/example.com/shared@v1.0.0",
+		"pkg:golang/stdlib@1.26.8"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !serialNumber.MatchString(list.Serial) {
+		t.Errorf("got serial number %q, want a match of %v", list.Serial, serialNumber)
+	}
+	image := list.Metadata.Component
+	if image.Name != "localhost:5000/test" || image.Version != "v1.2.3" {
+		t.Errorf("got image %+v, want localhost:5000/test v1.2.3", image)
+	}
+}
+
+func TestSBOMRefusesModulesWithoutVersions(t *testing.T) {
+	_, err := newBOM("test:v1", []*debug.BuildInfo{{Deps: []*debug.Module{{Path: "example.com/old",
+		Version: "v1.0.0", Replace: &debug.Module{Path: "../mine"}}}}})
+	if err == nil || !strings.Contains(err.Error(), "../mine has no version") {
+		t.Errorf("got %v, want an error that names ../mine", err)
 	}
 }
