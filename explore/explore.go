@@ -127,17 +127,18 @@ func (s Step) String() string { return s.Name }
 // that the failure names. It returns what the controller has done about errors.
 func Test(t *testing.T, c Controller) []Outcome {
 	t.Helper()
-	return explore(t, c, nil)
+	return explore(t, c, "", nil)
 }
 
-// Find explores a controller as Test does, but returns what is wrong, and does not fail.
-func Find(t *testing.T, c Controller) (findings []Finding) {
+// Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
+// unless its name is "", is never left out, and its findings have the whole film.
+func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
 	t.Helper()
-	explore(t, c, func(f Finding) { findings = append(findings, f) })
+	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
 	return findings
 }
 
-func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
+func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
 	t.Helper()
 	names := map[string]bool{}
 	for _, s := range c.Scenarios {
@@ -165,8 +166,8 @@ func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
 	}()
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
-	x := &explorer{t: t, controller: &c, found: found, crds: crds, calm: map[string]*result{},
-		tried: map[string]bool{}}
+	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
+		calm: map[string]*result{}, tried: map[string]bool{}}
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)

@@ -25,6 +25,7 @@ type Finding struct {
 	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
 	OnFault bool   // something went wrong on purpose before
 	Problem string
+	Film    []Shot // of one case: see Find
 }
 
 // isDisturbed reports whether a fault came about.
@@ -38,7 +39,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	wrong := r.wrong()
 	if x.found != nil {
 		for _, problem := range wrong {
-			x.found(Finding{t.Name(), r.isDisturbed(), problem})
+			x.found(Finding{t.Name(), r.isDisturbed(), problem, r.film})
 		}
 		return
 	}
@@ -141,7 +142,7 @@ var WriteFilm func(file, title, about string, shots []Shot) error
 
 // shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
 func (w *World) shoot(s Shot) {
-	if *film == "" && s.What != "step" && s.What != "fault" {
+	if !w.filmed && s.What != "step" && s.What != "fault" {
 		return
 	}
 	w.filming.Lock()
@@ -162,7 +163,7 @@ func (r reel) Write(text []byte) (int, error) {
 
 // logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
-	if *film == "" {
+	if !w.filmed {
 		return klog.Logger{}
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"example.com/sample-controller/explore/apiserver"
 )
 
@@ -20,6 +22,7 @@ type explorer struct {
 	t          *testing.T
 	controller *Controller
 	found      func(Finding) // gets what is wrong, unless it is nil
+	filmed     string        // the name of a case
 	crds       []*apiserver.CRD
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
@@ -92,6 +95,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	var r result
 	bubble(t, func(t *testing.T) {
 		w := x.newWorld(t)
+		// Handlers have no context.
+		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
 		w.start()
 		for _, step := range p.steps {
@@ -125,6 +130,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
 		}
 	})
+	klog.SetLogger(klog.Logger{})
 	return &r
 }
 

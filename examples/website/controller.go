@@ -29,6 +29,7 @@ import (
 	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/extra/owned"
+	"example.com/sample-controller/internal/fairqueue"
 )
 
 const (
@@ -92,12 +93,11 @@ func NewController(
 		recorder:      recorder,
 		websites:      websites.Lister(),
 		websiteWrites: consistency.NewWrites(websites.Informer().GetStore()),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-				minRetryDelay, maxRetryDelay),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
-		),
 	}
+	c.queue = fairqueue.New(controllerName,
+		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			minRetryDelay, maxRetryDelay),
+		c.isNews)
 	if err := c.addChildren(kubeClient, websites, factory); err != nil {
 		return nil, err
 	}
@@ -136,6 +136,12 @@ func (c *Controller) enqueueWebsite(key cache.ObjectName, object metav1.Object, 
 	klog.Background().V(5).Info("Queueing Website", "website", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
 	c.queue.Add(key)
+}
+
+// isNews reports whether the Website of key is new or changed: then it goes before the others.
+func (c *Controller) isNews(key cache.ObjectName) bool {
+	website, err := c.websites.Websites(key.Namespace).Get(key.Name)
+	return err == nil && website.Status.ObservedGeneration != website.Generation
 }
 
 // enqueueWebsiteAfter puts the key of a Website on the queue later: there may be no event that does

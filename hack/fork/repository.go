@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"example.com/sample-controller/hack/fork/anchors"
 )
 
 // repository is the repository to fork, as it is in the working tree.
@@ -158,7 +160,7 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			if parts[2] != "" {
 				to = path.Join(path.Dir(file), parts[2])
 			}
-			if strings.Contains(parts[2], "://") || hasHeading(kept[to], parts[3]) {
+			if strings.Contains(parts[2], "://") || anchors.Has(kept[to], parts[3]) {
 				return link
 			}
 			return parts[1] // the section has gone

@@ -250,19 +250,8 @@ var measured = regexp.MustCompile(
 // evidence finds rows of tables with a date, which say what was proven here, and when.
 var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
-var (
-	anchor  = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\w-]+)\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noSlug  = regexp.MustCompile(`\]\([^)]*\)|[^\w -]`)
-)
-
-// hasHeading reports whether a page has the heading of an anchor.
-func hasHeading(page, anchor string) bool {
-	return slices.ContainsFunc(heading.FindAllStringSubmatch(page, -1), func(h []string) bool {
-		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
-		return strings.ReplaceAll(slug, " ", "-") == anchor
-	})
-}
+// anchor finds a link to a heading.
+var anchor = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\p{L}\p{Nd}_-]+)\)`)
 
 // mark finds a mark for the checks of the pages, which a fork does not get.
 var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)

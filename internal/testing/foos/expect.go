@@ -18,7 +18,7 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-var update = flag.Bool("update", false, "write into docs/explore.md what is found")
+var update = flag.Bool("update", false, "write what is found: into docs/explore.md, and as films")
 
 // Expect explores a program. What is wrong must be what docs/explore.md says, in the row that links
 // to about: all of it, as far as it happens when nothing is disturbed.
@@ -26,13 +26,17 @@ func Expect(
 	t *testing.T, root, about string, run func(ctx context.Context, config *rest.Config) error,
 ) {
 	t.Helper()
+	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: scenarios,
 		Eventually: problems,
 		OldCaches:  true,
 		Delay:      35 * time.Second,
 		Settle:     time.Hour, // longer than client-go's longest wait after an error
-	})
+	}, filmed.of)
+	if filmed.of != "" {
+		filmed.expect(t, root+"/docs/lens/recordings/", findings)
+	}
 	calm, disturbed := sortOut(findings)
 	path := root + "/docs/explore.md"
 	page := must.Get(os.ReadFile(path))(t)
