@@ -136,8 +136,8 @@ type Shot struct {
 	Injected bool // the answer is not that of the API server
 }
 
-// WriteFilm, if it is set, writes what has happened into a file. A package that can do this sets it;
-// a test only imports that. The flag -explore.film needs it.
+// WriteFilm, if it is set, writes what has happened into a file. A package that can do this sets
+// it; a test only imports that. The flag -explore.film needs it.
 var WriteFilm func(file, title, about string, shots []Shot) error
 
 // shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.

@@ -100,7 +100,8 @@ func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
 // create creates an object as a user.
 func (w *World) create(o *unstructured.Unstructured) error {
 	if _, _, ok := w.server.LookupKind(o.GroupVersionKind()); !ok {
-		return fmt.Errorf("the API server has no kind %v: is its definition in CRDs?", o.GroupVersionKind())
+		return fmt.Errorf("the API server has no kind %v: is its definition in CRDs?",
+			o.GroupVersionKind())
 	}
 	_, err := w.client(o).Create(context.Background(), o, metav1.CreateOptions{})
 	return err
