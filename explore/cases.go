@@ -113,7 +113,9 @@ func (x *explorer) test(name string, test func(*testing.T)) {
 		if *every {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", t.Name(), x.count)
 		}
-		t.Log(x.count)
+		if !t.Failed() {
+			t.Log(x.count)
+		}
 	})
 }
 
@@ -136,9 +138,9 @@ func inShard(name string) bool {
 
 // moves returns the steps that a history may have.
 func (x *explorer) moves() []Step {
-	all := slices.Clone(x.controller.Moves)
-	for i := range x.controller.Scenarios {
-		all = append(all, x.controller.Scenarios[i].all()...)
+	all := append(slices.Clip(x.controller.Moves), CollectGarbage, RollOut)
+	for _, s := range x.controller.Scenarios {
+		all = append(all, s.Steps...)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s Step) bool {

@@ -30,7 +30,7 @@ var (
 	errInjected = errors.New("injected")
 )
 
-// Answers are the errors that each request gets.
+// Answers are the errors that each request gets. Read them, and do not change them.
 var Answers = []Answer{
 	{"400", apierrors.NewBadRequest("injected"), false},
 	{"401", apierrors.NewUnauthorized("injected"), false},
@@ -111,8 +111,9 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 		if apierrors.IsResourceExpired(a.Err) && r.verb == "watch" {
 			got.restless = nil
 		}
-		// Nobody can know that an answer of 404 is wrong.
-		if apierrors.IsNotFound(a.Err) && got.repaired {
+		// Nobody can know that an answer of 404 is wrong. No API server gives it to a write for good if
+		// the object exists: what comes of that is told, but not judged.
+		if apierrors.IsNotFound(a.Err) && (got.repaired || r.write) {
 			got.problems = nil
 		}
 	}

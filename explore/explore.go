@@ -87,9 +87,9 @@ type Controller struct {
 	// 6 min if it is 0.
 	Settle time.Duration
 
-	// Streams says that all informers of the controller begin with a stream, as those of client-go do
-	// since 1.35. It waits until it shows the newest state, so no process begins with an older one.
-	Streams bool
+	// OldCaches lets new processes begin with an old state of what their informers stream, too, as a
+	// standby or without the feature WatchList. What informers list is old in some cases anyway.
+	OldCaches bool
 
 	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
 	Timeout time.Duration
@@ -140,6 +140,16 @@ func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
 
 func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
 	t.Helper()
+	names := map[string]bool{}
+	for _, s := range c.Scenarios {
+		if names[s.Name] {
+			t.Fatalf("two scenarios have the name %q: give each a name of its own", s.Name)
+		}
+		names[s.Name] = true
+	}
+	if c.Run == nil || len(names) == 0 {
+		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
+	}
 	c.Delay = cmp.Or(c.Delay, 20*time.Second)
 	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
@@ -162,9 +172,7 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)
 	x.explore("Schedule", x.schedules)
-	if !c.Streams {
-		x.explore("Lag", x.lags)
-	}
+	x.explore("Lag", x.lags)
 	x.histories()
 	x.randomHistories()
 	return x.outcomes

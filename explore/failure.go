@@ -119,7 +119,7 @@ func (w Write) sentence(reason string) string {
 	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
 }
 
-// Shot is one thing that has happened in a case.
+// Shot is one thing that has happened in a case. Only WriteFilm gets it.
 type Shot struct {
 	At time.Time
 	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
@@ -136,8 +136,8 @@ type Shot struct {
 	Injected bool // the answer is not that of the API server
 }
 
-// WriteFilm, if it is set, writes what has happened into a file, so that one can look at it. A
-// package that can do this sets it. The flag -explore.film needs it.
+// WriteFilm, if it is set, writes what has happened into a file. A package that can do this sets
+// it; a test only imports that. The flag -explore.film needs it.
 var WriteFilm func(file, title, about string, shots []Shot) error
 
 // shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.

@@ -194,12 +194,10 @@ func describe(r *apiserver.Request) Request {
 	if r.Resource.Resource == "" {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
-	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: r.Name, verb: r.Verb}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
+		verb: r.Verb}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
-	}
-	if r.Namespace != Namespace && r.Namespace != "" {
-		d.Name = r.Namespace + "-" + d.Name
 	}
 	if r.Resource.Resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
@@ -213,6 +211,14 @@ func describe(r *apiserver.Request) Request {
 	isRead := r.Verb == "get" || r.Verb == "list" || r.Verb == "watch"
 	d.write = !isRead && !isSideshow(r.Resource.Resource)
 	return d
+}
+
+// nameIn returns the name of an object in a case, with its namespace if that is not the default.
+func nameIn(namespace, name string) string {
+	if namespace == Namespace || namespace == "" {
+		return name
+	}
+	return namespace + "-" + name
 }
 
 // note counts a request or an event. w.mu must be held.

@@ -55,38 +55,36 @@ func (r *result) wrong() []string {
 	return wrong
 }
 
-// all returns the steps of a scenario, and those of the cluster after each of them, or in the end.
-func (s *Scenario) all() (all []Step) {
+// played returns the steps of a scenario, with the waits of users. What the cluster does after a
+// step is part of it.
+func (s *Scenario) played() (steps []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
 	for i, step := range s.Steps {
-		all = append(all, step)
-		if !named || i == len(s.Steps)-1 {
-			all = append(all, CollectGarbage, RollOut)
+		if named && i < len(s.Steps)-1 {
+			steps = append(steps, played(step))
+		} else {
+			steps = append(steps, played(step, CollectGarbage, RollOut))
 		}
-	}
-	return all
-}
-
-// played returns all steps of a scenario, with the waits of users.
-func (s *Scenario) played() (steps []Step) {
-	for _, step := range s.all() {
-		steps = append(steps, played(step))
 	}
 	return steps
 }
 
-// played returns a step after which users wait. A process that was killed for longer starts again
-// after it.
-func played(s Step) Step {
+// played returns a step after which users wait, and wait again after what the cluster does then,
+// unless they are in a hurry. A process that was killed for longer starts again after the step.
+func played(s Step, then ...Step) Step {
 	return Step{s.Name, func(w *World) {
-		time.Sleep(time.Millisecond) // nobody does two things in the same instant
-		s.Do(w)
-		w.startAgain()
-		select {
-		case <-time.After(w.controller.Delay):
-		case <-w.hurry:
+		for i, step := range append([]Step{s}, then...) {
+			time.Sleep(time.Millisecond) // nobody does two things in the same instant
+			if step.Do(w); i == 0 {
+				w.startAgain()
+			}
+			select {
+			case <-time.After(w.controller.Delay):
+			case <-w.hurry:
+				return
+			}
 		}
 	}}
 }
@@ -195,6 +193,11 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	}
 	for _, end := range r.ends {
 		r.problems = append(r.problems, "the controller ended by itself: "+end)
+	}
+	for _, step := range s.Steps {
+		if x.found == nil && slices.Contains(r.inVain, step.Name) {
+			r.problems = append(r.problems, "this step could not happen: "+step.Name)
+		}
 	}
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r

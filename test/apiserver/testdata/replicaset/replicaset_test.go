@@ -33,7 +33,6 @@ func TestExplore(t *testing.T) {
 		},
 		Eventually: problems,
 		Settle:     2 * time.Hour,
-		Streams:    true,
 	})
 }
 
