@@ -39,8 +39,7 @@ func (w *workspace) judge(e *exercise) (verdict, error) {
 	default:
 		v, err = w.judgeRepair(e)
 	}
-	var broken *compileError
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*compileError](err); ok {
 		return failed("It does not compile:\n\n%s", broken.output), nil
 	}
 	if known := e.known(written); err == nil && !v.passed && known != "" {

@@ -57,21 +57,31 @@ func ReadCRDs(paths ...string) (crds []*CRD, _ error) {
 		if err != nil {
 			return nil, err
 		}
-		for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
-			definition := &apiextensionsv1.CustomResourceDefinition{}
-			err := yaml.Unmarshal(document, definition)
-			if err == nil && definition.Kind != crdKind.Kind {
-				continue
-			}
-			crd := &CRD{}
-			if err == nil {
-				err = crd.understand(definition)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			crds = append(crds, crd)
+		read, err := ParseCRDs(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		crds = append(crds, read...)
+	}
+	return crds, nil
+}
+
+// ParseCRDs does the same with the text of a file.
+func ParseCRDs(text []byte) (crds []*CRD, _ error) {
+	for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		err := yaml.Unmarshal(document, definition)
+		if err == nil && definition.Kind != crdKind.Kind {
+			continue
+		}
+		crd := &CRD{}
+		if err == nil {
+			err = crd.understand(definition)
+		}
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
 	}
 	return crds, nil
 }

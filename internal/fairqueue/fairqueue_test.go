@@ -36,7 +36,7 @@ func add(q queue, keys string) {
 func expect(t *testing.T, q queue, want string) {
 	t.Helper()
 	var got []string
-	for range strings.Fields(want) {
+	for range strings.FieldsSeq(want) {
 		key, _ := q.Get()
 		q.Done(key)
 		got = append(got, key.String())
