@@ -47,6 +47,14 @@ lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs
 	@$(WAIT_FOR_CRD) >/dev/null
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
 
+.PHONY: play
+play: ## try the controller in a page of your browser, without a cluster
+	@go run ./lens/play -serve 127.0.0.1:0
+
+.PHONY: learn
+learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
+	@go run ./docs/learn
+
 test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -79,12 +80,11 @@ func NewController(
 		deploymentsByUID: deployments.TypedInformer().GetTypedIndexer(),
 		fooWrites:        consistency.NewWrites(foos.Informer().GetStore()),
 		deploymentWrites: consistency.NewWrites(deployments.Informer().GetStore()),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-				minRetryDelay, maxRetryDelay),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
-		),
 	}
+	c.queue = fairqueue.New(controllerName,
+		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			minRetryDelay, maxRetryDelay),
+		c.isNews)
 	if err := c.addIndexers(foos, deployments); err != nil {
 		return nil, fmt.Errorf("adding indexers: %w", err)
 	}
@@ -164,6 +164,13 @@ func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, beca
 	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
 	c.queue.Add(key)
+}
+
+// isNews reports whether the Foo of key is new or changed. Somebody waits for such a Foo, so it
+// goes before those that are only looked at again: after a restart, or because of an obstacle.
+func (c *Controller) isNews(key cache.ObjectName) bool {
+	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
+	return err == nil && foo.Status.ObservedGeneration != foo.Generation
 }
 
 // handleObject enqueues the Foo that controls object, a Deployment, and the Foos that name it: they

@@ -252,16 +252,29 @@ func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 
 func TestRefusedFoosHoldUpNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.answer("create", "deployments", 3, apierrors.NewBadRequest("injected"))
+		h.answer("create", "deployments", 40, apierrors.NewBadRequest("injected"))
 		h.start()
-		for i := range 3 { // more than there are workers
-			h.createFoo(newFoo(fmt.Sprintf("bad-%d", i), fmt.Sprintf("bad-%d", i), nil))
+		create := func(name string, count int) {
+			for i := range count {
+				h.createFoo(newFoo(fmt.Sprint(name, i), fmt.Sprint(name, i), nil))
+			}
 		}
+		create("bad", 20) // more than there are workers
+		h.expectReady("bad19", "False DeploymentRejected")
+		h.stop()
+		create("new", 3)
+		h.clearRequests()
+		h.start()
 
-		h.createFoo(newFoo("example-foo", "web", nil))
-
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created at once")
+		var created []string
+		for _, action := range h.kube.Actions() {
+			if create, ok := action.(clienttesting.CreateActionImpl); ok {
+				created = append(created, create.Object.(metav1.Object).GetName())
+			}
+		}
+		// One worker may take several keys while the other one has a new Foo.
+		if first := fmt.Sprint(created[:min(5, len(created))]); strings.Count(first, "new") < 2 {
+			t.Errorf("got %s first, want the new ones", first)
 		}
 	})
 }

@@ -37,6 +37,7 @@ func TestExplore(t *testing.T) {
 		Always:     scenarios.Always,
 		Eventually: scenarios.Eventually,
 		Delay:      blockedRetryDelay + 5e9,
+		OldCaches:  true,
 		Timeout:    syncTimeout,
 	})
 	checkOutcomes(t, outcomes)

@@ -8,6 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 type object = unstructured.Unstructured
@@ -88,6 +91,19 @@ func (w *World) delete(o *object) {
 			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(o.GetUID()))})
 		w.tell("deleting "+o.GetName(), err)
 	}
+}
+
+// Others returns what the other controllers of a cluster do, for a server without an explorer: act
+// deletes what has lost its owner and what is in Namespaces that go, and makes all Pods available.
+func Others(server *apiserver.Server) (act func(), err error) {
+	users, err := dynamic.NewForConfig(server.Config(nil))
+	w := &World{server: server, users: users}
+	return func() {
+		w.finishNamespaces()
+		w.collectGarbage()
+		w.rollOut()
+		w.record = record{}
+	}, err
 }
 
 // finishNamespaces deletes what is in the namespaces that are being deleted, and then these.

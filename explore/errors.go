@@ -25,30 +25,32 @@ type Answer struct {
 	Happens bool
 }
 
-// Answers are the errors that each request gets.
-var Answers = func() []Answer {
-	of, kind, injected := schema.GroupResource{}, schema.GroupKind{}, errors.New("injected")
-	return []Answer{
-		{"400", apierrors.NewBadRequest("injected"), false},
-		{"401", apierrors.NewUnauthorized("injected"), false},
-		{"403", apierrors.NewForbidden(of, "", injected), false},
-		{"404", apierrors.NewNotFound(of, ""), false},
-		{"409 AlreadyExists", apierrors.NewAlreadyExists(of, ""), false},
-		{"409 Conflict", apierrors.NewConflict(of, "", injected), false},
-		{"410", apierrors.NewResourceExpired("injected"), false},
-		{"413", apierrors.NewRequestEntityTooLargeError("injected"), false},
-		{"422", apierrors.NewInvalid(kind, "", nil), false},
-		{"429", apierrors.NewTooManyRequests("injected", 1), false},
-		{"500", apierrors.NewInternalError(injected), false},
-		{"503", apierrors.NewServiceUnavailable("injected"), false},
-		{"504", apierrors.NewTimeoutError("injected", 1), false},
-		{"cut before", syscall.ECONNREFUSED, false},
-		{"cut within", syscall.ECONNRESET, false},
-		{"cut after", io.ErrUnexpectedEOF, true},
-		{"timeout", context.DeadlineExceeded, false},
-		{"timeout after", context.DeadlineExceeded, true},
-	}
-}()
+var (
+	anything    = schema.GroupResource{}
+	errInjected = errors.New("injected")
+)
+
+// Answers are the errors that each request gets. Read them, and do not change them.
+var Answers = []Answer{
+	{"400", apierrors.NewBadRequest("injected"), false},
+	{"401", apierrors.NewUnauthorized("injected"), false},
+	{"403", apierrors.NewForbidden(anything, "", errInjected), false},
+	{"404", apierrors.NewNotFound(anything, ""), false},
+	{"409 AlreadyExists", apierrors.NewAlreadyExists(anything, ""), false},
+	{"409 Conflict", apierrors.NewConflict(anything, "", errInjected), false},
+	{"410", apierrors.NewResourceExpired("injected"), false},
+	{"413", apierrors.NewRequestEntityTooLargeError("injected"), false},
+	{"422", apierrors.NewInvalid(schema.GroupKind{}, "", nil), false},
+	{"429", apierrors.NewTooManyRequests("injected", 1), false},
+	{"500", apierrors.NewInternalError(errInjected), false},
+	{"503", apierrors.NewServiceUnavailable("injected"), false},
+	{"504", apierrors.NewTimeoutError("injected", 1), false},
+	{"cut before", syscall.ECONNREFUSED, false},
+	{"cut within", syscall.ECONNRESET, false},
+	{"cut after", io.ErrUnexpectedEOF, true},
+	{"timeout", context.DeadlineExceeded, false},
+	{"timeout after", context.DeadlineExceeded, true},
+}
 
 // Outcome is what the controller did about an error.
 type Outcome struct {
@@ -109,8 +111,9 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 		if apierrors.IsResourceExpired(a.Err) && r.verb == "watch" {
 			got.restless = nil
 		}
-		// Nobody can know that an answer of 404 is wrong.
-		if apierrors.IsNotFound(a.Err) && got.repaired {
+		// Nobody can know that an answer of 404 is wrong. No API server gives it to a write for good if
+		// the object exists: what comes of that is told, but not judged.
+		if apierrors.IsNotFound(a.Err) && (got.repaired || r.write) {
 			got.problems = nil
 		}
 	}

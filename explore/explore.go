@@ -87,9 +87,9 @@ type Controller struct {
 	// 6 min if it is 0.
 	Settle time.Duration
 
-	// Streams says that all informers of the controller begin with a stream, as those of client-go do
-	// since 1.35. It waits until it shows the newest state, so no process begins with an older one.
-	Streams bool
+	// OldCaches lets new processes begin with an old state of what their informers stream, too, as a
+	// standby or without the feature WatchList. What informers list is old in some cases anyway.
+	OldCaches bool
 
 	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
 	Timeout time.Duration
@@ -127,18 +127,29 @@ func (s Step) String() string { return s.Name }
 // that the failure names. It returns what the controller has done about errors.
 func Test(t *testing.T, c Controller) []Outcome {
 	t.Helper()
-	return explore(t, c, nil)
+	return explore(t, c, "", nil)
 }
 
-// Find explores a controller as Test does, but returns what is wrong, and does not fail.
-func Find(t *testing.T, c Controller) (findings []Finding) {
+// Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
+// unless its name is "", is never left out, and its findings have the whole film.
+func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
 	t.Helper()
-	explore(t, c, func(f Finding) { findings = append(findings, f) })
+	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
 	return findings
 }
 
-func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
+func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
 	t.Helper()
+	names := map[string]bool{}
+	for _, s := range c.Scenarios {
+		if names[s.Name] {
+			t.Fatalf("two scenarios have the name %q: give each a name of its own", s.Name)
+		}
+		names[s.Name] = true
+	}
+	if c.Run == nil || len(names) == 0 {
+		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
+	}
 	c.Delay = cmp.Or(c.Delay, 20*time.Second)
 	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
@@ -155,15 +166,13 @@ func explore(t *testing.T, c Controller, found func(Finding)) []Outcome {
 	}()
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
-	x := &explorer{t: t, controller: &c, found: found, crds: crds, calm: map[string]*result{},
-		tried: map[string]bool{}}
+	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
+		calm: map[string]*result{}, tried: map[string]bool{}}
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)
 	x.explore("Schedule", x.schedules)
-	if !c.Streams {
-		x.explore("Lag", x.lags)
-	}
+	x.explore("Lag", x.lags)
 	x.histories()
 	x.randomHistories()
 	return x.outcomes

@@ -1,10 +1,8 @@
 package explore
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,16 +25,12 @@ type Finding struct {
 	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
 	OnFault bool   // something went wrong on purpose before
 	Problem string
+	Film    []Shot // of one case: see Find
 }
 
-// faults returns how many faults came about.
-func (r *result) faults() (n int) {
-	for _, s := range r.film {
-		if s.What == "fault" {
-			n++
-		}
-	}
-	return n
+// isDisturbed reports whether a fault came about.
+func (r *result) isDisturbed() bool {
+	return slices.ContainsFunc(r.film, func(s Shot) bool { return s.What == "fault" })
 }
 
 // fail fails the test if something is wrong. It says what and where, and how to run the case alone.
@@ -45,7 +39,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	wrong := r.wrong()
 	if x.found != nil {
 		for _, problem := range wrong {
-			x.found(Finding{t.Name(), r.faults() > 0, problem})
+			x.found(Finding{t.Name(), r.isDisturbed(), problem, r.film})
 		}
 		return
 	}
@@ -125,7 +119,7 @@ func (w Write) sentence(reason string) string {
 	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
 }
 
-// Shot is one thing that has happened in a case.
+// Shot is one thing that has happened in a case. Only WriteFilm gets it.
 type Shot struct {
 	At time.Time
 	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
@@ -142,13 +136,13 @@ type Shot struct {
 	Injected bool // the answer is not that of the API server
 }
 
-// WriteFilm, if it is set, writes what has happened into a file, so that one can look at it. A
-// package that can do this sets it. The flag -explore.film needs it.
+// WriteFilm, if it is set, writes what has happened into a file. A package that can do this sets
+// it; a test only imports that. The flag -explore.film needs it.
 var WriteFilm func(file, title, about string, shots []Shot) error
 
 // shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
 func (w *World) shoot(s Shot) {
-	if *film == "" && s.What != "step" && s.What != "fault" {
+	if !w.filmed && s.What != "step" && s.What != "fault" {
 		return
 	}
 	w.filming.Lock()
@@ -157,7 +151,7 @@ func (w *World) shoot(s Shot) {
 	w.film = append(w.film, s)
 }
 
-// reel puts what a process logs, and what the API server stores, into the film.
+// reel puts what a process logs into the film.
 type reel struct{ world *World }
 
 func (r reel) Write(text []byte) (int, error) {
@@ -167,41 +161,20 @@ func (r reel) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-func (reel) Serve(
-	_ context.Context, _ *apiserver.Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
-	return do()
-}
-
-func (r reel) Event(out *apiserver.Watch, e watch.Event) {
-	r.world.shoot(Shot{What: "stored", Request: out.Request, Type: e.Type,
-		Object: e.Object.(*unstructured.Unstructured)})
-}
-
 // logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
-	if *film == "" {
+	if !w.filmed {
 		return klog.Logger{}
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
 		textlogger.Output(reel{w})))
 }
 
-// look puts what becomes of the objects that a process begins to watch into the film.
-func (w *World) look(r *apiserver.Request) {
-	if *film == "" || r.Verb != "watch" {
-		return
+// stored puts what the API server stores into the film.
+func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
+	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
+		w.shoot(Shot{What: "stored", Request: r, Type: write.Type, Object: write.Event})
 	}
-	if _, seen := w.seen.LoadOrStore(r.Path, true); seen {
-		return
-	}
-	request, err := http.NewRequest(http.MethodGet,
-		"http://apiserver.invalid"+r.Path+"?watch=true&timeoutSeconds=100000000", nil)
-	if err == nil {
-		//nolint:bodyclose // it is that of the watch, which goes on until the case ends
-		_, err = w.server.Client(reel{w}).RoundTrip(request) // nobody reads the answer
-	}
-	w.tell("film "+r.Path, err)
 }
 
 // writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns

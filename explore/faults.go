@@ -148,7 +148,7 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 			if few && short || len(p.faults) > 0 && p.faults[0].at.String() == of.String() {
 				continue
 			}
-			plans = append(plans, x.schedule(p, of, place, wait))
+			plans = append(plans, x.schedule(p, r, of, place, wait))
 		}
 	}
 	for _, of := range r.requests {
@@ -170,9 +170,10 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 }
 
 // schedule returns the plan with a request or an event that waits.
-func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
+func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
-		aStep: 3 * time.Second, tooLong: x.controller.Delay + 2*time.Second}[wait]
+		aStep:   3 * time.Second,
+		tooLong: max(r.untilStep(of, x.controller.Delay), x.controller.Timeout) + 2*time.Second}[wait]
 	f := fault{at: of, hurry: wait == aStep}
 	f.what = fmt.Sprintf(map[string]string{before: "the request %s came %v late",
 		after: "the answer to %s came %v late", "event": "the event %s came %v late"}[place], of, d)
@@ -212,9 +213,22 @@ func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
 	// asked before, and its deletion is under way. No controller can call that back, and no API server
 	// compares the owner when it deletes something.
 	if (of.verb == "get" || of.verb == "delete") && (f.hurry || wait == tooLong) {
-		p.judge = func(got, _ *result) { got.deletions = nil }
+		p.judge = func(got, _ *result) {
+			x.count["deletions"] += len(got.deletions)
+			got.deletions = nil
+		}
 	}
 	return p
+}
+
+// untilStep returns how long it takes until the users take their next step after a request, or end.
+func (r *result) untilStep(of Request, end time.Duration) time.Duration {
+	for _, s := range r.film {
+		if s.What == "step" && s.At.After(of.At) {
+			return s.At.Sub(of.At).Round(time.Second)
+		}
+	}
+	return end
 }
 
 // lags restarts the controller after each step, with an API server that lags: what it lists is an
@@ -223,7 +237,7 @@ func (x *explorer) schedule(p plan, of Request, place, wait string) plan {
 // something: elsewhere, an old state makes it do less harm.
 //
 // The API server has no streams, as if its feature WatchList were off: a stream waits until it
-// shows the newest state.
+// shows the newest state. So without OldCaches, only what was listed before is old.
 func (x *explorer) lags(p plan, r *result) (plans []plan) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
 		func(d deed) bool { return d.what == "deleted" })
@@ -238,7 +252,8 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && watched["watch-"+resource] {
+				if n := len(all); behind <= n && watched["watch-"+resource] &&
+					(x.controller.OldCaches || watched["list-"+resource]) {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}
@@ -257,7 +272,7 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 
 // lag returns the plans with a process that begins after a step with lists of the past.
 func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
-	restart := played(Step{"restart", func(w *World) {
+	restart := played(Step{"(a new process)", func(w *World) {
 		w.server.DisableStreams()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -267,13 +282,13 @@ func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
 		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
 		w.end(w.process, "It died.", time.Millisecond)
 	}})
-	q := plan{name: fmt.Sprintf("step-%d/%s", step, what), calm: p.calm}
+	q := plan{name: fmt.Sprintf("step-%d/%s", step+1, what), calm: p.calm}
 	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
 	if *every {
 		short := q
 		short.name += "-for-a-step"
 		short.steps = slices.Insert(slices.Clone(q.steps), min(step+2, len(q.steps)),
-			played(LetWatchesGo))
+			played(Step{"(" + LetWatchesGo.Name + ")", LetWatchesGo.Do}))
 		plans = append(plans, short)
 	}
 	return append(plans, q)

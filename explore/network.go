@@ -36,7 +36,6 @@ func (p *process) Serve(
 	fault := w.faultAt(request)
 	w.lag(r)
 	w.mu.Unlock()
-	w.look(r)
 	if tooMany {
 		time.Sleep(time.Second) // otherwise, no time would pass
 	}
@@ -44,25 +43,22 @@ func (p *process) Serve(
 		w.shoot(Shot{What: "passed", Request: r})
 		return w.answer(r, request, do)
 	}
-	type answer struct {
-		response *apiserver.Response
-		err      error
+	serve := happen
+	if fault != nil {
+		serve = func() (*apiserver.Response, error) { return fault.request(w, p, happen) }
 	}
-	answers := make(chan answer, 1)
+	var response *apiserver.Response
+	var err error
+	answered := make(chan struct{})
 	go func() { // because the client may give up while the request waits
-		var a answer
-		if fault == nil {
-			a.response, a.err = happen()
-		} else {
-			a.response, a.err = fault.request(w, p, happen)
-		}
-		w.shoot(Shot{What: "answered", Request: r, Answer: a.response, Err: a.err,
-			Injected: fault != nil && a.err != nil})
-		answers <- a
+		defer close(answered)
+		response, err = serve()
+		w.shoot(Shot{What: "answered", Request: r, Answer: response, Err: err,
+			Injected: fault != nil && err != nil})
 	}()
 	select {
-	case a := <-answers:
-		return a.response, a.err
+	case <-answered:
+		return response, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -133,7 +129,8 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 }
 
 // judge counts a write of the controller, and notes it if something speaks against it: that of
-// Kubernetes' own kinds, it changes what it has not created, or what Always says.
+// Kubernetes' own kinds, it changes more than the status of what it has not created, or what Always
+// says.
 func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	what := Write{
 		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource,
@@ -141,7 +138,7 @@ func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
 	}
 	reason := ""
 	switch old := write.Old; {
-	case old != nil && !w.own[old.GetUID()] && !w.server.IsCustom(old.GroupVersionKind()):
+	case old != nil && !w.own[old.GetUID()] && r.Subresource != "status" && !r.IsCustom():
 		reason = "it belongs to somebody else"
 	case w.controller.Always != nil:
 		reason = w.controller.Always(what, w.State())
@@ -197,12 +194,10 @@ func describe(r *apiserver.Request) Request {
 	if r.Resource.Resource == "" {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
-	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: r.Name, verb: r.Verb}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
+		verb: r.Verb}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
-	}
-	if r.Namespace != Namespace && r.Namespace != "" {
-		d.Name = r.Namespace + "-" + d.Name
 	}
 	if r.Resource.Resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
@@ -216,6 +211,14 @@ func describe(r *apiserver.Request) Request {
 	isRead := r.Verb == "get" || r.Verb == "list" || r.Verb == "watch"
 	d.write = !isRead && !isSideshow(r.Resource.Resource)
 	return d
+}
+
+// nameIn returns the name of an object in a case, with its namespace if that is not the default.
+func nameIn(namespace, name string) string {
+	if namespace == Namespace || namespace == "" {
+		return name
+	}
+	return namespace + "-" + name
 }
 
 // note counts a request or an event. w.mu must be held.

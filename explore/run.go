@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,7 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // explorer explores one controller.
@@ -21,7 +22,8 @@ type explorer struct {
 	t          *testing.T
 	controller *Controller
 	found      func(Finding) // gets what is wrong, unless it is nil
-	crds       []*apiextensionsv1.CustomResourceDefinition
+	filmed     string        // the name of a case
+	crds       []*apiserver.CRD
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
@@ -53,38 +55,36 @@ func (r *result) wrong() []string {
 	return wrong
 }
 
-// all returns the steps of a scenario, and those of the cluster after each of them, or in the end.
-func (s *Scenario) all() (all []Step) {
+// played returns the steps of a scenario, with the waits of users. What the cluster does after a
+// step is part of it.
+func (s *Scenario) played() (steps []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
 	for i, step := range s.Steps {
-		all = append(all, step)
-		if !named || i == len(s.Steps)-1 {
-			all = append(all, CollectGarbage, RollOut)
+		if named && i < len(s.Steps)-1 {
+			steps = append(steps, played(step))
+		} else {
+			steps = append(steps, played(step, CollectGarbage, RollOut))
 		}
-	}
-	return all
-}
-
-// played returns all steps of a scenario, with the waits of users.
-func (s *Scenario) played() (steps []Step) {
-	for _, step := range s.all() {
-		steps = append(steps, played(step))
 	}
 	return steps
 }
 
-// played returns a step after which users wait. A process that was killed for longer starts again
-// after it.
-func played(s Step) Step {
+// played returns a step after which users wait, and wait again after what the cluster does then,
+// unless they are in a hurry. A process that was killed for longer starts again after the step.
+func played(s Step, then ...Step) Step {
 	return Step{s.Name, func(w *World) {
-		time.Sleep(time.Millisecond) // nobody does two things in the same instant
-		s.Do(w)
-		w.startAgain()
-		select {
-		case <-time.After(w.controller.Delay):
-		case <-w.hurry:
+		for i, step := range append([]Step{s}, then...) {
+			time.Sleep(time.Millisecond) // nobody does two things in the same instant
+			if step.Do(w); i == 0 {
+				w.startAgain()
+			}
+			select {
+			case <-time.After(w.controller.Delay):
+			case <-w.hurry:
+				return
+			}
 		}
 	}}
 }
@@ -95,6 +95,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	var r result
 	bubble(t, func(t *testing.T) {
 		w := x.newWorld(t)
+		// Handlers have no context.
+		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
 		w.start()
 		for _, step := range p.steps {
@@ -128,6 +130,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
 		}
 	})
+	klog.SetLogger(klog.Logger{})
 	return &r
 }
 
@@ -152,7 +155,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 		for _, write := range w.server.History(resource) {
 			if write.Revision > before {
 				problems = append(problems, fmt.Sprintf("%s was written although nothing had happened for "+
-					"a long time", nameOf(cmp.Or(write.New, write.Old))))
+					"a long time", nameOf(write.Event)))
 			}
 		}
 	}
@@ -190,6 +193,11 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	}
 	for _, end := range r.ends {
 		r.problems = append(r.problems, "the controller ended by itself: "+end)
+	}
+	for _, step := range s.Steps {
+		if x.found == nil && slices.Contains(r.inVain, step.Name) {
+			r.problems = append(r.problems, "this step could not happen: "+step.Name)
+		}
 	}
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r

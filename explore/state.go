@@ -37,20 +37,19 @@ type State struct {
 // Get returns an object of a resource, such as "foos" or "deployments.apps", or nil. The name is
 // "a", or "elsewhere/a" in another namespace than the default.
 func Get[T any](s State, resource, name string) *T {
-	gvr, namespaced, ok := s.server.Lookup(resource)
-	if !ok {
-		return nil
-	}
+	gvr, namespaced, _ := s.server.Lookup(resource)
 	namespace, name := split(name, namespaced)
-	return As[T](s.server.Get(gvr, namespace, name))
+	for _, u := range s.server.List(gvr) {
+		if u.GetNamespace() == namespace && u.GetName() == name {
+			return As[T](u)
+		}
+	}
+	return nil
 }
 
 // List returns all objects of a resource, by namespace and name.
 func List[T any](s State, resource string) (list []*T) {
-	gvr, _, ok := s.server.Lookup(resource)
-	if !ok {
-		return nil
-	}
+	gvr, _, _ := s.server.Lookup(resource)
 	for _, u := range s.server.List(gvr) {
 		list = append(list, As[T](u))
 	}
@@ -59,11 +58,8 @@ func List[T any](s State, resource string) (list []*T) {
 
 // As returns an object as its Go type has it, or nil.
 func As[T any](u *unstructured.Unstructured) *T {
-	if u == nil {
-		return nil
-	}
 	typed := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed) != nil {
 		return nil
 	}
 	return typed

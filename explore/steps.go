@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -22,7 +21,8 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 )
 
-// Create returns a step that creates an object, which is YAML.
+// Create returns a step that creates an object, which is YAML: "{apiVersion: v1, kind: ConfigMap,
+// metadata: {name: a}}".
 func Create(object string) Step {
 	var u unstructured.Unstructured
 	err := yaml.Unmarshal([]byte(object), &u.Object)
@@ -30,8 +30,9 @@ func Create(object string) Step {
 	return Step{name, func(w *World) { w.tell(name, cmp.Or(err, w.create(u.DeepCopy()))) }}
 }
 
-// Patch returns a step that changes an object by a JSON merge patch, which is YAML. The object is
-// "foos/a", "foos/a/status", or "foos/elsewhere/a" in another namespace than the default.
+// Patch returns a step that changes an object by a JSON merge patch, which is YAML:
+// "spec: {replicas: 3}". The object is "foos/a", "foos/a/status", "foos/elsewhere/a" in another
+// namespace than the default, or "namespaces/red", which is in none.
 func Patch(object, patch string) Step {
 	name := fmt.Sprintf("patch %s %s", object, strings.Join(strings.Fields(patch), " "))
 	return on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
@@ -44,7 +45,7 @@ func Patch(object, patch string) Step {
 	})
 }
 
-// Delete returns a step that deletes an object, such as "foos/a", in the background.
+// Delete returns a step that deletes an object in the background. It is named as for [Patch].
 func Delete(object string) Step {
 	name := "delete " + object
 	return on(name, object, func(c dynamic.ResourceInterface, name string, _ ...string) error {
@@ -65,7 +66,7 @@ func on(
 		}
 		gvr, namespaced, ok := w.server.Lookup(resource)
 		if !ok || name == "" {
-			w.tell(step, fmt.Errorf("%q names no object, or no resource that is known", object))
+			w.tell(step, fmt.Errorf("%q names no object, or no resource in CRDs", object))
 			return
 		}
 		namespace, name := split(name, namespaced)
@@ -85,25 +86,24 @@ func split(text string, namespaced bool) (namespace, name string) {
 	return "", text
 }
 
-// client returns a client for an object and others of its kind, in its namespace.
+// client returns a client for an object and others of its kind, in its namespace. That is not
+// written into an object that has none: on a [Cluster], it is another one.
 func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
-	gvr, _, _ := w.server.LookupKind(o.GroupVersionKind())
-	return w.users.Resource(gvr).Namespace(o.GetNamespace())
+	gvr, namespaced, _ := w.server.LookupKind(o.GroupVersionKind())
+	namespace := o.GetNamespace()
+	if namespaced {
+		namespace = cmp.Or(namespace, Namespace)
+	}
+	return w.users.Resource(gvr).Namespace(namespace)
 }
 
-// create creates an object as a user. Its namespace is not written into it: on a [Cluster], it is
-// another one.
+// create creates an object as a user.
 func (w *World) create(o *unstructured.Unstructured) error {
-	gvr, namespaced, ok := w.server.LookupKind(o.GroupVersionKind())
-	if !ok {
-		return fmt.Errorf("the API server has no kind %v", o.GroupVersionKind())
+	if _, _, ok := w.server.LookupKind(o.GroupVersionKind()); !ok {
+		return fmt.Errorf("the API server has no kind %v: is its definition in CRDs?",
+			o.GroupVersionKind())
 	}
-	namespace := ""
-	if namespaced {
-		namespace = cmp.Or(o.GetNamespace(), Namespace)
-	}
-	client := w.users.Resource(gvr).Namespace(namespace)
-	_, err := client.Create(context.Background(), o, metav1.CreateOptions{})
+	_, err := w.client(o).Create(context.Background(), o, metav1.CreateOptions{})
 	return err
 }
 
@@ -134,7 +134,7 @@ func FailWrites(n int) Step {
 // else had written in between.
 func Conflict(n int) Step {
 	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(schema.GroupResource{}, "", errors.New("injected"))})
+		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
 }
 
 // LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
@@ -152,20 +152,20 @@ func trouble(format string, n int, a Answer) Step {
 }
 
 // Refuse returns a step after which admission refuses to let the controller create or change
-// objects of a resource, such as "deployments".
+// objects of a resource. In this and the next steps, it is named as "foos" or "deployments.apps".
 func Refuse(resource string) Step {
-	return network("refuse "+resource, func(w *World) { w.line(resource).refused = true })
+	return onLine("refuse ", resource, func(_ *World, l *line) { l.refused = true })
 }
 
 // Accept returns a step that undoes Refuse.
 func Accept(resource string) Step {
-	return network("accept "+resource, func(w *World) { w.line(resource).refused = false })
+	return onLine("accept ", resource, func(_ *World, l *line) { l.refused = false })
 }
 
-// HoldWatch returns a step after which the events of a resource, such as "foos", are late: they
-// come when LetWatchesGo lets them.
+// HoldWatch returns a step after which the events of a resource are late: they come when
+// LetWatchesGo lets them.
 func HoldWatch(resource string) Step {
-	return network("hold the watch of "+resource, func(w *World) { w.line(resource).held = true })
+	return onLine("hold the watch of ", resource, func(_ *World, l *line) { l.held = true })
 }
 
 // LetWatchesGo is a step in which all events come that were held.
@@ -173,13 +173,24 @@ var LetWatchesGo = network("let the watches go", (*World).letWatchesGo)
 
 // LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
 func LoseWatch(resource string) Step {
-	return network("lose the watch of "+resource, func(w *World) { w.line(resource).lost = true })
+	return onLine("lose the watch of ", resource, func(_ *World, l *line) { l.lost = true })
 }
 
 // BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
 // the controller has to list again.
 func BreakWatch(resource string) Step {
-	return network("break the watch of "+resource, func(w *World) { w.expire(w.line(resource)) })
+	return onLine("break the watch of ", resource, (*World).expire)
+}
+
+// onLine returns a step that changes what is between the controller and a resource.
+func onLine(name, resource string, do func(*World, *line)) Step {
+	return network(name+resource, func(w *World) {
+		if gvr, _, ok := w.server.Lookup(resource); ok {
+			do(w, w.line(gvr.Resource))
+		} else {
+			w.mistakes = append(w.mistakes, fmt.Sprintf("%s%s: is its definition in CRDs?", name, resource))
+		}
+	})
 }
 
 // network returns a step that changes what is between the controller and the API server.

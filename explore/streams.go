@@ -71,8 +71,9 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 		s.deliver(event)
 		return
 	}
+	object := event.Object.(*unstructured.Unstructured)
 	e := p.note(Request{Kind: resource + "-" + string(event.Type),
-		Name: event.Object.(*unstructured.Unstructured).GetName()})
+		Name: nameIn(object.GetNamespace(), object.GetName())})
 	w.events = append(w.events, e)
 	if f := w.faultAt(e); f != nil {
 		f.event(s, event)

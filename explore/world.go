@@ -47,8 +47,8 @@ type World struct {
 
 	record
 
+	filmed  bool
 	filming sync.Mutex // guards the film
-	seen    sync.Map   // paths of what is filmed
 }
 
 // record is what has happened in a case.
@@ -60,7 +60,7 @@ type record struct {
 	unasked          []string     // creations and changes that the newest state did not ask for
 	deletions        []string     // such deletions
 	inVain           []string     // what users could not do
-	film             []Shot       // without -explore.film, only steps and faults
+	film             []Shot       // if it is not filmed, only steps and faults
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".
@@ -90,9 +90,11 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	}
 	w := &World{
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
-		lines: map[string]*line{}, own: map[types.UID]bool{},
+		filmed: *film != "" || t.Name() == x.filmed,
+		lines:  map[string]*line{}, own: map[types.UID]bool{},
 		record: record{written: map[deed]int{}},
 	}
+	server.OnWrite = w.stored
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
 	}

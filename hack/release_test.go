@@ -7,12 +7,18 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var release = flag.Bool("release", false,
@@ -53,7 +59,7 @@ func TestRelease(t *testing.T) {
 	}
 	one, other := t.TempDir(), t.TempDir()
 	for _, folder := range []string{one, other} {
-		must(t, "hack/release", releaseVersion, releaseImage, folder)
+		output(t, "hack/release", releaseVersion, releaseImage, folder)
 	}
 	files := []string{"checksums.txt", "crd.yaml", "image.tar", "install.yaml", "sbom.cdx.json"}
 	for _, file := range files {
@@ -72,7 +78,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("got checksums\n%swant\n%s", got, sums)
 	}
 	layout := t.TempDir()
-	must(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
+	output(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
 	t.Run("the SBOM lists what is in the binaries", func(t *testing.T) { compareSBOM(t, one, layout) })
 	t.Run("the files are the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
 	t.Run("the controller comes and goes without its Foos", func(t *testing.T) { install(t, one) })
@@ -80,11 +86,7 @@ func TestRelease(t *testing.T) {
 
 func read(t *testing.T, path ...string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return must.Get(os.ReadFile(filepath.Join(path...)))(t)
 }
 
 // descriptors are what an index and a manifest have, in the layout of an OCI image.
@@ -94,9 +96,7 @@ type descriptors struct {
 
 func readDescriptors(t *testing.T, path ...string) (value descriptors) {
 	t.Helper()
-	if err := json.Unmarshal(read(t, path...), &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, path...), &value))
 	return value
 }
 
@@ -113,15 +113,13 @@ func compareSBOM(t *testing.T, folder, layout string) {
 	for _, manifest := range manifests {
 		layers := readDescriptors(t, layout, blob(manifest.Digest)).Layers
 		binary := t.TempDir()
-		must(t, "tar", "-xzf", filepath.Join(layout, blob(layers[0].Digest)), "-C", binary)
+		output(t, "tar", "-xzf", filepath.Join(layout, blob(layers[0].Digest)), "-C", binary)
 		want = append(want, modules(t, filepath.Join(binary, "sample-controller"))...)
 	}
 	var sbom struct {
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(read(t, folder, "sbom.cdx.json"), &sbom); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(read(t, folder, "sbom.cdx.json"), &sbom))
 	var got []string
 	for _, component := range sbom.Components {
 		got = append(got, component.Name+" "+component.Version)
@@ -136,7 +134,7 @@ func compareSBOM(t *testing.T, folder, layout string) {
 // modules returns the modules in a binary, and the standard library, each with its version.
 func modules(t *testing.T, binary string) (found []string) {
 	t.Helper()
-	first, rest, _ := strings.Cut(must(t, "go", "version", "-m", binary), "\n")
+	first, rest, _ := strings.Cut(output(t, "go", "version", "-m", binary), "\n")
 	_, version, _ := strings.Cut(first, ": go")
 	found = append(found, "stdlib "+version)
 	for line := range strings.Lines(rest) {
@@ -153,7 +151,7 @@ func modules(t *testing.T, binary string) (found []string) {
 func compareInstall(t *testing.T, folder, layout string) {
 	digest := readDescriptors(t, layout, "index.json").Manifests[0].Digest
 	image := regexp.MustCompile(`(?m)^ +image: (.*)$`)
-	want := must(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
+	want := output(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
 	found := image.FindAllStringSubmatch(want, -1)
 	if len(found) != 1 {
 		t.Fatalf("the kustomization has the images %q, want one", found)
@@ -178,7 +176,7 @@ func compareInstall(t *testing.T, folder, layout string) {
 // container runs: the node is simulated.
 func install(t *testing.T, folder string) {
 	t.Setenv("KUBECACHEDIR", t.TempDir())
-	kubectl := func(args ...string) { must(t, ".local/bin/kubectl", args...) }
+	kubectl := func(args ...string) { output(t, ".local/bin/kubectl", args...) }
 	crd := "--filename=" + filepath.Join(folder, "crd.yaml")
 	file := "--filename=" + filepath.Join(folder, "install.yaml")
 	foo := "--filename=artifacts/examples/example-foo.yaml"
@@ -203,6 +201,80 @@ func TestReleaseIsRedIfNobodyKnowsWhetherItIsVulnerable(t *testing.T) {
 		stdout, stderr, err := script(t, "", "hack/vulnerabilities")
 		if (err != nil) != required || !said.MatchString(stdout) {
 			t.Errorf("REQUIRED=%v: got %v, %s%s", required, err, stdout, stderr)
+		}
+	}
+}
+
+// workflow is what these tests read of the workflow that publishes a release.
+type workflow struct {
+	Jobs map[string]struct {
+		Environment string
+		Permissions map[string]string
+		Needs       any
+		Steps       []struct{ Uses, Run string }
+	}
+}
+
+func readWorkflow(t *testing.T) (value workflow) {
+	t.Helper()
+	must.Do(t, yaml.Unmarshal(read(t, "../.github/workflows/release.yaml"), &value))
+	return value
+}
+
+// The jobs that may write run no code of this repository or of its dependencies. Their second step
+// accepts only the files of the job that runs such code.
+func TestJobsThatPublishTakeOnlyWhatWasBuilt(t *testing.T) {
+	code := regexp.MustCompile(`\bgo |\bmake |hack/|/(checkout|setup-go)@`)
+	checked := 0
+	for name, job := range readWorkflow(t).Jobs {
+		if !slices.Contains(slices.Collect(maps.Values(job.Permissions)), "write") {
+			continue
+		}
+		checked++
+		for _, step := range job.Steps {
+			if found := code.FindString(step.Uses + " " + step.Run); found != "" {
+				t.Errorf("the job %s runs code: %q", name, found)
+			}
+		}
+		if job.Environment != "release" && !strings.Contains(fmt.Sprint(job.Needs), "publish") {
+			t.Errorf("the job %s waits for nobody who approves it", name)
+		}
+		refusesOtherFiles(t, job.Steps[1].Run)
+	}
+	if checked != 2 {
+		t.Errorf("%d jobs may write, want 2", checked)
+	}
+}
+
+// refusesOtherFiles runs the commands with the archive of the job build, and with another one.
+func refusesOtherFiles(t *testing.T, commands string) {
+	t.Helper()
+	if _, err := exec.LookPath("sha256sum"); err != nil {
+		t.Skip("NOT RUN: the workflow runs on Linux; there is no sha256sum here")
+	}
+	dir := t.TempDir()
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	output(t, "tar", "-cf", filepath.Join(dir, "release.tar"), "-C", dir, "file")
+	t.Setenv("SUM", fmt.Sprintf("%x", sha256.Sum256(read(t, dir, "release.tar"))))
+	if _, problem, err := script(t, "", "bash", "-ec", `cd "$0"; `+commands, dir); err != nil {
+		t.Errorf("%q: %v: %s", commands, err, problem)
+	}
+	t.Setenv("SUM", strings.Repeat("0", 64))
+	if _, _, err := script(t, "", "bash", "-ec", `cd "$0"; `+commands, dir); err == nil {
+		t.Errorf("%q accepts a file that the job build has not made", commands)
+	}
+}
+
+func TestReleaseIsOnMain(t *testing.T) {
+	step := readWorkflow(t).Jobs["build"].Steps[1]
+	for branch, want := range map[string]string{"main": "<nil>", "other": "exit status 1"} {
+		_, _, err := script(t, "", "bash", "-ec", `cd "$0"; git init -qb main .
+			git config user.name me; git config user.email me@example.com
+			git commit -q --allow-empty -m one; git update-ref refs/remotes/origin/main HEAD
+			git checkout -qB "$1"; [[ $1 == main ]] || git commit -q --allow-empty -m two
+			`+step.Run, t.TempDir(), branch)
+		if fmt.Sprint(err) != want {
+			t.Errorf("%q, on the branch %s: got %v, want %s", step.Run, branch, err, want)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var demo = flag.Bool("demo", false,
@@ -31,8 +33,7 @@ func script(t *testing.T, stdin, name string, args ...string) (stdout, stderr st
 	return out.String(), problems.String(), err
 }
 
-// must runs a command at the root of the repository, and returns what it prints.
-func must(t *testing.T, name string, args ...string) string {
+func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := script(t, "", name, args...)
 	if err != nil {
@@ -58,13 +59,8 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	for _, name := range []string{"never-was", "Not_a_name"} {
 		path, _, err := script(t, "", "bash", "-c",
 			`eval "$(hack/cluster kubeconfig `+name+` 2>/dev/null)"; printf %s "$KUBECONFIG"`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := clientcmd.BuildConfigFromFlags("", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		config := must.Get(clientcmd.BuildConfigFromFlags("", path))(t)
 		if want := "https://127.0.0.1:1/the-cluster-is-not-up"; config.Host != want {
 			t.Errorf("%s: kubectl would talk to %s, want %s", name, config.Host, want)
 		}
@@ -72,10 +68,7 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 }
 
 func TestEachStepOfTheTestsIsInALine(t *testing.T) {
-	text, err := os.ReadFile("test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("test"))(t)
 	var steps []string
 	for _, step := range regexp.MustCompile(`(?m)^step_([\w-]+)\(\)`).FindAllSubmatch(text, -1) {
 		steps = append(steps, string(step[1]))
@@ -94,11 +87,8 @@ func TestEachStepOfTheTestsIsInALine(t *testing.T) {
 
 // A name means one thing: a target with the name of a step runs this step.
 func TestTargetsWithTheNameOfAStepRunIt(t *testing.T) {
-	text, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := strings.Fields(must(t, "hack/test", "list"))
+	text := must.Get(os.ReadFile("../Makefile"))(t)
+	steps := strings.Fields(output(t, "hack/test", "list"))
 	var run []string
 	for _, targets := range regexp.MustCompile(`(?m)^([a-z -]+):.*\n\t@hack/test \$@$`).FindAllStringSubmatch(string(text), -1) {
 		run = append(run, strings.Fields(targets[1])...)
@@ -137,10 +127,7 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 // useTools puts the programs in .local/bin first in the PATH, and gives kubectl a cache of its own.
 func useTools(t *testing.T) {
 	t.Helper()
-	path, err := filepath.Abs("../.local/bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs("../.local/bin"))(t)
 	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 }
@@ -149,14 +136,11 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 	if !*demo {
 		t.Skip("needs -demo, and a control plane")
 	}
-	config, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.LoadFromFile(os.Getenv("KUBECONFIG")))(t)
 	useTools(t)
 	all := func() string {
 		t.Helper()
-		found := must(t, "bash", "-c",
+		found := output(t, "bash", "-c",
 			"kubectl get namespaces,crds -o name; kubectl get foos -A -o name || :")
 		if !strings.Contains(found, "namespace/default") {
 			t.Fatalf("got %q, want at least the namespace default", found)
@@ -177,7 +161,7 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 		{"", "hack/demo --current-context"},
 		{"kubectl create -f artifacts/examples/crd.yaml", "PATH=/usr/bin:/bin " + local + " hack/demo"},
 	} {
-		must(t, "bash", "-c", test.first)
+		output(t, "bash", "-c", test.first)
 		before := all()
 		stdout, stderr, err := script(t, config.CurrentContext+"\n", "bash", "-c", test.command)
 		if err != nil {
@@ -190,7 +174,7 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 			t.Errorf("the demo changed\n%sto\n%s", before, after)
 		}
 	}
-	must(t, "bash", "-c", "kubectl delete -f artifacts/examples/crd.yaml")
+	output(t, "bash", "-c", "kubectl delete -f artifacts/examples/crd.yaml")
 }
 
 func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
@@ -204,13 +188,13 @@ func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
 		{"kubectl create -f artifacts/examples/crd.yaml",
 			`hack/e2e "$(kubectl config current-context)" false`, "but has " + crd},
 	} {
-		must(t, "bash", "-c", test.first)
+		output(t, "bash", "-c", test.first)
 		_, problem, err := script(t, "", "bash", "-c", test.command)
 		if err == nil || !strings.Contains(problem, test.want) {
 			t.Errorf("%s: got %v, %q; want an error that says %q", test.command, err, problem, test.want)
 		}
 	}
-	found := must(t, "bash", "-c",
+	found := output(t, "bash", "-c",
 		"kubectl get namespaces,crds -o name && kubectl delete -f artifacts/examples/crd.yaml")
 	if !strings.Contains(found, crd) || strings.Contains(found, "e2e") {
 		t.Errorf("after it, there is %q", found)
@@ -220,7 +204,7 @@ func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
 // Every user of a machine sees the arguments of a command, and reads a file that is written without
 // a umask.
 func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
-	found := must(t, "grep", "-rnE", "--exclude=*.go",
+	found := output(t, "grep", "-rnE", "--exclude=*.go",
 		`Bearer \$|--token="?\$|create token.*>|config view.*--raw`, "docs", "hack", "README.md")
 	for line := range strings.Lines(found) {
 		if !strings.Contains(line, "umask 077") && !strings.Contains(line, `<<<"Auth`) {
@@ -236,7 +220,7 @@ func TestControllerAndControlPlaneShareTheirModules(t *testing.T) {
 	}
 	versions := func(module, program string) map[string]string {
 		found := map[string]string{}
-		for line := range strings.Lines(must(t, "go", "-C", module, "list", "-deps", "-f",
+		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-deps", "-f",
 			"{{with .Module}}{{.Path}} {{.Version}}{{end}}", program)) {
 			path, version, _ := strings.Cut(strings.TrimSpace(line), " ")
 			found[path] = version

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Every user of a machine can connect to its ports, and every web site in a browser can send
@@ -25,18 +27,8 @@ func TestStrangersGetNothingFromTheLocalControlPlane(t *testing.T) {
 	if !*demo {
 		t.Skip("needs -demo, and a control plane")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(server.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))(t)
+	port := must.Get(strconv.Atoi(must.Get(url.Parse(config.Host))(t).Port()))(t)
 	open := 0
 	for i := port; i < port+3; i++ { // as hack/cluster chooses them
 		address := fmt.Sprint("127.0.0.1:", i)
@@ -68,10 +60,8 @@ func refused(t *testing.T, url string) {
 	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer insecure.CloseIdleConnections()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Get(http.NewRequestWithContext(
+			t.Context(), method, url, strings.NewReader("{}")))(t)
 		request.Header.Set("Origin", "https://example.com")
 		request.Header.Set("Content-Type", "text/plain") // so a browser does not ask first
 		response, err := insecure.RoundTrip(request)

@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +41,12 @@ type action struct {
 	who   string // under which name it stands in the file
 	watch string // the resource whose watch it breaks
 }
+
+// The lens leaves these notes in its folder for cleanUp.
+const (
+	namespaceNote = "namespace" // the namespace that it has created
+	serverNote    = "killed"    // the local control plane whose API server it has killed
+)
 
 //go:embed actions.yaml
 var actionsFile []byte
@@ -169,11 +171,6 @@ func (s *session) breaks(a action) error {
 	return nil
 }
 
-// leaveNote leaves a note for cleanUp.
-func (s *session) leaveNote(name, text string) error {
-	return os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600)
-}
-
 // asUser runs a command as the user does.
 func (s *session) asUser(ctx context.Context, command string, r *result) error {
 	r.Commands = append(r.Commands, command)
@@ -181,18 +178,6 @@ func (s *session) asUser(ctx context.Context, command string, r *result) error {
 	output, err := s.shell(ctx, command)
 	r.Output += output
 	return err
-}
-
-// shell runs a command in the root of the repository.
-func (s *session) shell(ctx context.Context, line string) (output string, err error) {
-	command := exec.CommandContext(ctx, "sh", "-c", line)
-	command.Dir = s.root
-	command.WaitDelay = time.Second // an API server that it starts may hold its output open
-	text, err := command.CombinedOutput()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
-	}
-	return string(text), err
 }
 
 // inNamespace tells kubectl in which namespace to work: in that which the program watches or, if it

@@ -1,8 +1,9 @@
+//go:build !js
+
 package main
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,9 +71,11 @@ func (c *cluster) loopback() bool {
 	return err == nil && isLoopback(server.Hostname())
 }
 
-// isLoopback reports whether host is this machine.
-func isLoopback(host string) bool {
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
+// connect makes the program use a proxy.
+func (s *session) connect(proxy string) error {
+	kubeconfig := filepath.Join(s.folder, "program.yaml")
+	s.program.env = []string{"KUBECONFIG=" + kubeconfig}
+	return s.cluster.writeProxyConfig(kubeconfig, proxy)
 }
 
 // writeProxyConfig writes a kubeconfig that leads to a proxy instead.
@@ -87,12 +90,6 @@ func (c *cluster) writeProxyConfig(file, proxy string) error {
 	config.CurrentContext = name
 	return clientcmd.WriteToFile(*config, file)
 }
-
-// The lens leaves these notes in its folder for cleanUp.
-const (
-	namespaceNote = "namespace" // the namespace that it has created
-	serverNote    = "killed"    // the local control plane whose API server it has killed
-)
 
 // cleanUp undoes what the lens has changed. It runs when the lens ends, even if that is killed.
 const cleanUp = `

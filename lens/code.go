@@ -5,8 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
-	"path/filepath"
+	"io/fs"
+	"path"
 	"strings"
 
 	"example.com/sample-controller/lens/model"
@@ -30,8 +30,8 @@ var functions = map[string][]string{
 }
 
 // findCode returns the function that is at work at a place. folder has the program's source.
-func findCode(root, folder, place string) (*model.Code, error) {
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+func findCode(root fs.FS, folder, place string) (*model.Code, error) {
+	files, err := fs.Glob(root, path.Join(folder, "*.go"))
 	if err != nil {
 		return nil, err
 	}
@@ -53,17 +53,13 @@ func findCode(root, folder, place string) (*model.Code, error) {
 }
 
 // declarations adds the functions of a file, by their names.
-func declarations(root, file string, declared map[string]*model.Code) error {
-	text, err := os.ReadFile(file)
+func declarations(root fs.FS, file string, declared map[string]*model.Code) error {
+	text, err := fs.ReadFile(root, file)
 	if err != nil {
 		return err
 	}
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	relative, err := filepath.Rel(root, file)
 	if err != nil {
 		return err
 	}
@@ -78,7 +74,7 @@ func declarations(root, file string, declared map[string]*model.Code) error {
 		}
 		from, to := set.Position(begin), set.Position(function.End())
 		declared[function.Name.Name] = &model.Code{
-			File: filepath.ToSlash(relative), Line: from.Line, Name: function.Name.Name,
+			File: file, Line: from.Line, Name: function.Name.Name,
 			Text: string(text[from.Offset:to.Offset]),
 		}
 	}

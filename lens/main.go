@@ -1,3 +1,5 @@
+//go:build !js
+
 // Command lens shows in a browser what a running controller does: its watches, caches, queue and
 // workers, and its requests. It looks from the outside, at what goes over the wire and at the log.
 //
@@ -26,18 +28,6 @@ import (
 
 // startTimeout limits how long the page waits for the program.
 const startTimeout = 15 * time.Second
-
-// options holds what the command line sets.
-type options struct {
-	root       string
-	program    string
-	command    []string
-	primary    string
-	burst      int
-	anyCluster bool
-	scenario   string
-	record     string
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,12 +1,16 @@
+//go:build !js
+
 package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -138,4 +142,21 @@ func eachLine(log io.Reader, secret string, each func(line string)) (last string
 		last = strings.ReplaceAll(strings.ToValidUTF8(string(line), "?"), secret, "")
 		each(last)
 	}
+}
+
+// shell runs a command in the root of the repository.
+func (s *session) shell(ctx context.Context, line string) (output string, err error) {
+	command := exec.CommandContext(ctx, "sh", "-c", line)
+	command.Dir = s.root
+	command.WaitDelay = time.Second // an API server that it starts may hold its output open
+	text, err := command.CombinedOutput()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	return string(text), err
+}
+
+// leaveNote leaves a note for cleanUp.
+func (s *session) leaveNote(name, text string) error {
+	return os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600)
 }

@@ -54,6 +54,11 @@ func (s *session) serve(handler http.Handler) (address string, end func(), err e
 	return fmt.Sprintf("http://%s/%s", listener.Addr(), s.token), func() { server.Close() }, nil
 }
 
+// isLoopback reports whether host is this machine.
+func isLoopback(host string) bool {
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
 // protected lets handler answer only those who know the token: the path that they ask for begins
 // with it. Every user of this machine can connect to its ports, and so can every web site in the
 // user's browser. If a web site learns the token, it gets nothing all the same: what it asks for
@@ -156,7 +161,7 @@ func (s *session) setGate(mode string) error {
 }
 
 func (s *session) serveCode(w http.ResponseWriter, r *http.Request) {
-	found, err := findCode(s.root, s.source, r.FormValue("place"))
+	found, err := findCode(s.files, s.source, r.FormValue("place"))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

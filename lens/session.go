@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"path/filepath"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 
@@ -17,9 +18,22 @@ import (
 	"example.com/sample-controller/lens/model"
 )
 
+// options holds what the command line sets.
+type options struct {
+	root       string
+	program    string
+	command    []string
+	primary    string
+	burst      int
+	anyCluster bool
+	scenario   string
+	record     string
+}
+
 // session watches a program on a cluster.
 type session struct {
 	root, source string // the repository, and the folder of the program's source in it
+	files        fs.FS  // of the repository
 	folder       string // for files of this session
 	token        string // who knows it may use the page and the proxy
 	cluster      *cluster
@@ -38,8 +52,8 @@ type session struct {
 // newSession prepares a session of p. It makes no request and starts nothing.
 func newSession(o *options, c *cluster, folder string, p *program) (*session, error) {
 	s := &session{
-		root: o.root, source: o.program, folder: folder, token: rand.Text(), cluster: c, program: p,
-		lens: newLens(o.primary),
+		root: o.root, source: o.program, files: os.DirFS(o.root), folder: folder, token: rand.Text(),
+		cluster: c, program: p, lens: newLens(o.primary),
 	}
 	p.secret = "/" + s.token
 	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
@@ -86,10 +100,7 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 	go s.lens.askServer(ctx, asker, config.Host)
 	go wait.UntilWithContext(ctx, func(context.Context) { s.lens.see(model.Seen{}) }, tick)
 
-	kubeconfig := filepath.Join(s.folder, "program.yaml")
-	s.program.env = []string{"KUBECONFIG=" + kubeconfig}
-	err = s.cluster.writeProxyConfig(kubeconfig, address)
-	if err == nil {
+	if err = s.connect(address); err == nil {
 		err = s.program.start()
 	}
 	if err != nil {

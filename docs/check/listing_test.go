@@ -6,10 +6,13 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // declaration is a top-level declaration of a Go file.
@@ -120,9 +123,7 @@ func TestListingsAreTheCode(t *testing.T) {
 		problems, should := checkListings(p)
 		if *update && len(should) > 0 {
 			p.set(should)
-			if err := p.save(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.save())
 			problems, _ = checkListings(p)
 		}
 		report(t, problems)
@@ -131,10 +132,8 @@ func TestListingsAreTheCode(t *testing.T) {
 
 func TestBrokenListingsAreNoticed(t *testing.T) {
 	directive := "<!-- code: 04-queue/controller.go Controller.runWorker -->\n"
-	runWorker, err := listing(brokenPage(t, ""), "04-queue/controller.go Controller.runWorker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runWorker := must.Get(listing(
+		brokenPage(t, ""), "04-queue/controller.go Controller.runWorker"))(t)
 	right := strings.Join(runWorker, "\n")
 	tests := []struct{ name, text, want string }{
 		{"one byte differs",
@@ -171,5 +170,35 @@ func TestUpdateRewritesAllListingsOfAPage(t *testing.T) {
 	}
 	if got := again.prose(); got != directive+"between\n"+directive+"end" {
 		t.Errorf("the text around the listings has changed: %q", got)
+	}
+}
+
+// TestAssembledProgramsCompile: what differs in chapters 14 and 15 still fits the root's program.
+func TestAssembledProgramsCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles for some seconds")
+	}
+	for _, chapter := range []string{"14-versions", "15-shards"} {
+		assembled, err := exec.Command(filepath.Join(root, "docs/tutorial/assemble"), chapter).CombinedOutput()
+		if err != nil {
+			t.Errorf("docs/tutorial/assemble %s: %v\n%s", chapter, err, assembled)
+			continue
+		}
+		vet := exec.Command("go", "vet", strings.TrimSpace(string(assembled)))
+		vet.Dir = root
+		if output, err := vet.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", vet, err, output)
+		}
+	}
+}
+
+// TestOldVersionIsTheRoots: v1alpha1 of chapter 14 is the API of the root.
+func TestOldVersionIsTheRoots(t *testing.T) {
+	for _, file := range []string{"doc.go", "types.go"} {
+		file = "pkg/apis/samplecontroller/v1alpha1/" + file
+		want := must.Get(os.ReadFile(filepath.Join(root, file)))(t)
+		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/14-versions", file)); string(got) != string(want) {
+			t.Errorf("%s of 14-versions differs from the root's", file)
+		}
 	}
 }

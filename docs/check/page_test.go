@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var update = flag.Bool("update", false, "rewrite listings, and with -console also transcripts, "+
@@ -59,7 +61,6 @@ var (
 // readersTerminal is the terminal in which a page begins.
 const readersTerminal = "your"
 
-// parsePage finds the blocks of a page.
 func parsePage(path, text string) (*page, error) {
 	p := &page{path: path, lines: strings.Split(text, "\n")}
 	var open *block
@@ -104,7 +105,6 @@ func (p *page) chapter() int {
 	return number
 }
 
-// prose returns the page without its blocks.
 func (p *page) prose() string {
 	var prose []string
 	next := 0
@@ -133,7 +133,6 @@ func (p *page) set(bodies map[*block][]string) {
 	}
 }
 
-// save writes the page.
 func (p *page) save() error {
 	return os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644)
 }
@@ -149,7 +148,7 @@ func (p *page) at(b *block, format string, args ...any) string {
 // allPages returns the pages of the repository, the tutorial in the order of its chapters.
 func allPages(t *testing.T) (pages []*page) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -170,10 +169,7 @@ func allPages(t *testing.T) (pages []*page) {
 		parsed, err := parsePage(relative, string(text))
 		pages = append(pages, parsed)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return pages
 }
 
@@ -181,22 +177,14 @@ func allPages(t *testing.T) (pages []*page) {
 func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
 	t.Helper()
 	args := append([]string{"-C", root, "ls-files", "-z", "--"}, pathspecs...)
-	list, err := exec.Command("git", args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(exec.Command("git", args...).Output())(t)
 	files := map[string]string{}
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[path] = string(text)
+		files[path] = string(must.Get(os.ReadFile(filepath.Join(root, path)))(t))
 	}
 	return files
 }
 
-// report fails the test for each problem.
 func report(t *testing.T, problems []string) {
 	t.Helper()
 	for _, problem := range problems {
@@ -207,11 +195,7 @@ func report(t *testing.T, problems []string) {
 // brokenPage returns a page with this text, as if it were in docs/tutorial.
 func brokenPage(t *testing.T, text string) *page {
 	t.Helper()
-	p, err := parsePage("docs/tutorial/00-broken.md", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return must.Get(parsePage("docs/tutorial/00-broken.md", text))(t)
 }
 
 // expectProblem fails the test unless there is one problem, which contains want.

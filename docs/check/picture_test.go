@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
@@ -35,7 +37,6 @@ const (
 // codeName matches a word that can only be a name in the code: syncHandler or RealFIFO.
 var codeName = regexp.MustCompile(`\b[A-Za-z]+[a-z][A-Z]\w*`)
 
-// pictures returns the blocks of a page that are pictures.
 func (p *page) pictures() (pictures []*block) {
 	for _, b := range p.blocks {
 		if b.language == "mermaid" {
@@ -123,7 +124,6 @@ func mermaid() (string, error) {
 	}
 }
 
-// chromium returns the path of a browser.
 func chromium() (string, error) {
 	for _, name := range []string{
 		"chromium", "chromium-browser", "google-chrome",
@@ -221,16 +221,9 @@ func TestPicturesAreDrawn(t *testing.T) {
 		}
 	}
 	for _, theme := range []string{"default", "dark"} {
-		problems, err := draw(browser, script, theme, pictures)
-		if err != nil {
-			t.Fatal(err)
-		}
+		problems := must.Get(draw(browser, script, theme, pictures))(t)
 		report(t, problems)
 	}
 	wrong := []picture{{Page: "wrong", Text: "flowchart LR\n  a -->"}}
-	problems, err := draw(browser, script, "neutral", wrong)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectProblem(t, problems, "wrong")
+	expectProblem(t, must.Get(draw(browser, script, "neutral", wrong))(t), "wrong")
 }

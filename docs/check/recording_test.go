@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
@@ -59,14 +60,9 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 		if filepath.Base(file) == "index.js" {
 			continue
 		}
-		r, err := model.ReadRecording(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(model.ReadRecording(file))(t)
 		all, steps, err := r.Again()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, problem := range stale(r, all, readOrNothing) {
 			t.Errorf("%s: %s; 'make lens-record' records it anew", file, problem)
 		}
@@ -85,9 +81,7 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(file, text, 0o644)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 }
 
@@ -186,9 +180,7 @@ func shown(
 				spans[id] = span
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	slices.SortStableFunc(notes, func(a, b model.Note) int { return cmp.Compare(a.At, b.At) })
 	return notes, spans

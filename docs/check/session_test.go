@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testing/cleanup"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var copyName = flag.String("copy", "docs", "with -console, the `name` of the folder in .local where "+
@@ -29,10 +30,7 @@ type session struct {
 // page may build from changed files.
 func newSession(t *testing.T) *session {
 	t.Helper()
-	original, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	original := must.Get(filepath.Abs(root))(t)
 	if !strings.HasPrefix(*copyName, "docs") || filepath.Base(*copyName) != *copyName {
 		t.Fatalf("-copy %s: the name must begin with docs, and have no slash", *copyName)
 	}
@@ -49,19 +47,13 @@ func newSession(t *testing.T) *session {
 	for name, text := range map[string]string{
 		"nowhere.yaml": nowhere, "kuberc.yaml": fmt.Sprintf(kuberc, *patience),
 	} {
-		if err := os.WriteFile(filepath.Join(local, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(local, name), []byte(text), 0o644))
 	}
 	// client-go takes minutes to compile, once. The patience is only for what comes after.
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps -test ./controller-runtime ./website/...`)
-	down, err := cleanup.Prepare(s.folder, "hack/cluster", "down", "dev")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(down)
+	t.Cleanup(must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
 	return s
 }
 
@@ -103,7 +95,6 @@ func (s *session) run(folder, command string) error {
 	return nil
 }
 
-// do runs a command that must succeed.
 func (s *session) do(t *testing.T, folder, command string) {
 	t.Helper()
 	if err := s.run(folder, command); err != nil {
@@ -119,7 +110,6 @@ func (s *session) begin(t *testing.T) {
 	s.do(t, s.folder, `git reset -q --hard && git clean -qfd`)
 }
 
-// end closes the terminals of a page.
 func (s *session) end() {
 	for _, terminal := range s.terminals {
 		terminal.close()
@@ -133,10 +123,7 @@ func (s *session) cleanedUp() error {
 
 func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
 	local := t.TempDir()
-	err := os.WriteFile(filepath.Join(local, "nowhere.yaml"), []byte(nowhere), 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(local, "nowhere.yaml"), []byte(nowhere), 0o644))
 	environ := []string{"HOME=/home/me", "KUBECONFIG=/home/me/production.yaml",
 		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443", "CLUSTER=production"}
 	for _, variable := range sessionEnv(environ, local) {

@@ -208,7 +208,6 @@ func sorted(lines []string) []string {
 	return lines
 }
 
-// expect fails t if got is not want.
 func expect(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {

@@ -29,7 +29,6 @@ type answer struct {
 	lines chan string
 }
 
-// newWire returns a wire that gives these answers to the first requests.
 func newWire(answers ...answer) *wire {
 	w := &wire{requests: make(chan string, 100), answers: make(chan answer, len(answers))}
 	for _, a := range answers {
@@ -47,7 +46,6 @@ func stream(lines ...string) answer {
 	return a
 }
 
-// reply returns a complete answer.
 func reply(code int, body string) answer {
 	a := stream(body)
 	a.code = code
@@ -90,7 +88,6 @@ func newFactory(w *wire, resync time.Duration) factories.SharedInformerFactory {
 	return factories.NewSharedInformerFactory(newClient(w), resync)
 }
 
-// newClient returns a clientset whose requests go over w.
 func newClient(w *wire) clientset.Interface {
 	return clientset.NewForConfigOrDie(&rest.Config{Host: "http://wire", Transport: w, QPS: -1})
 }
@@ -119,7 +116,6 @@ func foo(name, resourceVersion string, extra ...string) string {
 		strings.Join(metadata, ", ") + `}, "spec": {"deploymentName": "` + name + `"}}`
 }
 
-// event returns a watch event as it looks on the wire.
 func event(eventType, object string) string {
 	return fmt.Sprintf(`{"type": %q, "object": %s}`, eventType, object)
 }

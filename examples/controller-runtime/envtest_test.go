@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // patience is how long a test waits for an expected change.
 const patience = 3 * time.Minute
 
-// eventually waits until check returns nil.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -35,32 +35,21 @@ func eventually(t *testing.T, what string, check func() error) {
 	}
 }
 
-// newTestClient returns a client that knows Foos.
 func newTestClient(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	o := &options{}
-	if err := o.completeManagerOptions(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{Scheme: o.manager.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	must.Do(t, o.completeManagerOptions())
+	return must.Get(client.New(config, client.Options{Scheme: o.manager.Scheme}))(t)
 }
 
 func installCRD(t *testing.T, config *rest.Config) {
 	t.Helper()
-	_, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{
+	must.Get(envtest.InstallCRDs(config, envtest.CRDInstallOptions{
 		Paths: []string{"../../artifacts/examples/crd.yaml"}, ErrorIfPathMissing: true,
 		MaxTime: patience,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
-// start runs the program with these flags, until stop is called.
 func start(t *testing.T, args ...string) (stop func()) {
 	t.Helper()
 	args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
@@ -99,15 +88,10 @@ func startAPIServer(t *testing.T) (c client.Client, kubeconfig string) {
 			t.Error(err)
 		}
 	})
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(environment.Start())(t)
 	installCRD(t, config)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig.yaml")
-	if err := os.WriteFile(kubeconfig, environment.KubeConfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
 	return newTestClient(t, config), kubeconfig
 }
 
@@ -121,17 +105,13 @@ func TestEnvtestHasAnAPIServerAndNoGarbageCollector(t *testing.T) {
 	stop := start(t, "--kubeconfig="+kubeconfig)
 	defer stop()
 	foo, deployment := newFoo("example-foo", "web"), &appsv1.Deployment{}
-	if err := c.Create(t.Context(), foo); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Create(t.Context(), foo))
 	getDeployment := func() error {
 		return c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, deployment)
 	}
 	eventually(t, "the Foo has its Deployment", getDeployment)
 
-	if err := c.Delete(t.Context(), foo); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Delete(t.Context(), foo))
 	err = c.Get(t.Context(), client.ObjectKeyFromObject(foo), &v1alpha1.Foo{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want that the Foo is gone", err)

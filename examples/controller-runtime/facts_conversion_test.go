@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -62,14 +63,9 @@ func TestThreeVersionsNeedFourConversions(t *testing.T) {
 		scheme.AddKnownTypeWithName(kind, object)
 	}
 	var calls []string
-	converter, err := converters(&calls)(scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	converter := must.Get(converters(&calls)(scheme))(t)
 	registry := conversion.NewRegistry()
-	if err := registry.RegisterConverter(meaning.FooKind.GroupKind(), converter); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, registry.RegisterConverter(meaning.FooKind.GroupKind(), converter))
 	handler := conversion.NewWebhookHandler(scheme, registry)
 
 	for _, test := range []struct {
@@ -89,20 +85,13 @@ func TestThreeVersionsNeedFourConversions(t *testing.T) {
 			Objects: []runtime.RawExtension{{Raw: []byte(`{"apiVersion": "` + group + "/" + test.from +
 				`", "kind": "Foo", "metadata": {"name": "web"}, "spec": {"deploymentName": "web"}}`)}},
 		}}
-		body, err := json.Marshal(review)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(json.Marshal(review))(t)
 		answer := httptest.NewRecorder()
 		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/convert", bytes.NewReader(body)))
-		if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(answer.Body.Bytes(), &review))
 		var foo v1alpha1.Foo
 		if objects := review.Response.ConvertedObjects; len(objects) == 1 {
-			if err := json.Unmarshal(objects[0].Raw, &foo); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(objects[0].Raw, &foo))
 		}
 		if foo.APIVersion != group+"/"+test.to || foo.Spec.DeploymentName != "web" {
 			t.Errorf("%s to %s: got %s", test.from, test.to, answer.Body)

@@ -4,15 +4,21 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -20,14 +26,11 @@ import (
 func (a *api) newFooManager(t *testing.T, reconciled func()) ctrl.Manager {
 	t.Helper()
 	mgr := a.newManager(t, ctrl.Options{})
-	err := ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
+	must.Do(t, ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
 		reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			reconciled()
 			return ctrl.Result{}, nil
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+		})))
 	return mgr
 }
 
@@ -57,7 +60,9 @@ func TestAResyncComesEveryTenHoursAndTheFirstAfterTwenty(t *testing.T) {
 func TestWithoutPermissionTheManagerEndsAfterTwoMinutes(t *testing.T) {
 	fakes.CountErrors(t)
 	synctest.Test(t, func(t *testing.T) {
-		mgr := (&api{forbids: true}).newFooManager(t, func() {})
+		a := &api{}
+		a.forbids.Store(true)
+		mgr := a.newFooManager(t, func() {})
 		begin := time.Now()
 		err := mgr.Start(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "failed to wait for") {
@@ -72,30 +77,117 @@ func TestWithoutPermissionTheManagerEndsAfterTwoMinutes(t *testing.T) {
 // An index makes the Cache know the kind before the start, so the Manager waits for it first. After
 // the signal, it spins while it waits: such a test cannot run in a bubble.
 func TestWithoutPermissionForAnIndexedKindTheManagerDoesNotEndOnASignal(t *testing.T) {
-	a := &api{forbids: true}
+	a := &api{}
+	a.forbids.Store(true)
 	mgr := a.newFooManager(t, func() {})
 	err := mgr.GetFieldIndexer().IndexField(t.Context(), &v1alpha1.Foo{}, deploymentNameIndex,
 		func(client.Object) []string { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, signal := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	eventually(t, "the Manager lists Foos", func() error {
-		if a.requested() == 0 {
+		if a.requests.Load() == 0 {
 			return errors.New("no request")
 		}
 		return nil
 	})
 
 	signal()
-	before := a.requested()
-	a.setForbids(false)
+	before := a.requests.Load()
+	a.forbids.Store(false)
 	err = <-ended
 
-	if err != nil || a.requested() == before {
+	if err != nil || a.requests.Load() == before {
 		t.Errorf("got the error %v and %d requests after the signal, want none and some",
-			err, a.requested()-before)
+			err, a.requests.Load()-before)
+	}
+}
+
+// lock is a Lease that lasts, and that tells of its release.
+type lock struct {
+	mu       sync.Mutex
+	record   *resourcelock.LeaderElectionRecord
+	refuses  atomic.Bool // to be renewed
+	released func()
+}
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.record == nil {
+		return nil, nil, apierrors.NewNotFound(v1alpha1.Resource("leases"), controllerName)
+	}
+	record := *l.record
+	return &record, []byte(record.HolderIdentity), nil
+}
+
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	released := record.HolderIdentity == ""
+	if l.refuses.Load() && !released {
+		return errInjected
+	}
+	if released {
+		l.released()
+	}
+	l.record = &record
+	return nil
+}
+
+func (*lock) RecordEvent(string) {}
+func (*lock) Identity() string   { return "this" }
+func (*lock) Describe() string   { return "lock" }
+
+func TestTheLeaseIsReleasedBeforeTheWorkHasStoppedIfARenewalFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(signal func(), l *lock)
+		want bool
+	}{
+		"a signal":         {func(signal func(), _ *lock) { signal() }, false},
+		"a failed renewal": {func(_ func(), l *lock) { l.refuses.Store(true) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				releases := 0
+				var stopped atomic.Bool
+				l := &lock{}
+				l.released = func() {
+					releases++
+					if got := !stopped.Load(); got != test.want {
+						t.Errorf("at work when the Lease is released: got %v, want %v", got, test.want)
+					}
+				}
+				mgr := (&api{}).newManager(t, ctrl.Options{
+					LeaderElection: true, LeaderElectionReleaseOnCancel: true,
+					LeaderElectionResourceLockInterface: l,
+				})
+				must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					<-ctx.Done()
+					time.Sleep(time.Second) // for what has begun
+					stopped.Store(true)
+					return nil
+				})))
+				ctx, signal := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- mgr.Start(ctx) }()
+				time.Sleep(time.Minute)
+				test.end(signal, l)
+				err := <-ended
+				if got := !stopped.Load(); got != test.want {
+					t.Errorf("at work when the Manager has ended: got %v, want %v", got, test.want)
+				}
+				if (err != nil) != test.want || releases != 1 {
+					t.Errorf("got the error %v and %d releases, want %v and 1", err, releases, test.want)
+				}
+				signal()
+				time.Sleep(time.Minute) // until the work has stopped, too
+			})
+		})
 	}
 }

@@ -2,13 +2,25 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -17,6 +29,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // The tests in facts_test.go and facts_*_test.go pin what docs/frameworks.md says about
@@ -34,20 +50,14 @@ func startController(
 	ctx context.Context, t *testing.T, logger klog.Logger, reconcile reconcile.Func,
 ) queue {
 	t.Helper()
-	c, err := controller.NewUnmanaged(controllerName, controller.Options{
+	c := must.Get(controller.NewUnmanaged(controllerName, controller.Options{
 		Reconciler: reconcile, Logger: logger, SkipNameValidation: new(true),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	queues := make(chan queue, 1)
-	err = c.Watch(source.Func(func(_ context.Context, q queue) error {
+	must.Do(t, c.Watch(source.Func(func(_ context.Context, q queue) error {
 		queues <- q
 		return nil
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	go func() { _ = c.Start(ctx) }()
 	return <-queues
 }
@@ -92,14 +102,9 @@ func observe(
 	return o
 }
 
-// counter returns the value of the metric of that name.
 func counter(t *testing.T, name string) float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
+	for _, family := range must.Get(metrics.Registry.Gather())(t) {
 		if family.GetName() == name {
 			return family.GetMetric()[0].GetCounter().GetValue() // all Controllers here have one name
 		}
@@ -154,4 +159,85 @@ func TestAFailingKeyWaitsUpToAThousandSeconds(t *testing.T) {
 	if got := calls[last] - calls[last-1]; got != 1000*time.Second {
 		t.Errorf("waited %v in the end, want 1000s", got)
 	}
+}
+
+// api is an API server that has one Foo. It needs no network, so that a test can run in a bubble.
+type api struct {
+	forbids  atomic.Bool
+	requests atomic.Int32
+	events   atomic.Int32 // that were written
+
+	mu      sync.Mutex
+	version int            // the resourceVersion of the Foo
+	watch   *io.PipeWriter // what is written to it is sent as an event
+}
+
+func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
+	if path.Base(r.URL.Path) == "events" {
+		time.Sleep(time.Second) // as if it were busy
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests.Add(1)
+	response := httptest.NewRecorder()
+	response.Header().Set("Content-Type", "application/json")
+	var answer any
+	switch query := r.URL.Query(); {
+	case a.forbids.Load():
+		response.WriteHeader(http.StatusForbidden)
+	case query.Has("sendInitialEvents"):
+		response.WriteHeader(http.StatusUnprocessableEntity) // a list does the same, and is shorter
+	case query.Has("watch"):
+		result := response.Result()
+		result.Body, a.watch = io.Pipe()
+		return result, nil
+	case path.Base(r.URL.Path) == "events":
+		a.events.Add(1)
+		answer = struct{}{}
+	case path.Base(r.URL.Path) == "web":
+		if r.Method == http.MethodPut {
+			a.version++
+		}
+		answer = fooAt("web", a.version)
+	default:
+		version := strconv.Itoa(a.version)
+		answer = &v1alpha1.FooList{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "FooList"},
+			ListMeta: metav1.ListMeta{ResourceVersion: version},
+			Items:    []v1alpha1.Foo{*fooAt("web", a.version)},
+		}
+	}
+	err := json.NewEncoder(response).Encode(answer)
+	return response.Result(), err
+}
+
+func fooAt(name string, version int) *v1alpha1.Foo {
+	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, ResourceVersion: strconv.Itoa(version),
+	}}
+	foo.SetGroupVersionKind(meaning.FooKind)
+	return foo
+}
+
+func (a *api) newManager(t *testing.T, options ctrl.Options) ctrl.Manager {
+	t.Helper()
+	options.Scheme = runtime.NewScheme()
+	must.Do(t, v1alpha1.Install(options.Scheme))
+	options.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+		mapper := meta.NewDefaultRESTMapper(nil)
+		mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
+		return mapper, nil
+	}
+	options.Metrics.BindAddress = "0"
+	options.Controller.SkipNameValidation = new(true)
+	return must.Get(ctrl.NewManager(
+		&rest.Config{Host: "http://api", Transport: a, QPS: -1}, options))(t)
+}
+
+func (a *api) startManager(t *testing.T, options ctrl.Options) ctrl.Manager {
+	t.Helper()
+	mgr := a.newManager(t, options)
+	go func() { _ = mgr.Start(t.Context()) }()
+	synctest.Wait()
+	return mgr
 }

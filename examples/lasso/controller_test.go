@@ -13,6 +13,7 @@ import (
 
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -32,13 +33,10 @@ func newTestController(t *testing.T, foos ...string) (*Controller, *queue) {
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
 		cache.Indexers{deploymentNameIndex: deploymentName})
 	for _, name := range foos {
-		err := indexer.Add(&v1alpha1.Foo{
+		must.Do(t, indexer.Add(&v1alpha1.Foo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 			Spec:       v1alpha1.FooSpec{DeploymentName: "web"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return &Controller{
 		foos: q, foosByDeployment: indexer,
@@ -51,9 +49,7 @@ func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
 	owner := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
 	owner.Spec.DeploymentName = "web"
 
-	if _, err := c.onDeployment("default/web", meaning.NewDeployment(owner)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.onDeployment("default/web", meaning.NewDeployment(owner)))(t)
 
 	if want := []string{"default/waits", "default/owner"}; !slices.Equal(q.keys, want) {
 		t.Errorf("got the keys %v, want %v", q.keys, want)
@@ -68,9 +64,7 @@ func TestDeploymentOfAnotherKindOfOwnerEnqueuesNothing(t *testing.T) {
 		}},
 	}}
 
-	if _, err := c.onDeployment("default/web", deployment); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.onDeployment("default/web", deployment))(t)
 
 	if len(q.keys) > 0 {
 		t.Errorf("got the keys %v, want none", q.keys)
@@ -80,9 +74,7 @@ func TestDeploymentOfAnotherKindOfOwnerEnqueuesNothing(t *testing.T) {
 func TestDeletedDeploymentEnqueuesTheFoosThatNamedIt(t *testing.T) {
 	c, q := newTestController(t, "owner", "waits")
 
-	if _, err := c.onDeployment("default/web", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.onDeployment("default/web", nil))(t)
 
 	slices.Sort(q.keys)
 	if want := []string{"default/owner", "default/waits"}; !slices.Equal(q.keys, want) {
@@ -121,9 +113,7 @@ func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
 	key := cache.MetaObjectToName(older)
 	c.deploymentWrites.WroteAt(key, "0")
 
-	if _, err := c.onFoo(key.String(), older); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.onFoo(key.String(), older))(t)
 
 	if c.deploymentWrites.HasWritten(key) {
 		t.Error("the Foo is gone, but its writes are still recorded")

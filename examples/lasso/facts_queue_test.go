@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -36,9 +37,7 @@ func startLasso(
 		controller.HandlerFunc(func(key string, _ runtime.Object) error {
 			return sync(key)
 		}), nil)
-	if err := lasso.Start(ctx, 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lasso.Start(ctx, 1))
 	synctest.Wait()
 	return lasso
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -70,31 +71,17 @@ func (o *oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response.Result(), nil
 }
 
-// newCaches returns a factory of caches that are filled from oneFoo.
 func newCaches(
-	t *testing.T, options *lassocache.SharedCacheFactoryOptions,
-) lassocache.SharedCacheFactory {
-	t.Helper()
-	return newCachesOf(t, &oneFoo{}, options)
-}
-
-func newCachesOf(
 	t *testing.T, api *oneFoo, options *lassocache.SharedCacheFactoryOptions,
 ) lassocache.SharedCacheFactory {
 	t.Helper()
-	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheme := must.Get(newScheme())(t)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	clients, err := client.NewSharedClientFactory(
+	clients := must.Get(client.NewSharedClientFactory(
 		&rest.Config{Host: "http://api", Transport: api, UserAgent: "default"},
-		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		t.Fatal(err)
-	}
+		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper}))(t)
 	return lassocache.NewSharedCachedFactory(clients, options)
 }
 
@@ -112,19 +99,15 @@ func TestOnlyTheEnvironmentSwitchesTheResyncOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("CATTLE_RESYNC_DEFAULT", test.environment)
 			synctest.Test(t, func(t *testing.T) {
-				caches := newCaches(t, &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option})
-				foos, err := caches.ForKind(meaning.FooKind)
-				if err != nil {
-					t.Fatal(err)
-				}
+				options := &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option}
+				caches := newCaches(t, &oneFoo{}, options)
+				foos := must.Get(caches.ForKind(meaning.FooKind))(t)
 				var got []time.Duration
 				begin := time.Now()
-				_, err = foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
+				_, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
 					UpdateFunc: func(_, _ any) { got = append(got, time.Since(begin)) },
 				})
-				if err := errors.Join(err, caches.Start(t.Context())); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(err, caches.Start(t.Context())))
 				time.Sleep(25 * time.Hour)
 				synctest.Wait()
 				if keys := foos.GetStore().ListKeys(); len(keys) != 1 {
@@ -168,29 +151,25 @@ func TestLassoWaitsForTheAPIServerAlsoAfterAStop(t *testing.T) {
 }
 
 func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
-	factory := controller.NewSharedControllerFactory(newCaches(t, nil), nil)
+	factory := controller.NewSharedControllerFactory(newCaches(t, &oneFoo{}, nil), nil)
 	want := factory.ForResourceKind(fooResource, "Foo", true)
 	byKind, err := factory.ForKind(meaning.FooKind)
 	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
 	byResource := factory.ForResource(fooResource, true)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2))
 	if byKind != want || byObject != want || byResource != want {
 		t.Error("got several controllers of one kind, want one")
 	}
 }
 
 func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
-	caches := newCaches(t, nil)
+	caches := newCaches(t, &oneFoo{}, nil)
 	factory := controller.NewSharedControllerFactoryWithAgent(
 		"special", controller.NewSharedControllerFactory(caches, nil))
 	byKind, err := factory.ForKind(meaning.FooKind)
 	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
 	ofCache, err3 := caches.SharedClientFactory().ForKind(meaning.FooKind)
-	if err := errors.Join(err, err2, err3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, err2, err3))
 	got := []string{byKind.Client().Config.UserAgent, byObject.Client().Config.UserAgent,
 		ofCache.Config.UserAgent}
 	if want := []string{"special", "default", "default"}; !slices.Equal(got, want) {
@@ -203,18 +182,14 @@ func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
 func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &oneFoo{}
-		factory := controller.NewSharedControllerFactory(newCachesOf(t, api, nil), nil)
+		factory := controller.NewSharedControllerFactory(newCaches(t, api, nil), nil)
 		foos, err := factory.ForKind(meaning.FooKind)
 		deployments, err2 := factory.ForObject(&appsv1.Deployment{})
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, err2))
 		start := func(wantLists ...string) {
 			t.Helper()
 			// It returns when the caches are filled.
-			if err := factory.Start(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, factory.Start(t.Context(), 1))
 			synctest.Wait()
 			api.mu.Lock()
 			defer api.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -80,9 +81,7 @@ func TestFooThatIsGoneTakesAllAlong(t *testing.T) {
 			w.rollOut("web")
 			w.reasonIs("web", revision, meaning.ReasonAvailable)
 
-			if err := test.remove(w); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, test.remove(w))
 
 			w.deploymentGone("web")
 			w.eventually("the status is gone", func() bool {
@@ -113,9 +112,7 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 	w.put("web", `{"deploymentName":"web","replicas":2}`)
 	w.deploymentWhen("web", "exists", exists)
 
-	if err := w.fake.KubeTracker.Delete(deploymentResource, namespace, "web"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.fake.KubeTracker.Delete(deploymentResource, namespace, "web"))
 
 	w.deploymentWhen("web", "is back", hasReplicas(2))
 }
@@ -131,15 +128,11 @@ func TestDefaultsAreForFoosWithoutReplicas(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: defaultsName, Namespace: namespace},
 		Data:       map[string]string{defaultsKey: "4"},
 	}
-	if _, err := configMaps.Create(t.Context(), defaults, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(configMaps.Create(t.Context(), defaults, metav1.CreateOptions{}))(t)
 	w.deploymentWhen("web", "has 4 replicas", hasReplicas(4))
 
 	defaults.Data[defaultsKey] = "6"
-	if _, err := configMaps.Update(t.Context(), defaults, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(configMaps.Update(t.Context(), defaults, metav1.UpdateOptions{}))(t)
 	w.deploymentWhen("web", "has 6 replicas", hasReplicas(6))
 
 	w.catchUp()
@@ -150,10 +143,8 @@ func TestDefaultsAreForFoosWithoutReplicas(t *testing.T) {
 
 func TestFooThatMakesNoSenseIsReported(t *testing.T) {
 	w := newWorld(t)
-	revision, err := w.foos.PutString(t.Context(), "default.web", `{"spec":{"replicas":"two"}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	revision := must.Get(w.foos.PutString(
+		t.Context(), "default.web", `{"spec":{"replicas":"two"}}`))(t)
 
 	w.reasonIs("web", revision, reasonInvalid)
 	w.put("web", `{"deploymentName":"web"}`)
@@ -168,9 +159,7 @@ func TestKeyThatIsNoFooIsIgnored(t *testing.T) {
 			t.Errorf("%q is a valid key, want it refused", key)
 		}
 	}
-	if _, err := w.foos.PutString(t.Context(), "no_foo", "{}"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.foos.PutString(t.Context(), "no_foo", "{}"))(t)
 	w.catchUp()
 	if writes := w.writes(); len(writes) != 1 {
 		t.Errorf("got the writes %v, want only that of catchUp", writes)
@@ -183,9 +172,7 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 		Name: "web", Namespace: namespace,
 		Labels: map[string]string{meaning.ManagedByLabel: controllerName},
 	}}
-	if err := w.fake.KubeTracker.Create(deploymentResource, foreign, namespace); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.fake.KubeTracker.Create(deploymentResource, foreign, namespace))
 	before := w.deployment("web")
 
 	revision := w.put("web", `{"deploymentName":"web"}`)
@@ -232,15 +219,11 @@ func TestConflictOfRevisionsIsRetried(t *testing.T) {
 	w.rollOut("web")
 	w.reasonIs("web", revision, meaning.ReasonAvailable)
 	stale, err := w.controller.foo("default.web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	// Another controller writes.
 	theirs := `{"status":{"replicas":9}}`
-	if _, err := w.statuses.PutString(t.Context(), "default.web", theirs); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.statuses.PutString(t.Context(), "default.web", theirs))(t)
 	err = w.controller.writeStatus(t.Context(), stale, v1alpha1.FooStatus{Replicas: 1})
 	if !isConflict(err) {
 		t.Errorf("got %v, want a conflict", err)
@@ -279,9 +262,7 @@ func TestDeploymentMadeForAFooThatIsGoneIsDeleted(t *testing.T) {
 	late := w.controller.desiredDeployment(meaning.NewDeployment(foo), foo)
 	late.Labels[meaning.FooUIDLabel] = string(foo.UID)
 
-	if err := w.fake.KubeTracker.Create(deploymentResource, late, namespace); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.fake.KubeTracker.Create(deploymentResource, late, namespace))
 
 	w.deploymentGone("late")
 }

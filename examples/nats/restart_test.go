@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestRestartedControllerWritesNothing(t *testing.T) {
@@ -22,9 +23,7 @@ func TestRestartedControllerWritesNothing(t *testing.T) {
 	w.reasonIs("web", foo, meaning.ReasonAvailable)
 	_, before := w.status("web")
 
-	if err := w.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.stop())
 	w.fake.Kube.ClearActions()
 	w.startController()
 	w.catchUp()
@@ -44,9 +43,7 @@ func TestFooDeletedWhileNobodyLookedIsCollectedAtStart(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 	w.deploymentWhen("changed", "exists", exists)
 
-	if err := w.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.stop())
 	w.delete("web")
 	w.put("changed", `{"deploymentName":"changed","replicas":2}`)
 	w.startController()
@@ -59,14 +56,9 @@ func TestFooDeletedWhileNobodyLookedIsCollectedAtStart(t *testing.T) {
 // had expired.
 func (w *world) removeWithoutATrace(name string) {
 	w.t.Helper()
-	stream, err := w.js.Stream(w.t.Context(), "KV_"+fooBucket)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	stream := must.Get(w.js.Stream(w.t.Context(), "KV_"+fooBucket))(w.t)
 	subject := "$KV." + fooBucket + "." + keyOf(namespace, name)
-	if err := stream.Purge(w.t.Context(), jetstream.WithPurgeSubject(subject)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, stream.Purge(w.t.Context(), jetstream.WithPurgeSubject(subject)))
 }
 
 func TestOrphanIsCollectedOnResync(t *testing.T) {
@@ -88,16 +80,12 @@ func TestResyncNeedsNoEventToFindOrphans(t *testing.T) {
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
 	// Only the Deployment is left, and no event has said so.
 	c := w.controller
-	if err := w.statuses.Delete(t.Context(), "default.web"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.statuses.Delete(t.Context(), "default.web"))
 	w.eventually("the status is forgotten", func() bool {
 		return c.statuses.get("default.web") == nil
 	})
 	w.removeWithoutATrace("web")
-	if err := c.foos.records.Delete(c.foos.get("default.web")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.foos.records.Delete(c.foos.get("default.web")))
 
 	c.Relist()
 
@@ -151,25 +139,18 @@ func TestStaleCopyOfTheBucketDeletesNothing(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 
 	// What a sync does if the Foo is not in the copy yet.
-	if err := w.controller.finalize(t.Context(), "default.web"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.controller.finalize(t.Context(), "default.web"))
 
 	if writes := w.writes(); slices.Contains(writes, "delete deployments") {
 		t.Errorf("got the writes %v, want no deletion", writes)
 	}
 }
 
-// remakeBucket deletes the bucket of Foos and makes an empty one of the same name.
 func (w *world) remakeBucket() {
 	w.t.Helper()
-	if err := w.js.DeleteKeyValue(w.t.Context(), fooBucket); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.js.DeleteKeyValue(w.t.Context(), fooBucket))
 	config := jetstream.KeyValueConfig{Bucket: fooBucket}
-	if _, err := w.js.CreateKeyValue(w.t.Context(), config); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Get(w.js.CreateKeyValue(w.t.Context(), config))(w.t)
 }
 
 func TestEmptyBucketInPlaceOfTheOldOneDeletesNothing(t *testing.T) {
@@ -199,14 +180,10 @@ func TestInterruptedFinalizationIsTakenUpAgain(t *testing.T) {
 	w.deploymentWhen("web", "exists", exists)
 	w.reasonIs("web", revision, meaning.ReasonProgressing)
 
-	if err := w.stop(); err != nil { // as if it had just deleted the Deployment
-		t.Fatal(err)
-	}
+	must.Do(t, w.stop()) // as if it had just deleted the Deployment
 	w.delete("web")
-	err := w.kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.kube.AppsV1().Deployments(namespace).Delete(
+		t.Context(), "web", metav1.DeleteOptions{}))
 	w.startController()
 
 	w.eventually("the status is gone", func() bool {

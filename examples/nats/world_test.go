@@ -24,6 +24,7 @@ import (
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -59,12 +60,8 @@ func newWorld(t *testing.T) *world {
 	clients := fakes.New()
 	w := &world{t: t, kube: clients.Kube, fake: clients, folder: t.TempDir()}
 	_, port, err := net.SplitHostPort(freeport.Address(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w.port, err = strconv.Atoi(port); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	w.port = must.Get(strconv.Atoi(port))(t)
 	w.startServer(w.port)
 	w.startController()
 	w.connect()
@@ -77,29 +74,17 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) startServer(port int) {
 	w.t.Helper()
-	var err error
-	if w.server, err = startServer(port, w.folder); err != nil {
-		w.t.Fatal(err)
-	}
+	w.server = must.Get(startServer(port, w.folder))(w.t)
 }
 
 // connect opens the buckets for the test's own use.
 func (w *world) connect() {
 	w.t.Helper()
-	conn, err := nats.Connect(w.server.ClientURL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must.Get(nats.Connect(w.server.ClientURL()))(w.t)
 	w.disconnect = conn.Close
-	if w.js, err = jetstream.New(conn); err != nil {
-		w.t.Fatal(err)
-	}
-	if w.foos, err = w.js.KeyValue(w.t.Context(), fooBucket); err != nil {
-		w.t.Fatal(err)
-	}
-	if w.statuses, err = w.js.KeyValue(w.t.Context(), statusBucket); err != nil {
-		w.t.Fatal(err)
-	}
+	w.js = must.Get(jetstream.New(conn))(w.t)
+	w.foos = must.Get(w.js.KeyValue(w.t.Context(), fooBucket))(w.t)
+	w.statuses = must.Get(w.js.KeyValue(w.t.Context(), statusBucket))(w.t)
 }
 
 func (w *world) stopServer() {
@@ -113,15 +98,9 @@ func (w *world) startController() {
 	w.t.Helper()
 	ctx, fail := context.WithCancelCause(context.Background())
 	url := fmt.Sprintf("nats://127.0.0.1:%d", w.port)
-	conn, err := connect(url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conn := must.Get(connect(url))(w.t)
 	recorder := &events.FakeRecorder{} // it drops all Events
-	controller, err := startInformers(ctx, w.kube, conn, recorder)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	controller := must.Get(startInformers(ctx, w.kube, conn, recorder))(w.t)
 	w.controller = controller
 	stopped := make(chan struct{})
 	w.stopped = stopped
@@ -141,7 +120,6 @@ func (w *world) startController() {
 	}
 }
 
-// eventually waits until check returns true.
 func (w *world) eventually(what string, check func() bool) {
 	w.t.Helper()
 	for begin := time.Now(); !check(); time.Sleep(2 * time.Millisecond) {
@@ -151,24 +129,17 @@ func (w *world) eventually(what string, check func() bool) {
 	}
 }
 
-// put puts a Foo with that spec, and returns its revision.
 func (w *world) put(name, spec string) uint64 {
 	w.t.Helper()
-	revision, err := w.foos.PutString(w.t.Context(), keyOf(namespace, name), `{"spec":`+spec+`}`)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return revision
+	return must.Get(w.foos.PutString(
+		w.t.Context(), keyOf(namespace, name), `{"spec":`+spec+`}`))(w.t)
 }
 
 func (w *world) delete(name string) {
 	w.t.Helper()
-	if err := w.foos.Delete(w.t.Context(), keyOf(namespace, name)); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.foos.Delete(w.t.Context(), keyOf(namespace, name)))
 }
 
-// deployment returns the Deployment of that name, or nil.
 func (w *world) deployment(name string) *appsv1.Deployment {
 	w.t.Helper()
 	deployment, err := w.kube.AppsV1().Deployments(namespace).Get(
@@ -176,13 +147,10 @@ func (w *world) deployment(name string) *appsv1.Deployment {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	return deployment
 }
 
-// deploymentWhen waits until check returns true for the Deployment, and returns the Deployment.
 func (w *world) deploymentWhen(
 	name, expected string, check func(*appsv1.Deployment) bool,
 ) (deployment *appsv1.Deployment) {
@@ -218,14 +186,11 @@ func (w *world) rollOut(name string) {
 	})
 }
 
-// changeDeployment changes a Deployment as somebody else would.
 func (w *world) changeDeployment(name string, change func(*appsv1.Deployment)) {
 	w.t.Helper()
 	deployment := w.deployment(name)
 	change(deployment)
-	if err := w.fake.KubeTracker.Update(deploymentResource, deployment, namespace); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, w.fake.KubeTracker.Update(deploymentResource, deployment, namespace))
 }
 
 // status returns the status of a Foo with its revision, 0 if there is none.
@@ -235,13 +200,9 @@ func (w *world) status(name string) (status v1alpha1.FooStatus, revision uint64)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return status, 0
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, err)
 	var foo v1alpha1.Foo
-	if err := json.Unmarshal(entry.Value(), &foo); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, json.Unmarshal(entry.Value(), &foo))
 	return foo.Status, entry.Revision()
 }
 

@@ -16,6 +16,13 @@ import (
 	"example.com/sample-controller/internal/extra/owned"
 )
 
+// children is what Websites own.
+type children struct {
+	owned.Set[*v1alpha1.Website]
+	services    *owned.Objects[*v1alpha1.Website, *corev1.Service]
+	deployments *owned.Objects[*v1alpha1.Website, *appsv1.Deployment]
+}
+
 // addChildren sets what Websites own. The order matters: the Deployment mounts the ConfigMap, so it
 // must not be there before that. It comes last, so its condition is that of a Website without
 // problems.
@@ -41,9 +48,25 @@ func (c *Controller) addChildren(
 	configMaps, configMapErr := owned.New(owners, configMapKind(client, factory))
 	services, serviceErr := owned.New(owners, serviceKind(client, factory))
 	deployments, deploymentErr := owned.New(owners, deploymentKind(client, factory))
-	c.services, c.deployments = services, deployments
-	c.children = owned.Set[*v1alpha1.Website]{configMaps, services, deployments}
+	all := owned.Set[*v1alpha1.Website]{configMaps, services, deployments}
+	c.children = children{all, services, deployments}
 	return errors.Join(configMapErr, serviceErr, deploymentErr)
+}
+
+// observedStatus returns the status of website by what the informers show, with ready as its Ready
+// condition. What the status says about the registry stays as it is.
+func (c *Controller) observedStatus(
+	website *v1alpha1.Website, ready metav1.Condition,
+) (v1alpha1.WebsiteStatus, error) {
+	service, err := c.children.services.Get(website)
+	if err != nil {
+		return v1alpha1.WebsiteStatus{}, err
+	}
+	deployment, err := c.children.deployments.Get(website)
+	if err != nil {
+		return v1alpha1.WebsiteStatus{}, err
+	}
+	return meaning.DesiredStatus(website, service, deployment, ready), nil
 }
 
 // configMapKind says what the ConfigMap of a Website is: its content.

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/examples/website/outside"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/program"
 )
 
@@ -18,7 +18,7 @@ const installHint = "install the CustomResourceDefinition: " +
 type clients struct {
 	*program.Clients // those of every controller
 	website          clientset.Interface
-	registry         *sites.Client
+	registry         *outside.Client
 }
 
 // newClients returns clients for a cluster, and for the registry. It makes no request.
@@ -31,7 +31,7 @@ func newClients(config *rest.Config, o *options, registry http.RoundTripper) (*c
 	if c.website, err = clientset.NewForConfig(c.Config); err != nil {
 		return nil, fmt.Errorf("creating the client for Websites: %w", err)
 	}
-	if c.registry, err = sites.NewClient(o.registry, registry); err != nil {
+	if c.registry, err = outside.NewClient(o.registry, registry); err != nil {
 		return nil, fmt.Errorf("reading --registry: %w", err)
 	}
 	return c, nil

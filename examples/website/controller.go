@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,13 +20,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions/website/v1alpha1"
 	listers "example.com/sample-controller/examples/website/pkg/generated/listers/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/extra/owned"
+	"example.com/sample-controller/internal/fairqueue"
 )
 
 const (
@@ -50,20 +48,17 @@ var websiteKind = schema.GroupVersionKind{
 	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Website",
 }
 
-// Controller makes ConfigMaps, Services and Deployments match the specs of their Websites, tells
-// the registry of the Websites, and writes the Websites' statuses.
+// Controller makes the children of Websites match their specs, tells the registry of the Websites,
+// and writes their statuses.
 type Controller struct {
 	websiteClient clientset.Interface
-	registry      *sites.Client
+	registry      *outside.Client
 	resync        time.Duration
 	recorder      events.EventRecorder
 
-	websites      listers.WebsiteLister
-	websiteWrites *consistency.Writes
-	services      *owned.Objects[*v1alpha1.Website, *corev1.Service]
-	deployments   *owned.Objects[*v1alpha1.Website, *appsv1.Deployment]
-	// children is all that Websites own. It includes services and deployments.
-	children       owned.Set[*v1alpha1.Website]
+	websites       listers.WebsiteLister
+	websiteWrites  *consistency.Writes
+	children       children
 	handlersSynced []cache.DoneChecker
 	// due is when each Website is registered again, even if nothing has changed. Its keys are of type
 	// cache.ObjectName, its values of type time.Time.
@@ -79,7 +74,7 @@ type Controller struct {
 func NewController(
 	kubeClient kubernetes.Interface,
 	websiteClient clientset.Interface,
-	registry *sites.Client,
+	registry *outside.Client,
 	resync time.Duration,
 	websites informers.TypedWebsiteInformer,
 	factory kubeinformers.SharedInformerFactory,
@@ -92,12 +87,11 @@ func NewController(
 		recorder:      recorder,
 		websites:      websites.Lister(),
 		websiteWrites: consistency.NewWrites(websites.Informer().GetStore()),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-				minRetryDelay, maxRetryDelay),
-			workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: controllerName},
-		),
 	}
+	c.queue = fairqueue.New(controllerName,
+		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			minRetryDelay, maxRetryDelay),
+		c.isNews)
 	if err := c.addChildren(kubeClient, websites, factory); err != nil {
 		return nil, err
 	}
@@ -136,6 +130,12 @@ func (c *Controller) enqueueWebsite(key cache.ObjectName, object metav1.Object, 
 	klog.Background().V(5).Info("Queueing Website", "website", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
 	c.queue.Add(key)
+}
+
+// isNews reports whether the Website of key is new or changed: then it goes before the others.
+func (c *Controller) isNews(key cache.ObjectName) bool {
+	website, err := c.websites.Websites(key.Namespace).Get(key.Name)
+	return err == nil && website.Status.ObservedGeneration != website.Generation
 }
 
 // enqueueWebsiteAfter puts the key of a Website on the queue later: there may be no event that does

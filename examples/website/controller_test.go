@@ -48,12 +48,11 @@ func TestWebsiteIsServedAndRegistered(t *testing.T) {
 
 		h.expectCondition("web", "Ready", "True Available")
 		h.expectCondition("web", "Registered", "True Registered")
-		const url = "http://web.default.svc:80"
-		if got := h.urls()["uid-of-web"]; got != url {
-			t.Errorf("in the registry: got %q, want %q", got, url)
+		if got := h.urls()["uid-of-web"]; got != oldURL {
+			t.Errorf("in the registry: got %q, want %q", got, oldURL)
 		}
 		status := h.getWebsite("web").Status
-		if status.URL != url || status.RegisteredURL != url || status.ObservedGeneration != 1 ||
+		if status.URL != oldURL || status.RegisteredURL != oldURL || status.ObservedGeneration != 1 ||
 			status.ReadyReplicas != 2 || status.Replicas != 2 ||
 			status.Selector != "website.example.com/website-uid=uid-of-web" {
 			t.Errorf("got status %+v", status)
@@ -66,11 +65,9 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		before := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		h.changeWebsite("web", editWebsite)
 
-		if got := h.getConfigMap("web").Data["index.html"]; got != "Bye" {
-			t.Errorf("content: got %q, want Bye", got)
-		}
+		h.expectEdited("web")
 		after := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		if after == "" || after == before {
 			t.Errorf("hash in the Pod template: got %q, then %q, want another", before, after)
@@ -99,14 +96,13 @@ func TestChangedPortIsRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.changeWebsite("web", moveWebsite)
 
-		const want = "http://web.default.svc:8000"
-		if got := h.urls()["uid-of-web"]; got != want {
-			t.Errorf("in the registry: got %q, want %q", got, want)
+		if got := h.urls()["uid-of-web"]; got != newURL {
+			t.Errorf("in the registry: got %q, want %q", got, newURL)
 		}
-		if got := h.getWebsite("web").Status.RegisteredURL; got != want {
-			t.Errorf("registeredURL: got %q, want %q", got, want)
+		if got := h.getWebsite("web").Status.RegisteredURL; got != newURL {
+			t.Errorf("registeredURL: got %q, want %q", got, newURL)
 		}
 	})
 }

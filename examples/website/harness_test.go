@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	websitefake "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/fake"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
@@ -45,8 +45,8 @@ type harness struct {
 // urls returns the URLs that the registry knows, by UID.
 func (h *harness) urls() map[string]string {
 	urls := map[string]string{}
-	for id, site := range h.registry.Known() {
-		urls[id] = site.URL
+	for id, entry := range h.registry.Known() {
+		urls[id] = entry.URL
 	}
 	return urls
 }
@@ -59,16 +59,35 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
 			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
 		}
-		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme, nil)
+		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme)
 		test(t, h)
 	})
 }
+
+// moveWebsite changes what the registry is to know of newWebsite: newURL in place of oldURL.
+func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
+
+const oldURL, newURL = "http://web.default.svc:80", "http://web.default.svc:8000"
+
+// editWebsite changes something else.
+func editWebsite(website *v1alpha1.Website) { website.Spec.Content = "Bye" }
+
+// expectEdited checks that a child shows what editWebsite has changed.
+func (h *harness) expectEdited(name string) {
+	h.t.Helper()
+	if got := h.getConfigMap(name).Data["index.html"]; got != "Bye" {
+		h.t.Errorf("content: got %q, want Bye", got)
+	}
+}
+
+// childKinds are those of the children.
+var childKinds = []string{"ConfigMap", "Service", "Deployment"}
 
 // start starts the controller, and waits until it has nothing left to do.
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	client, err := sites.NewClient("http://registry", h.registry)
+	client, err := outside.NewClient("http://registry", h.registry)
 	if err != nil {
 		h.t.Fatal(err)
 	}

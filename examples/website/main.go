@@ -9,16 +9,16 @@
 //	go -C examples run ./website -v 2
 //	kubectl apply -f examples/website/artifacts/example-website.yaml
 //	kubectl get websites
-//	curl http://127.0.0.1:8090/sites
+//	curl http://127.0.0.1:8090/entries
 //
 // Before you remove the controller or the CustomResourceDefinition, delete the Websites while the
 // controller runs. Nobody else removes the finalizer, and without that they stay for ever.
 //
 // Read it in this order: main.go, flags.go and clients.go, the process; controller.go, how an
 // event leads to a sync; children.go, what a Website owns; registration.go, the finalizer and the
-// registry; status.go; the package meaning, what a Website means; and the package sites, which is the
-// registry. The packages below internal/ have what any controller needs. The package conformance
-// tests the whole from the outside.
+// registry; status.go; the package meaning, what a Website means; and the package outside,
+// which is the registry. The packages below internal/ have what any controller needs. The package
+// conformance tests the whole from the outside.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	registerMetrics(p.controller.websites)
+	registerMetrics(p.controller)
 	return p.run(ctx)
 }
 
@@ -111,12 +111,8 @@ func newProcess(
 	return &process{
 		options: o, clients: clients, elector: elector, recorder: recorder, controller: controller,
 		informers: &informers.Group{
-			Factories: []informers.Factory{websiteFactory, kubeFactory},
-			Informers: []cache.SharedIndexInformer{
-				websites.Informer(), kubeFactory.Core().V1().ConfigMaps().Informer(),
-				kubeFactory.Core().V1().Services().Informer(),
-				kubeFactory.Apps().V1().Deployments().Informer(),
-			},
+			Factories:   []informers.Factory{websiteFactory, kubeFactory},
+			Informers:   append(controller.children.Informers(), websites.Informer()),
 			SyncTimeout: o.CacheSyncTimeout,
 			InstallHint: installHint,
 		},

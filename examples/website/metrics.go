@@ -5,7 +5,6 @@ import (
 
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	listers "example.com/sample-controller/examples/website/pkg/generated/listers/website/v1alpha1"
 	"example.com/sample-controller/internal/metrics"
 )
 
@@ -15,25 +14,21 @@ const metricsSubsystem = "website_controller"
 
 var syncErrors = metrics.NewSyncErrors(metricsSubsystem, "Website")
 
-// websiteReasons are the only reasons of Websites that have a series of their own.
+// websiteReasons and those of the children are the only reasons that have a series of their own.
 var websiteReasons = []string{
 	meaning.ReasonAvailable, meaning.ReasonProgressing, meaning.ReasonRolloutFailed,
 	meaning.ReasonWebsiteTerminating,
-	// These are reasons of the package owned.
-	"ConfigMapNameTaken", "ConfigMapRejected", "ConfigMapTerminating",
-	"ServiceNameTaken", "ServiceRejected", "ServiceTerminating",
-	"DeploymentNameTaken", "DeploymentRejected", "DeploymentTerminating",
 }
 
 // registerMetrics makes the program serve the metrics that only this controller has. It may be
 // called only once.
-func registerMetrics(websites listers.WebsiteLister) {
+func registerMetrics(c *Controller) {
 	syncErrors.Register()
 	metrics.RegisterReadiness(metrics.Objects[*v1alpha1.Website]{
 		Subsystem:  metricsSubsystem,
 		Plural:     "Websites",
-		List:       websites.List,
+		List:       c.websites.List,
 		Conditions: func(w *v1alpha1.Website) []metav1.Condition { return w.Status.Conditions },
-		Reasons:    websiteReasons,
+		Reasons:    append(c.children.NotReadyReasons(), websiteReasons...),
 	})
 }

@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/testing/fakes"
 )
@@ -23,7 +22,7 @@ func TestFailedSyncsAreCountedByReason(t *testing.T) {
 		h.wait(time.Minute)
 		h.rollOut("web")
 		h.registry.Fail(websites.ErrDown)
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.changeWebsite("web", moveWebsite)
 		h.stop()
 	})
 	counted := map[string]float64{}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/extra/finalizer"
 	"example.com/sample-controller/internal/extra/owned"
 )
@@ -59,7 +59,7 @@ func (c *Controller) register(
 	due, ok := c.due.Load(key)
 	if !ok || status.RegisteredURL != status.URL || !time.Now().Before(due.(time.Time)) {
 		err := c.put(ctx, website, status.URL)
-		if errors.Is(err, sites.ErrBusy) {
+		if errors.Is(err, outside.ErrBusy) {
 			c.retryWhenLessBusy(ctx, key)
 			return nil // nothing was sent, so the condition stays as it is
 		}
@@ -78,7 +78,7 @@ func (c *Controller) register(
 func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
 	key := cache.MetaObjectToName(website)
 	c.due.Delete(key) // a request that fails may have changed the registry all the same
-	err := c.registry.Put(ctx, string(website.UID), sites.Site{Name: key.String(), URL: url})
+	err := c.registry.Put(ctx, string(website.UID), outside.Entry{Name: key.String(), URL: url})
 	if err != nil {
 		return fmt.Errorf("registering: %w", err)
 	}
@@ -112,7 +112,7 @@ func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) er
 		switch {
 		case err == nil:
 			return c.removeFinalizer(ctx, website)
-		case errors.Is(err, sites.ErrBusy):
+		case errors.Is(err, outside.ErrBusy):
 			c.retryWhenLessBusy(ctx, cache.MetaObjectToName(website))
 		default:
 			registryErr = fmt.Errorf("deregistering: %w", err)

@@ -170,7 +170,7 @@ func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Count("")
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
+		h.changeWebsite("web", editWebsite)
 
 		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
@@ -187,14 +187,14 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.registry.Fail(websites.ErrLost)
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
+		h.changeWebsite("web", moveWebsite)
 		h.expectCondition("web", "Registered", "False RegistrationFailed")
 		h.registry.Fail(nil)
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Port = 80 })
+		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec = newWebsite("web").Spec })
 		h.wait(time.Second)
 
-		if got, want := h.urls()["uid-of-web"], "http://web.default.svc:80"; got != want {
-			t.Errorf("in the registry: got %q, want %q", got, want)
+		if got := h.urls()["uid-of-web"]; got != oldURL {
+			t.Errorf("in the registry: got %q, want %q", got, oldURL)
 		}
 		h.expectCondition("web", "Registered", "True Registered")
 	})
@@ -207,9 +207,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		h.registry.Restart()
 		for range 4 {
 			h.wait(2 * time.Minute)
-			h.changeWebsite("web", func(website *v1alpha1.Website) {
-				website.Spec.Replicas = new(*website.Spec.Replicas + 1)
-			})
+			h.changeWebsite("web", editWebsite)
 		}
 		h.wait(5 * time.Minute)
 
@@ -226,10 +224,8 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.createServed("web")
 		h.expectCondition("web", "Ready", "True Available")
 		h.expectCondition("web", "Registered", "False RegistrationFailed")
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Content = "Bye" })
-		if got := h.getConfigMap("web").Data["index.html"]; got != "Bye" {
-			t.Errorf("content: got %q, want Bye", got)
-		}
+		h.changeWebsite("web", editWebsite)
+		h.expectEdited("web")
 		h.rollOut("web")
 		h.wait(time.Second)
 		h.clearRequests()

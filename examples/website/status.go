@@ -14,22 +14,6 @@ import (
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
 
-// observedStatus returns the status of website by what the informers show, with ready as its Ready
-// condition. What the status says about the registry stays as it is.
-func (c *Controller) observedStatus(
-	website *v1alpha1.Website, ready metav1.Condition,
-) (v1alpha1.WebsiteStatus, error) {
-	service, err := c.services.Get(website)
-	if err != nil {
-		return v1alpha1.WebsiteStatus{}, err
-	}
-	deployment, err := c.deployments.Get(website)
-	if err != nil {
-		return v1alpha1.WebsiteStatus{}, err
-	}
-	return meaning.DesiredStatus(website, service, deployment, ready), nil
-}
-
 // updateStatus writes the status of website if it differs from desired, and an Event about a new
 // failure. The API server changes only the status, and refuses one that was computed from an older
 // Website (resourceVersion) or from another Website of the same name (UID).

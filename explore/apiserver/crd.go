@@ -39,9 +39,9 @@ type customKind struct {
 	keepsUnknowns bool
 }
 
-// madeCRD is what servers share of a CustomResourceDefinition.
-type madeCRD struct {
-	kinds  []*kind
+// CRD is a CustomResourceDefinition, understood. Servers share it.
+type CRD struct {
+	kinds  []*kind // one for each served version
 	object map[string]any
 }
 
@@ -50,43 +50,44 @@ var (
 	crdKind     = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 )
 
-// madeCRDs are those of all servers: func() (*madeCRD, error) by CustomResourceDefinition.
-var madeCRDs sync.Map
-
 // ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
-func ReadCRDs(paths ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	var crds []*apiextensionsv1.CustomResourceDefinition
+func ReadCRDs(paths ...string) (crds []*CRD, _ error) {
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			if err := yaml.Unmarshal(document, crd); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			if crd.Kind == "CustomResourceDefinition" {
-				crds = append(crds, crd)
-			}
+		read, err := ParseCRDs(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		crds = append(crds, read...)
 	}
 	return crds, nil
 }
 
-// customKinds returns the kinds of a CustomResourceDefinition, one for each served version.
-func customKinds(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
-	lazily, _ := madeCRDs.LoadOrStore(crd, sync.OnceValues(func() (*madeCRD, error) {
-		made, err := makeCRD(crd.DeepCopy())
-		if err != nil {
-			err = fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
+// ParseCRDs does the same with the text of a file.
+func ParseCRDs(text []byte) (crds []*CRD, _ error) {
+	for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		err := yaml.Unmarshal(document, definition)
+		if err == nil && definition.Kind != crdKind.Kind {
+			continue
 		}
-		return made, err
-	}))
-	return lazily.(func() (*madeCRD, error))()
+		crd := &CRD{}
+		if err == nil {
+			err = crd.understand(definition)
+		}
+		if err != nil {
+			return nil, err
+		}
+		crds = append(crds, crd)
+	}
+	return crds, nil
 }
 
-func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
+// understand reads what a definition says. It changes the definition.
+func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) (err error) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
 	crd.SetGroupVersionKind(crdKind)
 	yes := apiextensionsv1.ConditionTrue
@@ -94,7 +95,6 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
 			{Type: apiextensionsv1.NamesAccepted, Status: yes, Reason: "NoConflicts"},
 			{Type: apiextensionsv1.Established, Status: yes, Reason: "InitialNamesAccepted"}}}
-	made := &madeCRD{}
 	var stored schema.GroupVersionResource
 	for _, version := range crd.Spec.Versions {
 		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name,
@@ -109,20 +109,19 @@ func makeCRD(crd *apiextensionsv1.CustomResourceDefinition) (*madeCRD, error) {
 			names: crd.Spec.Names, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 			generation: true}
 		if err := k.addVersion(version, crd.Spec.PreserveUnknownFields); err != nil {
-			return nil, err
+			return err
 		}
-		made.kinds = append(made.kinds, k)
+		c.kinds = append(c.kinds, k)
 	}
-	for _, k := range made.kinds {
+	for _, k := range c.kinds {
 		k.storage = stored
 	}
-	if conversion := crd.Spec.Conversion; len(made.kinds) > 1 && conversion != nil &&
+	if conversion := crd.Spec.Conversion; len(c.kinds) > 1 && conversion != nil &&
 		conversion.Strategy != apiextensionsv1.NoneConverter {
-		return nil, errors.New("of several versions, only those with the conversion None are simulated")
+		return errors.New("of several versions, only those with the conversion None are simulated")
 	}
-	var err error
-	made.object, err = converter.ToUnstructured(crd)
-	return made, err
+	c.object, err = converter.ToUnstructured(crd)
+	return err
 }
 
 // addVersion adds what a version says.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"strconv"
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -64,15 +63,6 @@ func withoutTimes(object *unstructured.Unstructured) map[string]any {
 	}
 	object.SetManagedFields(entries)
 	return object.Object
-}
-
-// withRevision returns an object that says it is of this revision.
-func withRevision(object *unstructured.Unstructured, revision int64) *unstructured.Unstructured {
-	content := maps.Clone(object.Object)
-	content["metadata"] = maps.Clone(metadataOf(object))
-	object = &unstructured.Unstructured{Object: content}
-	object.SetResourceVersion(strconv.FormatInt(revision, 10))
-	return object
 }
 
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")

@@ -56,6 +56,9 @@ type Request struct {
 	interceptor Interceptor
 }
 
+// IsCustom reports whether the request is about a resource of a CustomResourceDefinition.
+func (r *Request) IsCustom() bool { return r.kind != nil && r.kind.custom != nil }
+
 func (r *Request) isApply() bool  { return r.PatchType == types.ApplyYAMLPatchType }
 func (r *Request) isDryRun() bool { return len(r.Options.DryRun) > 0 }
 

@@ -21,12 +21,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // Server is an API server. It has no goroutines.
 type Server struct {
+	// OnWrite, if it is set, is called for each write, while the server is locked: it must not make
+	// requests.
+	OnWrite func(*Request, Write)
+
 	mu        sync.Mutex
 	kinds     map[schema.GroupVersionResource]*kind  // nothing is added after New
 	tables    map[schema.GroupVersionResource]*table // of what is stored
@@ -61,9 +63,8 @@ type Response struct {
 }
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
-// the namespace default. The definitions must not be changed any more: servers share what is made
-// of them.
-func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
+// the namespace default.
+func New(crds ...*CRD) (*Server, error) {
 	s := &Server{kinds: maps.Clone(builtin()),
 		tables: map[schema.GroupVersionResource]*table{}}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"kind": "Namespace",
@@ -72,14 +73,10 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 		return nil, err
 	}
 	for _, crd := range crds {
-		made, err := customKinds(crd)
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range made.kinds {
+		for _, k := range crd.kinds {
 			s.kinds[k.gvr] = k
 		}
-		object := &unstructured.Unstructured{Object: maps.Clone(made.object)}
+		object := &unstructured.Unstructured{Object: maps.Clone(crd.object)}
 		object.Object["metadata"] = maps.Clone(metadataOf(object))
 		definitions := s.kinds[crdResource]
 		s.setIdentity(definitions, metadataOf(object))
@@ -90,11 +87,8 @@ func New(crds ...*apiextensionsv1.CustomResourceDefinition) (*Server, error) {
 
 // Config returns a configuration for client-go. Requests go through i, which may be nil.
 func (s *Server) Config(i Interceptor) *rest.Config {
-	return &rest.Config{Host: "http://apiserver.invalid", Transport: s.Client(i), QPS: -1}
+	return &rest.Config{Host: "http://apiserver.invalid", Transport: client{s, i}, QPS: -1}
 }
-
-// Client returns what answers requests. They go through i, which may be nil.
-func (s *Server) Client(i Interceptor) http.RoundTripper { return client{s, i} }
 
 type client struct {
 	server      *Server

@@ -100,7 +100,7 @@ func TestTypedClient(t *testing.T) {
 }
 
 func TestDefinitionsAreThere(t *testing.T) {
-	crd := start(t).Get(crdResource, "", "foos.samplecontroller.k8s.io")
+	crd := start(t).List(crdResource)[0]
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	if len(conditions) != 2 || crd.GetUID() == "" || crd.GetResourceVersion() == "" {
 		t.Errorf("got %v", crd)

@@ -32,9 +32,9 @@ type Write struct {
 	Revision int64
 	Type     watch.EventType
 	Old, New *unstructured.Unstructured // Old is nil if Type is Added, and New if it is Deleted
+	Event    *unstructured.Unstructured // what a watch shows
 
-	event                *unstructured.Unstructured // what a watch shows
-	manager, subresource string                     // no manager if a delete is not finished yet
+	manager, subresource string // no manager if a delete is not finished yet
 }
 
 func keyOf(namespace, name string) string { return path.Join("/", namespace, name) }
@@ -69,6 +69,9 @@ func (s *Server) commit(
 		delete(t.objects, key)
 	}
 	t.history = append(t.history, write)
+	if s.OnWrite != nil {
+		s.OnWrite(r, write)
+	}
 	t.watches = slices.DeleteFunc(t.watches, (*Watch).Done)
 	for _, w := range slices.Clone(t.watches) {
 		w.notify(write)
@@ -90,7 +93,7 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 	}
 	objects := map[string]*unstructured.Unstructured{}
 	for _, write := range t.history[:len(t.history)-later] {
-		key := keyOf(write.event.GetNamespace(), write.event.GetName())
+		key := keyOf(write.Event.GetNamespace(), write.Event.GetName())
 		if objects[key] = write.New; write.New == nil {
 			delete(objects, key)
 		}
@@ -206,18 +209,6 @@ func (s *Server) page(r *Request, revision, limit int64, start string) *Response
 	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
 }
 
-// Get returns an object, which must not be changed, or nil if there is none.
-func (s *Server) Get(
-	resource schema.GroupVersionResource, namespace, name string,
-) *unstructured.Unstructured {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := s.kinds[resource]; k != nil {
-		return s.existing(&Request{kind: k, Namespace: namespace, Name: name})
-	}
-	return nil
-}
-
 // List returns the objects of a resource, in the order of a list. They must not be changed.
 func (s *Server) List(resource schema.GroupVersionResource) []*unstructured.Unstructured {
 	s.mu.Lock()
@@ -268,12 +259,6 @@ func (s *Server) LookupKind(gvk schema.GroupVersionKind) (
 	gvr schema.GroupVersionResource, namespaced, ok bool,
 ) {
 	return s.find(func(k *kind) bool { return k.gvk == gvk })
-}
-
-// IsCustom reports whether a kind is that of a CustomResourceDefinition.
-func (s *Server) IsCustom(gvk schema.GroupVersionKind) bool {
-	_, _, ok := s.find(func(k *kind) bool { return k.gvk == gvk && k.custom != nil })
-	return ok
 }
 
 // find returns the first resource, by group and name, for which is returns true.

@@ -97,7 +97,7 @@ func (w *Watch) notify(write Write) {
 		return
 	}
 	r := w.Request
-	event, old := r.kind.view(write.event), r.kind.view(write.Old)
+	event, old := r.kind.view(write.Event), r.kind.view(write.Old)
 	is, was := write.New != nil && r.selects(event), old != nil && r.selects(old)
 	switch {
 	case is && was:
@@ -106,7 +106,8 @@ func (w *Watch) notify(write Write) {
 		w.show(watch.Added, event)
 	case was:
 		if write.New != nil { // it is as it was, in the version of the write that removed it
-			event = withRevision(old, write.Revision)
+			event = old.DeepCopy()
+			event.SetResourceVersion(strconv.FormatInt(write.Revision, 10))
 		}
 		w.show(watch.Deleted, event)
 	case r.List.AllowWatchBookmarks && !w.bookmark:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/cleanup"
+	"example.com/sample-controller/internal/testing/freeport"
 )
 
 var (
@@ -54,8 +55,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			"with": "all"},
 		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
 			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
-		"HTTPCheck": {"kind": "HTTPCheck", "module": "github.com/acme/checks",
-			"group": "checks.acme.dev", "from": "website"},
+		"HTTPCheck": checks(),
 	}
 	for kind, values := range tests {
 		t.Run(kind, func(t *testing.T) {
@@ -63,13 +63,19 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			speaksOfItself(t, folder)
 			leadsSomewhere(t, folder)
 			claimsNothing(t, folder)
+			suite := `-run "^(TestExample.*|TestScaled.*|TestDeletedDeploymentComesBack)$"`
+			if values["from"] != "" { // all of it, for another meaning
+				applyChange(t, folder)
+				at(t, folder, "hack/update-codegen.sh && git add -A")
+				suite = ""
+			}
 			at(t, folder, `export GOFLAGS="$GOFLAGS -short"; hack/test unit && go test ./...`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/verify-codegen.sh")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
 			}
 			at(t, folder, "go build .")
-			at(t, folder, "git diff --exit-code && test -z \"$(git status --porcelain)\"")
+			at(t, folder, "git diff --exit-code && test -z \"$(git ls-files --others --exclude-standard)\"")
 			down, err := cleanup.Prepare(folder, "hack/cluster", "down", "fork")
 			if err != nil {
 				t.Fatal(err)
@@ -77,9 +83,9 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			t.Cleanup(down)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
-				go -C test test ./conformance -v -patience "${PATIENCE:-3m}" \
-				-run "^(TestExample.*|Test(Scaled|ChangedPort).*|TestDeleted(Deployment|Child)ComesBack)$" |
-				tee /dev/stderr | awk '/^--- PASS/ {n++} END {exit n != 3}'`)
+				go -C test test ./conformance -v -patience "${PATIENCE:-3m}" `+suite+` |
+				tee /dev/stderr | awk '/^--- PASS/ {n++} /^--- FAIL/ {n = -100} END {exit n < 3}' &&
+				CLUSTER=fork REGISTRY=`+freeport.Address(t)+` hack/demo`)
 			knowsBuiltinNames(t, folder)
 		})
 	}
@@ -226,6 +232,9 @@ func TestForkHasItsParts(t *testing.T) {
 				if found := badArticle.FindString(text); found != "" {
 					t.Errorf("%s says %q", file, found)
 				}
+				if found := oldMeaning.FindString(text); found != "" && knowsNoMeaning.MatchString(file) {
+					t.Errorf("%s knows the old meaning: %q", file, found)
+				}
 			}
 			f.scriptsWork(t, root.files["hack/test"])
 			if own, _ := f.size(); test.with == "" && (own.files > 100 || own.lines > 10000) {
@@ -237,8 +246,12 @@ func TestForkHasItsParts(t *testing.T) {
 
 var (
 	badArticle = regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
-	functions  = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
-	folders    = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
+	// What is not about one kind does not know what a Foo or a Website is, nor that it may be forked.
+	knowsNoMeaning = regexp.MustCompile(`^internal/(?:[^t]|testing/[^ms])|^\.github/`)
+	oldMeaning     = regexp.MustCompile(`(?i)\bdeploymentName\b|\bStatus\.Replicas\b|website|you forked`)
+
+	functions = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
+	folders   = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
 )
 
 // scriptsWork checks that hack/test calls only functions that it has, and that no script names a

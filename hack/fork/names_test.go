@@ -75,6 +75,16 @@ func TestArticlesAreThoseThatAreSpoken(t *testing.T) {
 	}
 }
 
+func TestIrregularPluralsAreAskedFor(t *testing.T) {
+	for kind, want := range map[string]bool{
+		"Series": true, "Proof": true, "Knife": true, "Widget": false, "Class": false, "Bus": false,
+	} {
+		if got := irregular.MatchString(kind); got != want {
+			t.Errorf("%s: got %t, want %t", kind, got, want)
+		}
+	}
+}
+
 // The expected plurals are what the plural namer of k8s.io/gengo/v2/namer returned.
 func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	for kind, want := range map[string]string{

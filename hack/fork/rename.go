@@ -196,12 +196,16 @@ func followsA(before string) bool {
 		!partOfName(lastRune(said[:len(said)-1]))
 }
 
-// renameFile renames the text of a file, formats Go code again, and wraps what is too long now.
+// renameFile renames the text of a file, formats Go code and tables again, and wraps what is too long
+// now.
 func (r *renamer) renameFile(file, text string) (string, error) {
-	text = r.rename(file, text)
-	if path.Ext(file) != ".go" {
-		return wrap(file, text), nil
+	renamed := r.rename(file, text)
+	if renamed == text {
+		return text, nil
 	}
-	formatted, err := format.Source([]byte(text))
+	if path.Ext(file) != ".go" {
+		return align(wrap(file, renamed)), nil
+	}
+	formatted, err := format.Source([]byte(wrapCode(renamed)))
 	return wrap(file, string(formatted)), err
 }

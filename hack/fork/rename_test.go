@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestEverythingIsRenamed(t *testing.T) {
 	dns := namesOf(t, "DNSRecord", "")
@@ -54,7 +59,28 @@ func TestRenamedCodeIsFormatted(t *testing.T) {
 	if got, err := r.renameFile("a.go", text); err != nil || got != want {
 		t.Errorf("got %q (%v), want %q", got, err, want)
 	}
-	if _, err := r.renameFile("a.go", "package {"); err == nil {
+	if _, err := r.renameFile("a.go", "package { foo"); err == nil {
 		t.Error("text that is not Go code gives no error")
+	}
+}
+
+// promtool tests the alerts of Foos. Those of Websites have the same expressions.
+func TestAlertsOfTheWebsiteAreTested(t *testing.T) {
+	r := thisRepository(t)
+	const file = "artifacts/monitoring/prometheusrule.yaml"
+	alert := regexp.MustCompile(`- alert: .*? labels: `)
+	paused := strings.NewReplacer(` reason!="DeploymentPaused",`, "", `, reason!="DeploymentPaused"`, "")
+	alerts := func(text string) []string {
+		return alert.FindAllString(paused.Replace(strings.Join(strings.Fields(text), " ")), -1)
+	}
+	tested := alerts(newRenamer([]names{r.names}, r.example, nil).rename(file, r.files[file]))
+	found := alerts(r.files[example+"/"+file])
+	for _, one := range found {
+		if !slices.Contains(tested, one) {
+			t.Errorf("no test knows %s", one)
+		}
+	}
+	if len(found) == 0 {
+		t.Error("found no alerts")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"example.com/sample-controller/hack/fork/anchors"
 )
 
 // repository is the repository to fork, as it is in the working tree.
@@ -64,7 +66,7 @@ func openRepository(ctx context.Context, dir string) (*repository, error) {
 	r.names, errs[0] = readNames(root, "deployment.go")
 	r.names.module, errs[1] = find(root, "go.mod", `^module (\S+)$`)
 	r.example, errs[2] = readNames(filepath.Join(root, example), "meaning/children.go")
-	r.example.module, r.example.short = path.Join(r.names.module, example), "ws"
+	r.example.module = path.Join(r.names.module, example)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("finding the names in this repository: %w", err)
 	}
@@ -158,7 +160,7 @@ func (r *repository) kept(out *omission, protected bool) map[string]string {
 			if parts[2] != "" {
 				to = path.Join(path.Dir(file), parts[2])
 			}
-			if strings.Contains(parts[2], "://") || hasHeading(kept[to], parts[3]) {
+			if strings.Contains(parts[2], "://") || anchors.Has(kept[to], parts[3]) {
 				return link
 			}
 			return parts[1] // the section has gone

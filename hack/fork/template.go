@@ -14,13 +14,13 @@ const example = "examples/website"
 // shared has what a fork of the example gets from this repository, besides its own files.
 var shared = []string{
 	".github/SECURITY.md", ".github/workflows", ".gitignore", ".golangci.yml", "CONTRIBUTING.md",
-	"LICENSE", "Makefile", "explore", "go.mod", "go.sum", "hack/*", "hack/lint", "hack/tools",
+	"LICENSE", "Makefile", "explore", "go.mod", "go.sum", "hack/*", "hack/tools",
 	"internal", "test/go.mod", "test/go.sum", templates + "website",
 }
 
 // ofFoos has what is about Foos in folders that are shared.
 var ofFoos = []string{
-	"internal/testing/scenarios", "internal/testing/mutants/c*.txt", "hack/demo", "hack/fuzz",
+	"internal/testing/scenarios", "internal/testing/mutants/c*.txt", "hack/fuzz",
 	"explore/apiserver/*_test.go",
 }
 
@@ -34,7 +34,6 @@ var moves = [][2]string{
 	{"artifacts/monitoring/", "artifacts/monitoring/"},
 	{"artifacts/", "artifacts/examples/"},
 	{"conformance/", "test/conformance/"},
-	{"demo", "hack/demo"},
 	{"", ""},
 }
 
@@ -49,12 +48,9 @@ var paths = strings.NewReplacer(
 	`"../artifacts/monitoring/`, `"../../artifacts/monitoring/`,
 	`"../artifacts/`, `"../../artifacts/examples/`,
 	"examples/website/artifacts/deploy", "artifacts/deploy",
-	"examples/website/artifacts/monitoring", "artifacts/monitoring",
 	"examples/website/artifacts/", "artifacts/examples/",
-	"examples/website/conformance", "test/conformance",
 	"examples/website/", "",
 	`"artifacts/crd.yaml"`, `"artifacts/examples/crd.yaml"`,
-	"path=websites,scope", "path=websites,shortName=ws,scope",
 	`flag.Bool("cluster", false,`, `flag.Bool("cluster", true,`,
 )
 
@@ -78,7 +74,7 @@ func (r *repository) template(from string) (*repository, error) {
 		case file == mutantLists+"/website.txt":
 			to, text = mutantLists+"/controller.txt", paths.Replace(text)
 		case file == "hack/test":
-			text = strings.ReplaceAll(text, "./internal/... ./pkg/...", "./internal/... ./meaning ./sites")
+			text = strings.ReplaceAll(text, "./internal/... ./pkg/...", "./internal/... ./meaning ./outside")
 		case !isIn(file, shared) || isIn(file, ofFoos):
 			continue
 		}

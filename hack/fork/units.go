@@ -12,9 +12,10 @@ import (
 var project = []string{
 	"docs/check", "docs/tutorial", "docs/clientgo", "docs/controller-client-go.md",
 	"docs/closing.md", "docs/deconstructed.md", "docs/elsewhere.md", "docs/glossary.md",
-	"docs/README.md", "docs/frameworks.md",
+	"docs/README.md", "docs/learn", "docs/learn.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
+	"lens/kubectl", "lens/main_js.go", "lens/play", "lens/program_js.go", "test/lens/play_test.go",
 	"test/apply", "test/apiserver", "test/bench", "test/shards", "hack/fork",
 	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
 }
@@ -43,8 +44,8 @@ var parts = []part{
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}, words: `\./monitoring\b`},
-	{name: "more-conformance", paths: []string{"test/conformance/rename_test.go",
-		"test/conformance/replicas_test.go", "test/conformance/surprise_test.go"}},
+	{name: "more-conformance", paths: []string{"test/conformance/replicas_test.go",
+		"test/conformance/surprise_test.go"}},
 	{name: "mutants", paths: []string{"internal/testing/mutants"},
 		words: `[Mm]utants?\b|conformance-broken`},
 	{name: "owned", paths: []string{"internal/extra/finalizer", "internal/extra/owned"}},
@@ -52,12 +53,11 @@ var parts = []part{
 		"docs/testing.md"}},
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
-		"hack/workflow_test.go", "test/conformance/image_test.go"},
+		"test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
-		"test/conformance/audit_test.go", "test/conformance/editors_test.go",
-		"test/conformance/flood_test.go", "test/conformance/owners_test.go",
-		"test/conformance/podsecurity_test.go", "test/conformance/policy_table_test.go",
+		"test/conformance/editors_test.go", "test/conformance/flood_test.go",
+		"test/conformance/owners_test.go", "test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
 	{name: "shards", paths: []string{"internal/extra/shards"},
 		words: `^## More than one replica`},
@@ -99,11 +99,8 @@ func omit(r *repository, with []string) (*omission, error) {
 		with = append(with, "owned")
 	}
 	o := &omission{paths: slices.Clone(project)}
-	if r.others != nil && r.files["hack/demo"] == "" {
-		o.paths = append(o.paths, "hack/demo")
-	}
 	isIn := func(p part) bool { return slices.Contains(with, p.name) }
-	words := []string{`\./apiserver\b`} // in a step of the tests
+	words := []string{`\./apiserver\b|make play|step_lens-play`} // in a step of the tests
 	for _, p := range parts {
 		if isIn(p) {
 			continue
@@ -251,26 +248,22 @@ var measured = regexp.MustCompile(
 // evidence finds rows of tables with a date, which say what was proven here, and when.
 var evidence = regexp.MustCompile(`^\|.* \| 20\d\d-\d\d-\d\d \|`)
 
+// anchor finds a link to a heading.
+var anchor = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\p{L}\p{Nd}_-]+)\)`)
+
+// Marks for the checks of the pages, which a fork does not get. Nothing there keeps a listing up to
+// date, so the page says how old it is.
 var (
-	anchor  = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s#]*\.md)?#([\w-]+)\)`)
-	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noSlug  = regexp.MustCompile(`\]\([^)]*\)|[^\w -]`)
+	codeMark = regexp.MustCompile(`(?m)^<!-- code: (\S*?([^/\s]+)) (.*) -->\n`)
+	mark     = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
 )
 
-// hasHeading reports whether a page has the heading of an anchor.
-func hasHeading(page, anchor string) bool {
-	return slices.ContainsFunc(heading.FindAllStringSubmatch(page, -1), func(h []string) bool {
-		slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
-		return strings.ReplaceAll(slug, " ", "-") == anchor
-	})
-}
-
-// mark finds a mark for the checks of the pages, which a fork does not get.
-var mark = regexp.MustCompile(`(?m)^ *<!-- (?:code|edit|not run).*-->\n`)
-
-// withoutMeasurements replaces what was measured here: a fork must not claim it.
+// withoutMeasurements replaces what was measured or is checked here: a fork must not claim it.
 func withoutMeasurements(text string) string {
-	return mark.ReplaceAllString(measured.ReplaceAllString(text, "$1\n"), "")
+	text = measured.ReplaceAllString(text, "$1\n")
+	text = codeMark.ReplaceAllString(text,
+		"[$2]($1), `$3`, on the day when this repository was made:\n\n")
+	return mark.ReplaceAllString(text, "")
 }
 
 var (

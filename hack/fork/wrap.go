@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"go/scanner"
+	"go/token"
 	"path"
 	"regexp"
 	"strings"
@@ -88,4 +91,91 @@ func wrapParagraph(lines []string, prose *regexp.Regexp) (wrapped []string) {
 		}
 	}
 	return append(wrapped, line)
+}
+
+// canBreak has the tokens of Go after which a line may end. A parenthesis is the last resort.
+var canBreak = map[token.Token]bool{
+	token.COMMA: true, token.LAND: true, token.LOR: true, token.ADD: true, token.LPAREN: true,
+}
+
+// wrapCode breaks the lines of Go that have become too long. It leaves alone what it cannot break,
+// such as imports.
+func wrapCode(text string) string {
+	for {
+		place := placeToBreak(text)
+		if place == 0 {
+			return text
+		}
+		text = text[:place] + "\n" + strings.TrimLeft(text[place:], " ")
+	}
+}
+
+// placeToBreak returns where the first line should end that is too long and can be broken, or 0.
+func placeToBreak(text string) int {
+	file := token.NewFileSet().AddFile("", -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, []byte(text), nil, 0)
+	begin, end, place, paren := 0, 0, 0, 0 // of the line
+	var before token.Token
+	for {
+		position, what, _ := s.Scan()
+		offset := file.Offset(position)
+		if found := cmp.Or(place, paren); offset >= end && found > 0 || what == token.EOF {
+			return found
+		}
+		if offset >= end {
+			begin = strings.LastIndexByte(text[:offset], '\n') + 1
+			end = offset + strings.IndexByte(text[offset:]+"\n", '\n')
+		}
+		after := offset + len(what.String())
+		if canBreak[what] && tooLong(text[begin:end]) && !tooLong(text[begin:after]) && after < end {
+			switch {
+			case what != token.LPAREN:
+				place = after
+			case before != token.FUNC:
+				paren = after
+			}
+		}
+		before = what
+	}
+}
+
+// A table that kubectl prints: a line of headings, and lines below it.
+var (
+	headings = regexp.MustCompile(`^[A-Z][A-Z -]+ {3,}[A-Z -]+$`)
+	between  = regexp.MustCompile(` {3,}`)
+)
+
+// align aligns the columns of tables again that kubectl has printed, unless a cell is empty.
+func align(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if columns := len(between.Split(line, -1)); columns > 1 && headings.MatchString(line) {
+			end := i + 1
+			for end < len(lines) && len(between.Split(lines[end], -1)) == columns {
+				end++
+			}
+			alignTable(lines[i:end])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func alignTable(lines []string) {
+	var widths []int
+	for _, line := range lines {
+		for i, cell := range between.Split(line, -1) {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for k, line := range lines {
+		lines[k] = ""
+		for i, cell := range between.Split(line, -1) {
+			lines[k] += cell + strings.Repeat(" ", widths[i]+3-utf8.RuneCountInString(cell))
+		}
+		lines[k] = strings.TrimRight(lines[k], " ")
+	}
 }

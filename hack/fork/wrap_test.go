@@ -33,3 +33,28 @@ func TestTextThatIsTooLongIsWrapped(t *testing.T) {
 		}
 	}
 }
+
+func TestCodeThatIsTooLongIsBroken(t *testing.T) {
+	word := strings.Repeat("a", 30)
+	long := "\t" + word + "(" + word + ", " + word + " + " + word + ")\n"
+	for text, want := range map[string]string{
+		long:           "\t" + word + "(" + word + ", " + word + " +\n" + word + ")\n",
+		"b()\n" + long: "b()\n\t" + word + "(" + word + ", " + word + " +\n" + word + ")\n",
+		"f(`" + word + word + word + word + "`)\n":   "f(\n`" + word + word + word + word + "`)\n",
+		"var a = `" + word + word + word + "(, +`\n": "var a = `" + word + word + word + "(, +`\n",
+	} {
+		if got := wrapCode(text); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestTablesAreAligned(t *testing.T) {
+	const text = "$ kubectl events\nLAST SEEN   TYPE   OBJECT\n1s   Normal   DNSRecord/a\n10m   Warning   b\n\n" +
+		"A b   C\nx   y\n"
+	const want = "$ kubectl events\nLAST SEEN   TYPE      OBJECT\n1s          Normal    DNSRecord/a\n" +
+		"10m         Warning   b\n\nA b   C\nx   y\n"
+	if got := align(text); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -8,17 +8,16 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
-// write writes a kubeconfig for server, and returns its path.
 func write(t *testing.T, server, namespace string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"clusters":[{"name":"c","cluster":{"server":"` + server + `"}}],"current-context":"c",` +
 		`"contexts":[{"name":"c","context":{"cluster":"c","namespace":"` + namespace + `"}}]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -28,15 +27,8 @@ func TestFlagComesBeforeTheVariable(t *testing.T) {
 	for kubeconfig, want := range map[string]string{
 		flag: "https://flag a", "": "https://variable default",
 	} {
-		config, err := Load(kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		namespace, err := Namespace(kubeconfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := config.Host + " " + namespace; got != want {
+		config := must.Get(Load(kubeconfig))(t)
+		if got := config.Host + " " + must.Get(Namespace(kubeconfig))(t); got != want {
 			t.Errorf("--kubeconfig=%q: got %s, want %s", kubeconfig, got, want)
 		}
 		if config.QPS >= 0 {
@@ -51,9 +43,7 @@ func TestLoadSaysWhichServerItIs(t *testing.T) {
 	klog.LogToStderr(false)
 	klog.SetOutput(&log)
 
-	if _, err := Load(write(t, "https://192.0.2.1:6443", "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Load(write(t, "https://192.0.2.1:6443", "")))(t)
 
 	klog.Flush()
 	if got := log.String(); strings.Count(got, `server="https://192.0.2.1:6443"`) != 1 {

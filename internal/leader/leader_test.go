@@ -11,109 +11,101 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // cluster has an API server that can disturb requests about Leases: it refuses updates, it hangs
 // until the client gives up, or it freezes until thaw is closed.
 type cluster struct {
-	kube                    *kubefake.Clientset
+	leases                  coordinationclient.LeasesGetter // those of the test, which nothing disturbs
+	server                  *apiserver.Server
 	refuses, hangs, freezes atomic.Bool
 	thaw                    chan struct{}
+	conflicts               atomic.Int32 // releases of the Lease that get a conflict
 }
 
-// bubble runs test with a new cluster, in virtual time.
 func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{kube: kubefake.NewClientset(), thaw: make(chan struct{})}
-		c.kube.PrependReactor("update", "leases", func(clienttesting.Action) (
-			bool, runtime.Object, error,
-		) {
-			return c.refuses.Load(), nil, errors.New("injected")
-		})
-		test(t, c)
+		server := must.Get(apiserver.New())(t)
+		test(t, &cluster{server: server, thaw: make(chan struct{}),
+			leases: coordinationclient.NewForConfigOrDie(server.Config(nil))})
 	})
 }
 
-// newElector returns an Elector with the durations of Kubernetes' components.
-func (c *cluster) newElector(t *testing.T) *Elector {
-	t.Helper()
-	elector, err := NewElector(Config{
-		Client:    leases{c.kube.CoordinationV1().Leases("default"), c},
-		Namespace: "default", Name: "test-controller",
-		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return elector
-}
-
-func (c *cluster) leaseHolder(t *testing.T) string {
-	t.Helper()
-	lease, err := c.kube.CoordinationV1().Leases("default").Get(
-		context.Background(), "test-controller", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *lease.Spec.HolderIdentity
-}
-
-// leases is a client of Leases whose requests wait while the cluster hangs or freezes.
-type leases struct {
-	coordinationclient.LeaseInterface
-	cluster *cluster
-}
-
-func (l leases) Leases(string) coordinationclient.LeaseInterface { return l }
-
-func (l leases) Get(
-	ctx context.Context, name string, options metav1.GetOptions,
-) (*coordinationv1.Lease, error) {
-	l.cluster.wait(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return l.LeaseInterface.Get(ctx, name, options)
-}
-
-func (l leases) Update(
-	ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions,
-) (*coordinationv1.Lease, error) {
-	l.cluster.wait(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return l.LeaseInterface.Update(ctx, lease, options)
-}
-
-// wait waits as long as the cluster gives no answer to a request with ctx.
-func (c *cluster) wait(ctx context.Context) {
+// Serve lets the API server answer a request, when nothing disturbs that.
+func (c *cluster) Serve(
+	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
+) (*apiserver.Response, error) {
 	if c.hangs.Load() {
 		<-ctx.Done()
 	}
 	if c.freezes.Load() {
 		<-c.thaw
 	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case r.Verb != "update":
+	case c.refuses.Load():
+		return nil, apierrors.NewInternalError(errors.New("injected"))
+	case c.conflicts.Load() > 0 && holder(r.Body) == "":
+		c.conflicts.Add(-1)
+		return nil, apierrors.NewConflict(coordinationv1.Resource("leases"), r.Name, nil)
+	}
+	return do()
+}
+
+// Event is for watches, of which there are none.
+func (*cluster) Event(*apiserver.Watch, watch.Event) {}
+
+func holder(lease *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	return name
+}
+
+// newElector returns an Elector with the durations of Kubernetes' components.
+func (c *cluster) newElector(t *testing.T) *Elector {
+	t.Helper()
+	return must.Get(NewElector(Config{
+		Client:    coordinationclient.NewForConfigOrDie(c.server.Config(c)),
+		Namespace: "default", Name: "test-controller",
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+	}))(t)
+}
+
+func (c *cluster) leaseHolder(t *testing.T) string {
+	t.Helper()
+	lease := must.Get(c.leases.Leases("default").Get(
+		context.Background(), "test-controller", metav1.GetOptions{}))(t)
+	return *lease.Spec.HolderIdentity
+}
+
+func untilDone(ctx context.Context) { <-ctx.Done() }
+
+// run runs a new Elector in the background.
+func (c *cluster) run(ctx context.Context, t *testing.T, work func(context.Context)) chan error {
+	t.Helper()
+	ended, elector := make(chan error, 1), c.newElector(t)
+	go func() { ended <- elector.Run(ctx, work) }()
+	return ended
 }
 
 func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) {
-				<-ctx.Done()
-				time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
-				if c.leaseHolder(t) == "" {
-					t.Error("the Lease was released before the work was done")
-				}
-			})
-		}()
+		done := c.run(ctx, t, func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(30 * time.Second) // longer than the Lease lasts without renewal
+			if c.leaseHolder(t) == "" {
+				t.Error("the Lease was released before the work was done")
+			}
+		})
 		synctest.Wait()
 		cancel()
 		if err := <-done; err != nil {
@@ -129,21 +121,9 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 // the leader has read the Lease to release it.
 func TestStopDuringARenewalIsNormal(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		var conflicted atomic.Bool
-		c.kube.PrependReactor("update", "leases", func(action clienttesting.Action) (
-			bool, runtime.Object, error,
-		) {
-			lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
-			if *lease.Spec.HolderIdentity != "" || conflicted.Swap(true) {
-				return false, nil, nil
-			}
-			return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), lease.Name, nil)
-		})
+		c.conflicts.Store(1)
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() {
-			done <- c.newElector(t).Run(ctx, func(ctx context.Context) { <-ctx.Done() })
-		}()
+		done := c.run(ctx, t, untilDone)
 		synctest.Wait()
 		c.hangs.Store(true)
 		time.Sleep(3 * time.Second) // a renewal has begun
@@ -154,8 +134,8 @@ func TestStopDuringARenewalIsNormal(t *testing.T) {
 				t.Errorf("Run: got %v, want no error", err)
 			}
 		})
-		if got := c.leaseHolder(t); got != "" || !conflicted.Load() {
-			t.Errorf("holder afterwards: got %q (after a conflict: %v), want none", got, conflicted.Load())
+		if got, left := c.leaseHolder(t), c.conflicts.Load(); got != "" || left > 0 {
+			t.Errorf("holder afterwards: got %q (%d conflicts left), want none", got, left)
 		}
 		if log != "" {
 			t.Errorf("got the log %q, want none", log)
@@ -207,10 +187,7 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 
 func TestLostLeaseIsAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		synctest.Wait()
 		c.refuses.Store(true)
 		if err := <-lost; err == nil {
@@ -221,10 +198,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 
 func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		lost := make(chan error)
-		go func() {
-			lost <- c.newElector(t).Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		lost := c.run(t.Context(), t, untilDone)
 		time.Sleep(time.Minute)
 		c.hangs.Store(true)
 		begin := time.Now()
@@ -241,9 +215,7 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		elector := c.newElector(t)
 		ended := make(chan error)
-		go func() {
-			ended <- elector.Run(t.Context(), func(ctx context.Context) { <-ctx.Done() })
-		}()
+		go func() { ended <- elector.Run(t.Context(), untilDone) }()
 		time.Sleep(time.Minute)
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check of a leader: got %v, want no error", err)

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -16,11 +15,10 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -60,13 +58,16 @@ func reviewers() *kubefake.Clientset {
 	return kube
 }
 
-// scrape returns the answer to a request with that Authorization header.
-func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+func request(handler http.Handler, path, authorization string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(http.MethodGet, path, nil)
 	request.Header.Set("Authorization", authorization)
 	recorder := httptest.NewRecorder()
-	guard.ServeHTTP(recorder, request)
+	handler.ServeHTTP(recorder, request)
 	return recorder
+}
+
+func scrape(guard *guard, authorization string) *httptest.ResponseRecorder {
+	return request(guard, "/metrics", authorization)
 }
 
 var secret = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -119,30 +120,18 @@ func TestNobodyReadsMetricsWhileTheAPIServerIsDown(t *testing.T) {
 	}
 }
 
-// hangingReviews is a client of an API server that does not answer.
-type hangingReviews struct {
-	kubernetes.Interface
-	authenticationclient.AuthenticationV1Interface
-	authenticationclient.TokenReviewInterface
-}
+// hangs is the network to an API server that does not answer.
+type hangs struct{}
 
-func (h hangingReviews) AuthenticationV1() authenticationclient.AuthenticationV1Interface {
-	return h
-}
-
-func (h hangingReviews) TokenReviews() authenticationclient.TokenReviewInterface { return h }
-
-func (h hangingReviews) Create(
-	ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions,
-) (*authenticationv1.TokenReview, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (hangs) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 func TestAPIServerThatHangsDoesNotHoldAScrapeForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		guard := newGuard(hangingReviews{}, secret)
+		guard := newGuard(kubernetes.NewForConfigOrDie(&rest.Config{Transport: hangs{}}), secret)
 		if got := scrape(guard, "Bearer prometheus").Code; got != http.StatusServiceUnavailable {
 			t.Errorf("got code %d, want 503", got)
 		}

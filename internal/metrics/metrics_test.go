@@ -1,34 +1,40 @@
 package metrics
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/util/cert"
+	k8smetrics "k8s.io/component-base/metrics"
 
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 	address := freeport.Address(t)
-	err := Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()}))
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}}
 	defer client.CloseIdleConnections()
-	response, err := client.Get("https://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(client.Get("https://" + address + "/metrics"))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
 		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
@@ -62,12 +68,8 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := test.config
 			config.Reviews = reviewers()
-			request := httptest.NewRequest(http.MethodGet, test.path, nil)
-			request.Header.Set("Authorization", "Bearer "+test.token)
-			recorder := httptest.NewRecorder()
-			newHandler(config).ServeHTTP(recorder, request)
-			if recorder.Code != test.want {
-				t.Errorf("got code %d, want %d", recorder.Code, test.want)
+			if got := request(newHandler(config), test.path, "Bearer "+test.token).Code; got != test.want {
+				t.Errorf("got code %d, want %d", got, test.want)
 			}
 		})
 	}
@@ -77,12 +79,8 @@ func TestADecisionIsAboutOnePath(t *testing.T) {
 	handler := newHandler(Config{Profiling: true, Secure: new(true), Reviews: reviewers()})
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": http.StatusForbidden} {
 		for range 2 { // the second time, it is remembered
-			request := httptest.NewRequest(http.MethodGet, path, nil)
-			request.Header.Set("Authorization", "Bearer prometheus")
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, request)
-			if recorder.Code != want {
-				t.Errorf("%s: got code %d, want %d", path, recorder.Code, want)
+			if got := request(handler, path, "Bearer prometheus").Code; got != want {
+				t.Errorf("%s: got code %d, want %d", path, got, want)
 			}
 		}
 	}
@@ -100,12 +98,9 @@ func TestOddPathsGetNothing(t *testing.T) {
 		"/metrics/../debug/pprof/heap", "/metrics/%2e%2e/debug/pprof/heap", "//debug/pprof/heap",
 		"/metrics/../metrics", "/metrics/", "/./metrics", "/metrics%00", "/Metrics",
 	} {
-		request := httptest.NewRequest(http.MethodGet, path, nil)
-		request.Header.Set("Authorization", "Bearer prometheus") // who may get all but /debug/pprof
-		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, request)
-		if recorder.Code == http.StatusOK {
-			t.Errorf("%s: got code 200 and %d bytes, want a refusal", path, recorder.Body.Len())
+		answer := request(handler, path, "Bearer prometheus") // who may get all but /debug/pprof
+		if answer.Code == http.StatusOK {
+			t.Errorf("%s: got code 200 and %d bytes, want a refusal", path, answer.Body.Len())
 		}
 	}
 }
@@ -116,10 +111,7 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 		t.Error("a directory without a certificate: got no error, want one")
 	}
 	writeCertificate(t, dir, "before")
-	get, err := loadCertificate(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	get := must.Get(loadCertificate(dir))(t)
 	if got := nameOn(t, get); got != "before" {
 		t.Errorf(`host of the certificate: got %q, want "before"`, got)
 	}
@@ -130,14 +122,8 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 }
 
 func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
-	get, err := loadCertificate("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := get(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	get := must.Get(loadCertificate(""))(t)
+	first := must.Get(get(nil))(t)
 	if second, _ := get(nil); second != first {
 		t.Error("the second connection got another certificate, want the same one")
 	}
@@ -146,26 +132,84 @@ func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
 func writeCertificate(t *testing.T, dir, host string) {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
-		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600))
-	if err != nil {
-		t.Fatal(err)
+	must.Do(t, err)
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), certificate, 0o600),
+		os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)))
+}
+
+func nameOn(t *testing.T, get getCertificate) string {
+	t.Helper()
+	return must.Get(x509.ParseCertificate(must.Get(get(nil))(t).Certificate[0]))(t).DNSNames[0]
+}
+
+func TestReasonsOfSyncErrors(t *testing.T) {
+	deployments := appsv1.Resource("deployments")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{apierrors.NewForbidden(deployments, "a", errors.New("no")), "Forbidden"},
+		{fmt.Errorf("creating Deployment: %w", apierrors.NewInternalError(errors.New("no"))),
+			"InternalError"},
+		{&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: errors.New("refused")}, "NoAnswer"},
+		{fmt.Errorf("updating status: %w", context.DeadlineExceeded), "NoAnswer"},
+		{errors.New("a bug"), "Other"},
+		// A webhook may answer with any reason.
+		{&apierrors.StatusError{ErrStatus: metav1.Status{
+			Code: http.StatusTeapot, Reason: "IAmATeapot"}}, "Other"},
+	} {
+		if got := syncErrorReason(test.err); got != test.want {
+			t.Errorf("%v: got reason %q, want %q", test.err, got, test.want)
+		}
 	}
 }
 
-// nameOn returns the host that the certificate is for.
-func nameOn(t *testing.T, get getCertificate) string {
-	t.Helper()
-	pair, err := get(nil)
-	if err != nil {
-		t.Fatal(err)
+type foo struct {
+	metav1.ObjectMeta
+	conditions []metav1.Condition
+}
+
+func TestObjectsAreCountedByReadiness(t *testing.T) {
+	at := func(second int64) metav1.Time { return metav1.NewTime(time.Unix(second, 0)) }
+	var foos []*foo
+	// add adds a foo of generation 2. Without a reason, it has no condition.
+	add := func(status metav1.ConditionStatus, reason string, observed, since int64) {
+		added := &foo{ObjectMeta: metav1.ObjectMeta{Generation: 2, CreationTimestamp: at(50)}}
+		if reason != "" {
+			added.conditions = []metav1.Condition{{Type: "Ready", Status: status,
+				Reason: reason, ObservedGeneration: observed, LastTransitionTime: at(since)}}
+		}
+		foos = append(foos, added)
 	}
-	certificate, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		t.Fatal(err)
+	registry := k8smetrics.NewKubeRegistry()
+	registry.CustomMustRegister(newCollector(Objects[*foo]{
+		Subsystem: "foo_controller", Plural: "Foos",
+		List:       func(labels.Selector) ([]*foo, error) { return foos, nil },
+		Conditions: func(foo *foo) []metav1.Condition { return foo.conditions },
+		Reasons:    []string{"Available", "DeploymentNameTaken"},
+	}))
+	check := func(want map[string]float64) {
+		t.Helper()
+		if got := fakes.Gather(t, registry); !maps.Equal(got, want) {
+			t.Errorf("metrics: got\n%v, want\n%v", got, want)
+		}
 	}
-	return certificate.DNSNames[0]
+	check(map[string]float64{`foo_controller_foos{ready="True",reason="Available"}`: 0})
+
+	add(metav1.ConditionTrue, "Available", 2, 60)
+	add(metav1.ConditionTrue, "Available", 1, 60)
+	add("", "", 0, 0)
+	add(metav1.ConditionFalse, "DeploymentNameTaken", 2, 80)
+	add(metav1.ConditionFalse, "DeploymentNameTaken", 1, 70)
+	add(metav1.ConditionFalse, "DeploymentNameTaken", 2, 90)
+	add(metav1.ConditionFalse, "SomebodyElsesReason", 2, 75)
+	check(map[string]float64{
+		`foo_controller_foos{ready="True",reason="Available"}`:                           1,
+		`foo_controller_foos{ready="Unknown",reason="NotObserved"}`:                      2,
+		`foo_controller_foos{ready="False",reason="DeploymentNameTaken"}`:                3,
+		`foo_controller_foos{ready="False",reason="Other"}`:                              1,
+		`foo_controller_not_ready_since_timestamp_seconds{reason="NotObserved"}`:         50,
+		`foo_controller_not_ready_since_timestamp_seconds{reason="DeploymentNameTaken"}`: 70,
+		`foo_controller_not_ready_since_timestamp_seconds{reason="Other"}`:               75,
+	})
 }

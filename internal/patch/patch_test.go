@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -53,13 +54,8 @@ func TestPatchOfAListKeepsWhatNobodyRead(t *testing.T) {
 			desired := observed.DeepCopy()
 			test.change(&desired.Spec.Template.Spec)
 			_, patch, err := Between(observed, desired)
-			if err != nil {
-				t.Fatal(err)
-			}
-			patched, err := strategicpatch.StrategicMergePatch([]byte(stored), patch, desired)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			patched := must.Get(strategicpatch.StrategicMergePatch([]byte(stored), patch, desired))(t)
 			var got struct {
 				Spec struct {
 					Template struct{ Spec struct{ Containers any } }
@@ -77,9 +73,7 @@ func TestPatchOfAListKeepsWhatNobodyRead(t *testing.T) {
 
 func parse(t *testing.T, text string, into any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), into))
 }
 
 func TestPatchOfACustomResourceIsAMergePatch(t *testing.T) {

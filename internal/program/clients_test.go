@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // preflight checks an API server that answers the path of the Lease with code lease, and any other
@@ -31,10 +32,7 @@ func preflight(t *testing.T, code, lease int) error {
 func preflightAt(t *testing.T, url string) error {
 	t.Helper()
 	o := &Options{Leader: leader.Config{Namespace: "default", Name: "test"}}
-	c, err := NewClients(&rest.Config{Host: url}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(NewClients(&rest.Config{Host: url}, o))(t)
 	foos := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}
 	return c.Preflight(t.Context(), foos, "kubectl apply -f crd.yaml", true)
 }

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // server is an API server that takes half a second to write an Event, refuses a second one of the
@@ -58,10 +60,7 @@ func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) i
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{written: map[string]int{}, names: sets.New[string]()}
-		recorder, err := New(t.Context(), s, "test-controller", scheme)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorder := must.Get(New(t.Context(), s, "test-controller", scheme))(t)
 		test(t, recorder, func(reason string) int {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -157,10 +156,7 @@ func TestEventTellsWhatHappenedToWhom(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			kube := kubefake.NewClientset()
-			recorder, err := New(t.Context(), kube, "test-controller", scheme)
-			if err != nil {
-				t.Fatal(err)
-			}
+			recorder := must.Get(New(t.Context(), kube, "test-controller", scheme))(t)
 			recorder.Eventf(test.regarding, test.related, "Warning", "Failed", "Create", "it is %d", 7)
 			recorder.Flush(time.Minute)
 

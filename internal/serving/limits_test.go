@@ -2,6 +2,7 @@ package serving
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // pipes is a listener without a network: in a bubble, its connections know only virtual time.
@@ -118,10 +120,7 @@ func TestHeadersThatAreTooLongAreRefused(t *testing.T) {
 				_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ")
 				_, _ = io.WriteString(client, strings.Repeat("a", size)+"\r\n\r\n")
 			}()
-			response, err := http.ReadResponse(bufio.NewReader(client), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(http.ReadResponse(bufio.NewReader(client), nil))(t)
 			defer response.Body.Close()
 			if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 				t.Errorf("%d bytes: got code %d, want 431", size, response.StatusCode)
@@ -135,9 +134,7 @@ func TestHeadersThatAreTooLongAreRefused(t *testing.T) {
 func TestProbeEndsItsConnection(t *testing.T) {
 	connected(t, newProbeServer, func(t *testing.T, client net.Conn) {
 		start := time.Now()
-		if err := get(client); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, get(client))
 		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(start) > time.Second {
 			t.Errorf("got %v after %v, want the connection closed", err, time.Since(start))
 		}
@@ -191,29 +188,19 @@ func get(connection net.Conn) error {
 
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	pair := must.Get(tls.X509KeyPair(certificate, key))(t)
 	var served atomic.Int32
 	config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		served.Add(1)
 		return &pair, nil
 	}}
 	address := freeport.Address(t)
-	if err := Start(t.Context(), "flag", address, http.NotFoundHandler(), config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Start(t.Context(), "flag", address, http.NotFoundHandler(), config))
 	answers := make(chan error, maxConnections+10)
 	open := make([]net.Conn, maxConnections+10)
 	dial := func(i int) {
-		connection, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Get(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { connection.Close() })
 		open[i] = connection
 		go func() {
@@ -224,9 +211,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 		dial(i)
 	}
 	for range maxConnections {
-		if err := <-answers; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-answers)
 	}
 	for i := range 10 {
 		dial(maxConnections + i)
@@ -240,5 +225,45 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	if got := served.Load(); got != maxConnections+1 {
 		t.Errorf("connections that were served: got %d, want %d, since one is closed", got,
 			maxConnections+1)
+	}
+}
+
+func TestPortInUseSaysWhatToDo(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must.Do(t, err)
+	defer listener.Close()
+	address := listener.Addr().String()
+	err = Start(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
+	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
+	if err == nil || err.Error() != want {
+		t.Errorf("got error %v, want %q", err, want)
+	}
+}
+
+func TestAddressZeroServesNothing(t *testing.T) {
+	if err := Start(t.Context(), "metrics-bind-address", "0", nil, nil); err != nil {
+		t.Errorf("got %v, want no error", err)
+	}
+}
+
+func TestServerRunsUntilTheContextIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address := freeport.Address(t)
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		select {
+		case <-r.Context().Done(): // the server closes its connections
+		case <-time.After(time.Minute):
+		}
+	})
+	must.Do(t, Start(ctx, "metrics-bind-address", address, handler, nil))
+	response, err := http.Get("http://" + address)
+	if err == nil {
+		response.Body.Close()
+		t.Errorf("got the answer %s, want the connection closed with the context", response.Status)
+	}
+	if ctx.Err() == nil {
+		t.Error("the request did not reach the handler")
 	}
 }

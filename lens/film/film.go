@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -25,23 +26,8 @@ func init() { explore.WriteFilm = write }
 
 // write writes a recording, and a page that shows all recordings in its folder.
 func write(file, title, about string, shots []explore.Shot) error {
-	t := translator{requests: map[*apiserver.Request]int{}, events: map[event]int{}}
-	r := &model.Recording{Title: title, About: about, Start: shots[0].At}
-	t.see(shots[0].At, model.Seen{Server: &model.Server{State: "up", Host: "in memory"}})
-	for _, shot := range shots {
-		t.pass(shot.At)
-		t.see(shot.At, t.seen(shot))
-	}
-	t.pass(t.last.Add(time.Minute))
-	for _, seen := range t.all {
-		text, err := json.Marshal(seen)
-		if err != nil {
-			return err
-		}
-		r.Seen = append(r.Seen, text)
-	}
-	var err error
-	if _, r.Steps, err = r.Again(); err != nil {
+	r, err := Record(title, about, shots)
+	if err != nil {
 		return err
 	}
 	r.Seen = nil // the page needs only the steps
@@ -53,6 +39,31 @@ func write(file, title, about string, shots []explore.Shot) error {
 		err = writePage(folder)
 	}
 	return err
+}
+
+// Record makes a recording of what has happened.
+func Record(title, about string, shots []explore.Shot) (*model.Recording, error) {
+	t := translator{requests: map[*apiserver.Request]int{}, events: map[event]int{}}
+	r := &model.Recording{Title: title, About: about, Start: shots[0].At}
+	t.see(shots[0].At, model.Seen{Server: &model.Server{State: "up", Host: "in memory"}})
+	for _, shot := range shots {
+		t.pass(shot.At)
+		if !shot.At.After(t.last) { // effects stand behind their causes
+			shot.At = t.last.Add(100 * time.Microsecond)
+		}
+		t.see(shot.At, t.seen(shot))
+	}
+	t.pass(t.last.Add(time.Minute))
+	for _, seen := range t.all {
+		text, err := json.Marshal(seen)
+		if err != nil {
+			return nil, err
+		}
+		r.Seen = append(r.Seen, text)
+	}
+	var err error
+	_, r.Steps, err = r.Again()
+	return r, err
 }
 
 // writePage writes the page of a folder with recordings. It is that of the lens.
@@ -99,6 +110,9 @@ func (t *translator) pass(until time.Time) {
 	}
 }
 
+// clock is the time in a line of a log.
+var clock = regexp.MustCompile(`^([IWEF]\d{4} )\d\d:\d\d:\d\d\.\d{6}`)
+
 func (t *translator) seen(s explore.Shot) model.Seen {
 	switch s.What {
 	case "started", "ended":
@@ -107,11 +121,11 @@ func (t *translator) seen(s explore.Shot) model.Seen {
 	case "step":
 		return model.Seen{User: &model.User{Command: s.Text}}
 	case "log":
-		return model.Seen{Log: s.Text}
+		return model.Seen{Log: clock.ReplaceAllString(s.Text, "${1}"+s.At.Format("15:04:05.000000"))}
 	case "fault":
 		return model.Seen{Note: "Here, " + s.Text + "."}
 	case "wrong":
-		return model.Seen{Note: "Wrong in the end: " + s.Text}
+		return model.Seen{Wrong: s.Text}
 	case "stored":
 		return model.Seen{Stored: &model.Stored{Type: string(s.Type), Object: objectOf(s)}}
 	}

@@ -128,9 +128,14 @@ func (l *lens) wait(d time.Duration) {
 // log feeds lines without their headers.
 func (l *lens) log(lines ...string) {
 	for _, line := range lines {
-		clock := start.Add(l.at + time.Millisecond).Format("15:04:05.000000")
-		l.see(Seen{Log: fmt.Sprintf("I0701 %s   12345 controller.go:100] %s", clock, line)})
+		l.late(-1, line)
 	}
+}
+
+// late feeds a line that is as old as that.
+func (l *lens) late(milliseconds int, line string) {
+	clock := start.Add(l.at - time.Duration(milliseconds)*time.Millisecond).Format("15:04:05.000000")
+	l.see(Seen{Log: fmt.Sprintf("I0701 %s   12345 controller.go:100] %s", clock, line)})
 }
 
 func (l *lens) stored(typ string, o *wire.Object) { l.see(Seen{Stored: &Stored{Type: typ, Object: o}}) }

@@ -52,8 +52,9 @@ func (l *lines) add(line string, read time.Time) (record, bool) {
 	return r, ok
 }
 
-// header is that of klog: Immdd hh:mm:ss.uuuuuu threadid file:line] message
-var header = regexp.MustCompile(`(?s)^([IWEF])\d{4} (\d\d:\d\d:\d\d\.\d{6}) +\d+ \S+:\d+\] (.*)$`)
+// header is that of klog: Immdd hh:mm:ss.uuuuuu threadid file:line] message. In a page, there is no
+// threadid.
+var header = regexp.MustCompile(`(?s)^([IWEF])\d{4} (\d\d:\d\d:\d\d\.\d{6})(?: +\d+| {8}) \S+:\d+\] (.*)$`)
 
 // parseText reads a record of klog. Its time has neither year nor time zone.
 func parseText(text string, read time.Time) (record, bool) {

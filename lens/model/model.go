@@ -120,6 +120,8 @@ func (m *Model) See(seen Seen) Step {
 		m.note("", "", "You run: %s", seen.User.Command)
 	case seen.Note != "":
 		m.note("", "fault", "%s", seen.Note)
+	case seen.Wrong != "":
+		m.note("", "", "In the end, this is wrong: %s.", seen.Wrong)
 	default:
 		m.tick()
 	}

@@ -206,7 +206,7 @@ func (m *Model) noteAnswer(r *request) {
 		return
 	}
 	who, server, lesson, answer := "The program", "The API server", "", fmt.Sprint(r.Code)
-	if r.Key != "" && m.process.HasLog {
+	if r.Key != "" && len(m.workers) > 0 { // the lines about its sync may be read later
 		who = "The sync of " + r.Key
 	}
 	at := m.at

@@ -179,19 +179,29 @@ func TestThePrimaryResource(t *testing.T) {
 	}
 }
 
+func TestTheFirstSyncsLinesAreReadLate(t *testing.T) {
+	l := newLens(t, foos)
+	l.log(`"Starting the workers" count=2`)
+	l.event("ADDED", foo("a", "2"))
+	created := deployment("web", "", "")
+	created.Selects = []string{"uid of a"}
+	l.wire(wire.Event{Verb: "create", Resource: deployments, Namespace: "default", Object: created,
+		Code: 500, Injected: true}, wire.RequestArrived, wire.Answered)
+	l.late(2, started)
+	l.log(finished)
+	contains(t, "notes", l.texts(), "Worker 1 has finished with default/a.",
+		"The sync of default/a creates deployments web. The proxy answers 500.")
+}
+
 func TestLinesThatAreReadLate(t *testing.T) {
 	l := newLens(t, foos)
 	l.event("ADDED", foo("a", "2"))
-	late := func(milliseconds int, line string) {
-		at := start.Add(l.at - time.Duration(milliseconds)*time.Millisecond).Format("15:04:05.000000")
-		l.see(Seen{Log: "I0701 " + at + `   1 a.go:1] ` + line})
-	}
 	l.log(started)
 	l.at += 10 * time.Millisecond
 	// The first sync ends, and the second one begins and writes. Then the lines are read.
 	l.request("update", foos+"/status", "a", foo("a", "2"))(200, "", foo("a", "3"))
-	late(8, finished)
-	late(8, started)
+	l.late(8, finished)
+	l.late(8, started)
 	l.log(finished)
 	equal(t, "lessons", l.lessons(), []string{"noop"}) // of the first one
 	syncs := l.spans("sync")

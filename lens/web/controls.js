@@ -80,7 +80,7 @@ function setSpeed(value) {
 
 document.addEventListener("keydown", (event) => {
   const onButton = event.target.closest?.("button, a, summary, [role=button]");
-  const inField = event.target.closest?.("select, input, pre, .timeline");
+  const inField = event.target.closest?.("select, input, textarea, pre, .timeline");
   if (event.ctrlKey || event.altKey || event.metaKey || inField) return;
   if (event.key === " " && !onButton) togglePause();
   else if (event.key === "ArrowRight") oneStep(1);
@@ -128,6 +128,7 @@ function drawState() {
 
 let actionsFor = -1; // how many watches there were when the actions were loaded
 let firstAction = "", lastAction = "";
+const moreActions = []; // below the buttons
 
 // loadActions makes the buttons. Which there are depends on what the program watches. A button that
 // stays is not made anew: it may be in use.
@@ -144,7 +145,7 @@ async function loadActions() {
     arrange(details.lastChild, members.map(actionButton));
     return details;
   });
-  arrange(actionsPanel, [...groups, explained, guide, output]);
+  arrange(actionsPanel, [...groups, ...moreActions, explained, guide, output]);
 }
 
 // arrange gives an element these children. Those that it has already stay where they are.
@@ -184,6 +185,17 @@ function guideTo(number) {
   if (number > 7) setSpeed(speeds[0][1]);
 }
 
+// ask lets the lens do something, and shows what came of it.
+async function ask(url, body) {
+  const result = await fetch(url, { method: "POST", body }).then((answer) => answer.json())
+    .catch((error) => ({ error: `The lens does not answer: ${error.message}` }));
+  const commands = (result.commands ?? []).map((command) => `$ ${command}`);
+  output.hidden = false;
+  say(output, [...commands, result.output, result.error].filter(Boolean).join("\n"));
+  output.classList.toggle("failed", Boolean(result.error));
+  return result;
+}
+
 async function run(action, element) {
   const first = !guided && action.title === firstAction && gateMode() === "slow";
   if (first) await post("gate", { mode: "paused" });
@@ -192,11 +204,7 @@ async function run(action, element) {
   output.hidden = false;
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
-  const result = await post(`actions/${action.id}`).then((answer) => answer.json())
-    .catch((error) => ({ error: `The lens does not answer: ${error.message}` }));
-  const commands = (result.commands ?? []).map((command) => `$ ${command}`);
-  say(output, [...commands, result.output, result.error].filter(Boolean).join("\n"));
-  output.classList.toggle("failed", Boolean(result.error));
+  const result = await ask(`actions/${action.id}`);
   if (first) guideTo(result.error ? 8 : 1);
   element.disabled = false;
 }

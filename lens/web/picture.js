@@ -16,7 +16,7 @@ const parts = {
     explain: "for each change, they find out which object has to be synced. Its name is the key " +
       "that they put on the queue" },
   queue: { title: "queue", about: "keys: names of what to sync", place: "queue",
-    explain: "keys wait here, each only once. The first one in the line is the next" },
+    explain: "keys wait here, each only once, until a worker takes them" },
   workers: { title: "workers", about: "compare what is with what should be", place: "sync",
     explain: "each takes a key and syncs its object: it compares what is with what should be. It " +
       "has one key at a time" },

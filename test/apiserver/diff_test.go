@@ -166,7 +166,6 @@ type stream struct {
 	answer object
 }
 
-// watch opens a watch.
 func (s *side) watch(t *testing.T, st step, path string) *stream {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &stream{lines: make(chan object, 1000), cancel: cancel}

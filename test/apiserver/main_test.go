@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/test/internal/cluster"
 )
@@ -22,7 +20,7 @@ var (
 
 	realServer *http.Client
 	realHost   string
-	crds       []*apiextensionsv1.CustomResourceDefinition
+	crds       []*apiserver.CRD
 )
 
 func TestMain(m *testing.M) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 type object = map[string]any
@@ -34,13 +35,10 @@ type side struct {
 // sides returns both servers, with a namespace that is new. They have no objects there.
 func sides(t *testing.T, namespace string) [2]*side {
 	t.Helper()
-	memory, err := apiserver.New(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	memory := must.Get(apiserver.New(crds...))(t)
 	both := [2]*side{
 		{client: realServer, host: realHost, namespace: namespace},
-		{client: &http.Client{Transport: memory.Client(nil)}, host: "http://memory", namespace: namespace},
+		{client: &http.Client{Transport: memory.Config(nil).Transport}, host: "http://memory", namespace: namespace},
 	}
 	for _, s := range both {
 		s.seen = map[string][]object{}
@@ -53,7 +51,6 @@ func sides(t *testing.T, namespace string) [2]*side {
 	return both
 }
 
-// do sends a request.
 func (s *side) do(ctx context.Context, method, path, media, body string) (int, object) {
 	response, err := s.send(ctx, method, path, media, body)
 	if err != nil {
@@ -132,7 +129,6 @@ func (s *side) substitute(text, key string, behind int) string {
 	return strings.NewReplacer("$SEEN", since, "$RV", version, "$UID", uid).Replace(text)
 }
 
-// remember keeps a version of an object.
 func (s *side) remember(st step, key string, answer object) {
 	metadata, _ := answer["metadata"].(object)
 	isScale := answer["kind"] == "Scale"

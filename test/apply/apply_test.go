@@ -17,6 +17,8 @@ import (
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
 	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/util/retry"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // force makes this manager win where somebody else owns a field that it names.
@@ -77,7 +79,7 @@ func scale(ctx context.Context, name string, replicas int32) error {
 func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *appsv1.Deployment {
 	t.Helper()
 	labels := map[string]string{"app": name}
-	created, err := deployments.Create(t.Context(), &appsv1.Deployment{
+	return must.Get(deployments.Create(t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owners},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(3)),
@@ -89,32 +91,20 @@ func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *a
 				},
 			},
 		},
-	}, metav1.CreateOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return created
+	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
 }
 
-// mustApply applies with force.
 func mustApply(
 	t *testing.T, desired *appsapply.DeploymentApplyConfiguration,
 ) *appsv1.Deployment {
 	t.Helper()
-	applied, err := deployments.Apply(t.Context(), desired, force)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return applied
+	return must.Get(deployments.Apply(t.Context(), desired, force))(t)
 }
 
 // expect fails the test unless the Deployment has that many replicas of that image.
 func expect(t *testing.T, name string, replicas int32, image string) *appsv1.Deployment {
 	t.Helper()
-	d, err := deployments.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(deployments.Get(t.Context(), name, metav1.GetOptions{}))(t)
 	if *d.Spec.Replicas != replicas || d.Spec.Template.Spec.Containers[0].Image != image {
 		t.Errorf("got %d replicas of %s, want %d of %s", *d.Spec.Replicas,
 			d.Spec.Template.Spec.Containers[0].Image, replicas, image)
@@ -208,10 +198,8 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 func mustScale(t *testing.T, name string, replicas int32) {
 	t.Helper()
 	backoff := wait.Backoff{Steps: 100, Duration: 50 * time.Millisecond}
-	err := retry.RetryOnConflict(backoff, func() error { return scale(t.Context(), name, replicas) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, retry.RetryOnConflict(
+		backoff, func() error { return scale(t.Context(), name, replicas) }))
 }
 
 func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
@@ -231,11 +219,8 @@ func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
 func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
 	mustApply(t, configuration("changed", 1))
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"theirs:1"}]}}}}`
-	_, err := deployments.Patch(t.Context(), "changed", types.StrategicMergePatchType, []byte(patch),
-		metav1.PatchOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(deployments.Patch(t.Context(), "changed", types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "somebody"}))(t)
 
 	mustScale(t, "changed", 2)
 	expect(t, "changed", 2, "theirs:1")
@@ -246,17 +231,11 @@ func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
 
 func TestExtractOfACopyWithoutManagedFieldsLosesAllFields(t *testing.T) {
 	configMaps := kubeClient.CoreV1().ConfigMaps(namespace)
-	cached, err := configMaps.Apply(t.Context(),
-		coreapply.ConfigMap("cached", namespace).WithData(map[string]string{"key": "value"}), force)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cached := must.Get(configMaps.Apply(t.Context(),
+		coreapply.ConfigMap("cached", namespace).WithData(map[string]string{"key": "value"}), force))(t)
 	cached.ManagedFields = nil // as informers.StripManagedFields does
 
-	mine, err := coreapply.ExtractConfigMap(cached, fieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := must.Get(coreapply.ExtractConfigMap(cached, fieldManager))(t)
 	applied, err := configMaps.Apply(t.Context(), mine, force)
 	if err != nil || len(applied.Data) > 0 {
 		t.Errorf("got data %v (%v), want none", applied.Data, err)
@@ -266,11 +245,8 @@ func TestExtractOfACopyWithoutManagedFieldsLosesAllFields(t *testing.T) {
 func TestApplyThatChangesNothingIsNotStored(t *testing.T) {
 	var versions []string
 	for range 2 {
-		applied, err := kubeClient.CoreV1().ConfigMaps(namespace).Apply(t.Context(),
-			coreapply.ConfigMap("same", namespace).WithData(map[string]string{"key": "value"}), force)
-		if err != nil {
-			t.Fatal(err)
-		}
+		applied := must.Get(kubeClient.CoreV1().ConfigMaps(namespace).Apply(t.Context(),
+			coreapply.ConfigMap("same", namespace).WithData(map[string]string{"key": "value"}), force))(t)
 		versions = append(versions, applied.ResourceVersion)
 	}
 	if versions[0] != versions[1] {
@@ -289,18 +265,13 @@ func TestTwoWritersOfOneNameRemoveEachOthersFields(t *testing.T) {
 }
 
 func TestApplyDoesNotRemoveWhatTheSameManagerCreated(t *testing.T) {
-	_, err := kubeClient.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
+	must.Get(kubeClient.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "mixed"}, Data: map[string]string{"old": "yes"},
-	}, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{FieldManager: fieldManager}))(t)
 	for _, key := range []string{"old", "new"} {
 		desired := coreapply.ConfigMap("mixed", namespace).WithData(map[string]string{key: "yes"})
-		applied, err := kubeClient.CoreV1().ConfigMaps(namespace).Apply(t.Context(), desired, force)
-		if err != nil {
-			t.Fatal(err)
-		}
+		applied := must.Get(kubeClient.CoreV1().ConfigMaps(namespace).Apply(
+			t.Context(), desired, force))(t)
 		if applied.Data["old"] != "yes" {
 			t.Errorf("after an apply of %q: got %v", key, applied.Data)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooapply "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
@@ -47,14 +48,10 @@ func applyStatus(ctx context.Context, foo *v1alpha1.Foo) (*v1alpha1.Foo, error) 
 // createFoo creates a Foo. No controller works for it.
 func createFoo(t testing.TB, name string) *v1alpha1.Foo {
 	t.Helper()
-	created, err := foos.Create(t.Context(), &v1alpha1.Foo{
+	return must.Get(foos.Create(t.Context(), &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
-	}, metav1.CreateOptions{FieldManager: "somebody"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return created
+	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
 }
 
 func TestUIDGuardsAnUpdateOfAStatusAndNotAnApply(t *testing.T) {
@@ -83,17 +80,11 @@ func TestManyManagersCanWriteToAListWithKeys(t *testing.T) {
 		desired := fooapply.Foo(foo.Name, foo.Namespace).WithStatus(fooapply.FooStatus().
 			WithConditions(metaapply.Condition().WithType(condition).WithStatus("True").
 				WithReason("Tested").WithMessage("").WithLastTransitionTime(metav1.Now())))
-		_, err := foos.ApplyStatus(t.Context(), desired,
-			metav1.ApplyOptions{FieldManager: "manager of " + condition})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Get(foos.ApplyStatus(t.Context(), desired,
+			metav1.ApplyOptions{FieldManager: "manager of " + condition}))(t)
 	}
 
-	got, err := foos.Get(t.Context(), foo.Name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(foos.Get(t.Context(), foo.Name, metav1.GetOptions{}))(t)
 	if !meta.IsStatusConditionTrue(got.Status.Conditions, "Ready") ||
 		!meta.IsStatusConditionTrue(got.Status.Conditions, "BackedUp") {
 		t.Errorf("got conditions %+v, want both", got.Status.Conditions)

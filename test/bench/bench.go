@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/cluster"
 )
@@ -98,4 +102,95 @@ func (b *bench) pause() error {
 		}
 	}
 	return nil
+}
+
+const (
+	// makers is how many Foos are created at a time in a burst.
+	makers = 16
+	// cleanTimeout limits how long it takes to delete everything that one run created.
+	cleanTimeout = 10 * time.Minute
+)
+
+// resources are created in a run, and deleted in this order.
+var resources = []schema.GroupVersionResource{
+	{Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Resource: "foos"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "replicasets"},
+	{Version: "v1", Resource: "pods"},
+	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
+}
+
+// makeAll creates n Foos, parallel at a time. If every is not 0, it begins one each time that has
+// passed.
+func (r *run) makeAll(
+	ctx context.Context, prefix string, n, parallel int, every time.Duration,
+) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	numbers := make(chan int)
+	var wg sync.WaitGroup
+	for range parallel {
+		wg.Go(func() {
+			for i := range numbers {
+				if err := r.makeFoo(ctx, fmt.Sprintf("%s-%05d", prefix, i)); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	begin := time.Now()
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * every)))
+		numbers <- i
+	}
+	close(numbers)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// makeFoo creates one Foo.
+func (r *run) makeFoo(ctx context.Context, name string) error {
+	_, err := r.foos.Create(ctx, &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating Foo: %w", err)
+	}
+	return nil
+}
+
+// clean deletes everything that a run created, and waits until it is gone.
+func (b *bench) clean(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+	defer cancel()
+	for {
+		left := false
+		for _, resource := range resources {
+			client := b.metadata.Resource(resource).Namespace(namespace)
+			list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
+			if err != nil {
+				return fmt.Errorf("cleaning up: %w", err)
+			}
+			if len(list.Items) == 0 {
+				continue
+			}
+			left = true
+			err = client.DeleteCollection(ctx, metav1.DeleteOptions{
+				GracePeriodSeconds: new(int64(0)),
+				PropagationPolicy:  new(metav1.DeletePropagationBackground),
+			}, metav1.ListOptions{})
+			// The API server gives a request one minute, after which there may be more to delete.
+			if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
+				return fmt.Errorf("cleaning up: %w", err)
+			}
+		}
+		if !left {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }

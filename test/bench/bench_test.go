@@ -4,11 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -21,10 +23,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		t.Skip("needs -smoke: it starts a control plane")
 	}
 	o := options{sizes: []int{10}, modes: modes, repetitions: 1, idleTime: time.Second}
-	results, err := o.measure(t.Context(), o.plan())
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(o.measure(t.Context(), o.plan()))(t)
 	check(t, results, len(modes)*len(contenders), map[string]float64{
 		"burst/requests per Foo/create deployments": 1,
 		"restart/needless writes":                   0,
@@ -140,10 +139,7 @@ func TestTableShowsMediansAndRatios(t *testing.T) {
 }
 
 func TestContendersTakeTurns(t *testing.T) {
-	o, err := parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"}))(t)
 	var got []string
 	for _, run := range o.plan() {
 		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
@@ -161,6 +157,26 @@ func TestBadFlagsAreRefused(t *testing.T) {
 	} {
 		if _, err := parseFlags([]string{flag}); err == nil {
 			t.Errorf("%s is accepted, want an error", flag)
+		}
+	}
+}
+
+func TestPageShowsTheFigures(t *testing.T) {
+	text := must.Get(os.ReadFile(page))(t)
+	want := must.Get(fill(string(text)))(t)
+	if string(text) != want {
+		t.Errorf("the tables of %s are not those of the results; 'go -C test/bench run . -draw' "+
+			"updates it", page)
+	}
+	if n := strings.Count(want, "<!-- bench:"); n != len(marked.FindAllString(want, -1)) {
+		t.Errorf("one of the %d marks does not match %s", n, marked)
+	}
+}
+
+func TestUnknownTableIsAnError(t *testing.T) {
+	for _, what := range []string{"short nothing", "nothing machine"} {
+		if _, err := fill("<!-- bench: " + what + " -->\n<!-- end of bench -->"); err == nil {
+			t.Errorf("%s gives no error", what)
 		}
 	}
 }

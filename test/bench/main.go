@@ -1,8 +1,8 @@
 // Command bench compares this controller with the same Foo on two frameworks: see
 // docs/performance.md. It starts a control plane of its own.
 //
-// Read it in this order: contenders.go, what is measured; run.go and phase.go, how; figures.go,
-// what is computed from the audit log; tables.go and page.go, what is shown.
+// Read it in this order: run.go and phase.go, how it is measured; figures.go, what is computed from
+// the audit log; tables.go, who is measured, and what is shown.
 package main
 
 import (

@@ -11,12 +11,6 @@ import (
 
 const nameTaken = "DeploymentNameTaken"
 
-// onlyWarning waits for a Warning event about the Foo, and fails the test if there are several.
-func (n *namespace) onlyWarning(foo string) {
-	n.T.Helper()
-	n.OnlyWarning(n.T, foo)
-}
-
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	behaviour(t, 9)
 	n := parallelNamespace(t)
@@ -29,7 +23,7 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	n.foos.When("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.Kubectl("annotate", "foo/web", "example.com/look=again")
 	n.CatchUp()
-	n.onlyWarning("web")
+	n.OnlyWarning(t, "web")
 
 	after := n.deployments.When("web", "exists", exists)
 	if !reflect.DeepEqual(before.Spec, after.Spec) ||
@@ -41,7 +35,7 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	n.Kubectl("delete", "deployment/web")
 	n.foos.When("web", "is Ready, because the name is free", isReady)
 	n.deployments.When("web", "has the 3 replicas of the Foo", hasReplicas(3))
-	n.onlyWarning("web")
+	n.OnlyWarning(t, "web")
 	n.fewRequests(begin)
 }
 
@@ -53,7 +47,7 @@ func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
 
 	second := n.foos.Create(newFoo("second", "web", 2))
 	n.foos.When("second", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
-	n.onlyWarning("second")
+	n.OnlyWarning(t, "second")
 	n.foos.When("first", "is still Ready", isReady)
 	deployment := n.deployments.When("web", "has the 1 replica of the first Foo", hasReplicas(1))
 	if deployment.UID != kept.UID {

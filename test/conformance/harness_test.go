@@ -2,11 +2,14 @@ package conformance
 
 import (
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -30,13 +33,11 @@ func parallelNamespace(t *testing.T) *namespace {
 	return with(suite.ParallelNamespace(t))
 }
 
-// newNamespace returns a new namespace, which is deleted when t ends.
 func newNamespace(t *testing.T) *namespace {
 	t.Helper()
 	return with(suite.NewNamespace(t))
 }
 
-// with adds the objects to a namespace.
 func with(n *suite.Namespace) *namespace {
 	deployments := suite.Kube.AppsV1().Deployments(n.Name)
 	return &namespace{
@@ -46,12 +47,10 @@ func with(n *suite.Namespace) *namespace {
 	}
 }
 
-// fooClient returns a client for the Foos in a namespace.
 func fooClient(n *suite.Namespace) fooclient.FooInterface {
 	return clientset.NewForConfigOrDie(suite.Cluster).SamplecontrollerV1alpha1().Foos(n.Name)
 }
 
-// newFoo returns a Foo with these names, which asks for that many replicas.
 func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	return &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -59,7 +58,6 @@ func newFoo(name, deploymentName string, replicas int32) *v1alpha1.Foo {
 	}
 }
 
-// createReadyFoo creates foo and waits until it is Ready.
 func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
 	n.T.Helper()
 	n.foos.Create(foo)
@@ -74,7 +72,6 @@ func (n *namespace) fewRequests(begin audit.Mark) {
 
 func exists(*appsv1.Deployment) bool { return true }
 
-// isReady reports whether the status is about the newest spec and says Ready.
 func isReady(foo *v1alpha1.Foo) bool {
 	ready := readyCondition(foo)
 	return ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == foo.Generation &&
@@ -96,4 +93,59 @@ func readyCondition(foo *v1alpha1.Foo) metav1.Condition {
 		return *ready
 	}
 	return metav1.Condition{}
+}
+
+// deploymentWatch sees everything that happens to the Deployments of a namespace.
+type deploymentWatch struct {
+	n      *namespace
+	events <-chan watch.Event
+}
+
+// watchDeployments begins to watch. It does not see what existed before.
+func (n *namespace) watchDeployments() *deploymentWatch {
+	n.T.Helper()
+	deployments := suite.Kube.AppsV1().Deployments(n.Name)
+	list := must.Get(deployments.List(n.T.Context(), metav1.ListOptions{}))(n.T)
+	watcher := must.Get(deployments.Watch(n.T.Context(), metav1.ListOptions{
+		ResourceVersion: list.ResourceVersion,
+	}))(n.T)
+	n.T.Cleanup(watcher.Stop)
+	return &deploymentWatch{n: n, events: watcher.ResultChan()}
+}
+
+// until calls see for each event, in the order of the API server's writes, until see returns true.
+func (w *deploymentWatch) until(
+	what string, see func(watch.EventType, *appsv1.Deployment) (done bool),
+) {
+	w.n.T.Helper()
+	timeout := time.After(suite.Patience)
+	for {
+		select {
+		case event := <-w.events:
+			deployment, ok := event.Object.(*appsv1.Deployment)
+			if !ok {
+				w.n.T.Fatalf("the watch of Deployments ended early: %+v", event.Object)
+			}
+			if see(event.Type, deployment) {
+				return
+			}
+		case <-timeout:
+			suite.GiveUp(w.n.T, what, "")
+		}
+	}
+}
+
+// nothingCreated lets the controller catch up, and fails the test if a Deployment was created since
+// the watch began.
+func (w *deploymentWatch) nothingCreated() {
+	w.n.T.Helper()
+	end := w.n.CatchUp()
+	created := "Deployment " + end + " is created"
+	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
+		if event == watch.Added && deployment.Name != end {
+			w.n.T.Errorf("Deployment %q was created, want none: %s",
+				deployment.Name, suite.Describe(deployment))
+		}
+		return deployment.Name == end
+	})
 }

@@ -10,11 +10,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var imagePath = flag.String("image", "../../.local/image.tar", "`archive` with the image")
 
-// unpack unpacks a tar file into dir.
 func unpack(t *testing.T, file, dir string) {
 	t.Helper()
 	if output, err := exec.Command("tar", "-xf", file, "-C", dir).CombinedOutput(); err != nil {
@@ -22,16 +23,9 @@ func unpack(t *testing.T, file, dir string) {
 	}
 }
 
-// readJSON reads a file of an unpacked image.
 func readJSON(t *testing.T, file string, value any) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, value)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(file))(t), value))
 }
 
 // hack/image tests that the archive's digests are right.
@@ -77,10 +71,7 @@ func TestImageHasAStaticBinaryThatKnowsItsVersion(t *testing.T) {
 // staticallyLinked fails the test if the program needs a dynamic linker or libraries.
 func staticallyLinked(t *testing.T, path string) {
 	t.Helper()
-	file, err := elf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(elf.Open(path))(t)
 	defer file.Close()
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/test/internal/metrics"
 )
@@ -19,11 +20,7 @@ var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement
 // scrape returns the metrics that are served at address: for each name, the sum over all labels.
 func scrape(t *testing.T, address string) map[string]float64 {
 	t.Helper()
-	served, err := metrics.Read(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return served
+	return must.Get(metrics.Read(address))(t)
 }
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -30,11 +31,8 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
 	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
 	suite.Eventually(t, "the types in the policy are checked", func() (bool, string) {
-		object, err := suite.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(
-			t.Context(), "sample-controller-deployments", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := must.Get(suite.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(
+			t.Context(), "sample-controller-deployments", metav1.GetOptions{}))(t)
 		checked := object.Status.TypeChecking
 		return checked != nil && len(checked.ExpressionWarnings) == 0, fmt.Sprint(checked)
 	})
@@ -112,7 +110,6 @@ func changeAsOthersDo(deployment *appsv1.Deployment) {
 	}
 }
 
-// tryPatch tries a strategic merge patch, as the controller sends it.
 func tryPatch(t *testing.T, stolen appsclient.DeploymentInterface, name, patch string) error {
 	_, err := stolen.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch),
 		metav1.PatchOptions{DryRun: dryRun})
@@ -167,13 +164,9 @@ func mayOnlyScaleDown(
 	}
 }
 
-// patched returns a copy of deployment with a strategic merge patch.
 func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
 	t.Helper()
-	original, err := json.Marshal(deployment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	original := must.Get(json.Marshal(deployment))(t)
 	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), appsv1.Deployment{})
 	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
@@ -185,7 +178,6 @@ func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.
 	return result
 }
 
-// refused reports whether an admission policy refused a request with that message.
 func refused(err error, message string) bool {
 	return apierrors.IsInvalid(err) && strings.Contains(err.Error(), message)
 }

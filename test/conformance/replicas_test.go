@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -123,10 +124,7 @@ func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.Co
 func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
 	behaviour(t, 4)
 	n := parallelNamespace(t)
-	foos, err := os.ReadFile(crd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	foos := must.Get(os.ReadFile(crd))(t)
 	olds := strings.NewReplacer("samplecontroller.k8s.io", "old.example.com", "foos", "olds",
 		"singular: foo", "singular: old", "Foo", "Old").Replace(string(foos))
 	t.Cleanup(func() { n.Kubectl("delete", "crd/olds.old.example.com") })

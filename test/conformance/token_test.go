@@ -3,6 +3,8 @@ package conformance
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -10,10 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // thief returns how somebody with the token of the deployed controller finds the cluster. The API
@@ -42,17 +47,14 @@ func endsWithItsPod(t *testing.T, deployment *appsv1.Deployment) {
 	pods := suite.Kube.CoreV1().Pods(deployment.Namespace)
 	var pod *corev1.Pod
 	suite.Eventually(t, "there is a Pod", func() (bool, string) {
-		list, err := pods.List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must.Get(pods.List(t.Context(), metav1.ListOptions{}))(t)
 		if len(list.Items) > 0 {
 			pod = &list.Items[0]
 		}
 		return pod != nil, "none"
 	})
 	// As the kubelet does.
-	issued, err := suite.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(),
+	issued := must.Get(suite.Kube.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(t.Context(),
 		pod.Spec.ServiceAccountName, &authenticationv1.TokenRequest{
 			Spec: authenticationv1.TokenRequestSpec{
 				ExpirationSeconds: mounted.ExpirationSeconds,
@@ -60,31 +62,23 @@ func endsWithItsPod(t *testing.T, deployment *appsv1.Deployment) {
 					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
 				},
 			},
-		}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+		}, metav1.CreateOptions{}))(t)
 	token := issued.Status.Token
 	if lives := lifetime(t, token); lives > time.Hour {
 		t.Errorf("the token lives for %v, want an hour", lives)
 	}
 	accepted := func() bool {
 		t.Helper()
-		review, err := suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
+		review := must.Get(suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
 			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
-			metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+			metav1.CreateOptions{}))(t)
 		return review.Status.Authenticated
 	}
 	if !accepted() {
 		t.Fatal("the API server refuses the token of a Pod that exists")
 	}
 
-	if err := pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
 
 	suite.Eventually(t, "the token ends with its Pod", func() (bool, string) {
 		return !accepted(), "it is accepted"
@@ -98,10 +92,7 @@ func lifetime(t *testing.T, token string) time.Duration {
 	if len(parts) != 3 {
 		t.Fatalf("the token has %d parts, want 3", len(parts))
 	}
-	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := must.Get(base64.RawURLEncoding.DecodeString(parts[1]))(t)
 	var times struct {
 		Issued  int64 `json:"iat"`
 		Expires int64 `json:"exp"`
@@ -110,4 +101,85 @@ func lifetime(t *testing.T, token string) time.Duration {
 		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
 	}
 	return time.Duration(times.Expires-times.Issued) * time.Second
+}
+
+func TestRefusalsAreToldApart(t *testing.T) {
+	n := newNamespace(t)
+	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
+	if output, err := n.TryKubectl(held, "create", "-f", "-"); err != nil {
+		t.Fatal(output)
+	}
+	t.Cleanup(func() {
+		n.Kubectl("patch", "configmap/held", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	})
+	n.Kubectl("delete", "namespace", n.Name, "--wait=false")
+	begin, somebody := suite.Now(t), &suite.Program{User: n.Name + "-somebody"}
+
+	for _, command := range [][]string{
+		{"create", "configmap", "late", "--as-group=system:masters"}, {"get", "configmaps"},
+	} {
+		output, err := n.TryKubectl("", append(command, "--as="+somebody.User)...)
+		if err == nil {
+			t.Fatalf("kubectl %q succeeded, want it refused: %s", command, output)
+		}
+	}
+
+	refused := somebody.Requests(t, begin, func(r audit.Request) bool {
+		return r.ResponseStatus.Code == http.StatusForbidden
+	})
+	if len(refused) != 2 || suite.LacksPermission(refused[0]) || !suite.LacksPermission(refused[1]) {
+		t.Errorf("got the refusals %v; want one for the namespace that is being deleted, and one for "+
+			"a missing permission", refused)
+	}
+}
+
+func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
+	behaviour(t, 19)
+	deployment := suite.Deploy(t, deployDir, nil)
+	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(
+		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
+	}
+
+	suite.Eventually(t, "all replicas are available", func() (bool, string) {
+		deployment := must.Get(suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
+			t.Context(), deployment.Name, metav1.GetOptions{}))(t)
+		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
+			fmt.Sprintf("%+v", deployment.Status)
+	})
+
+	// Their admission proves something only if other Pods are refused.
+	if err := createPod(t, deployment, func(*corev1.PodSpec) {}); err != nil {
+		t.Errorf("creating a Pod of the Deployment: %v", err)
+	}
+	refused := map[string]func(*corev1.PodSpec){
+		"runAsNonRoot": func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil },
+		"seccompProfile": func(pod *corev1.PodSpec) {
+			pod.SecurityContext.SeccompProfile = nil
+		},
+		"allowPrivilegeEscalation": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
+		},
+		"capabilities": func(pod *corev1.PodSpec) {
+			pod.Containers[0].SecurityContext.Capabilities = nil
+		},
+	}
+	for field, remove := range refused {
+		err := createPod(t, deployment, remove)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), field) {
+			t.Errorf("a Pod without %s: got error %v, want it forbidden", field, err)
+		}
+	}
+}
+
+// createPod asks the API server whether it would create a changed Pod of deployment.
+func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.PodSpec)) error {
+	template := deployment.Spec.Template.DeepCopy()
+	change(&template.Spec)
+	_, err := suite.Kube.CoreV1().Pods(deployment.Namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: template.Labels},
+		Spec:       template.Spec,
+	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/test/internal/cluster"
@@ -107,14 +108,8 @@ type run struct {
 func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	t.Helper()
 	r := &run{space: newSpace(t), crash: c, times: map[string]int{}}
-	config, err := controlPlane.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	users, err := explore.NewCluster(config, r.namespace, root+"artifacts/examples/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(controlPlane.Config())(t)
+	users := must.Get(explore.NewCluster(config, r.namespace, root+"artifacts/examples/crd.yaml"))(t)
 	url := serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		r.next = next
 		return r
@@ -125,9 +120,7 @@ func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	})
 	r.await("the start", false)
 	for _, step := range s.Steps {
-		if err := users.Play(step); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, users.Play(step))
 		r.await(step.Name, false)
 	}
 	r.await("the last step", true)

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -20,10 +21,7 @@ var electionFlags = []string{"--leader-elect", "--leader-elect-lease-duration=8s
 // startReplica starts a controller that acts as user, and works while it holds the Lease.
 func (h *history) startReplica(user string) *process.Process {
 	h.t.Helper()
-	p, err := h.start(user, electionFlags...)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	p := must.Get(h.start(user, electionFlags...))(h.t)
 	h.t.Cleanup(func() {
 		p.Kill()
 		if h.t.Failed() {
@@ -33,7 +31,6 @@ func (h *history) startReplica(user string) *process.Process {
 	return p
 }
 
-// awaitLeader waits until the Lease has another holder than before, and returns the holder.
 func (h *history) awaitLeader(before string) (holder string) {
 	h.t.Helper()
 	h.must(func() error {
@@ -77,9 +74,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 		leader.Signal(syscall.SIGCONT)
 
 		h.checkGivesWay(leader)
-		if err := <-worked; err != nil {
-			h.t.Fatal(err)
-		}
+		must.Do(h.t, <-worked)
 		h.user = standbyUser
 		h.settle()
 		for _, r := range h.requests(thawed, leaderUser, isWrite) {
@@ -133,4 +128,55 @@ func (h *history) checkCreatedOnce(users ...string) {
 			}
 		}
 	}
+}
+
+// disturb calls disturbance again and again while users work, every so often on average.
+func (h *history) disturb(every time.Duration, disturbance func() error) {
+	h.t.Helper()
+	h.proxy.inject(true)
+	var workErr error
+	worked := make(chan struct{})
+	go func() {
+		defer close(worked)
+		workErr = h.users.work()
+	}()
+	err := again(worked, every, h.random("disturbances"), disturbance)
+	if <-worked; workErr != nil || err != nil {
+		h.t.Fatal(workErr, err)
+	}
+}
+
+// Behaviour 20.
+func TestRequestsFailAndTheControllerIsKilled(t *testing.T) {
+	t.Parallel()
+	inRounds(t, func(h *history) {
+		controller := h.supervise()
+		h.disturb(*killEvery, func() error {
+			controller.kill()
+			return nil
+		})
+		h.lastWave()
+
+		h.settle()
+		h.checkNeedless()
+		h.checkExits(controller, noAPIServer)
+	})
+}
+
+// Behaviour 20.
+func TestRequestsFailAndServersAreKilled(t *testing.T) {
+	inRounds(t, func(h *history) {
+		h.users.newNames = true
+		controller := h.supervise()
+		random, server, next := h.random("servers"), "kube-apiserver", "etcd"
+		h.disturb(*killEvery*3/2, func() error { // to start it again takes longer, too
+			server, next = next, server
+			return restart(server, time.Duration(random.IntN(1000))*time.Millisecond)
+		})
+		h.lastWave()
+
+		h.settle()
+		h.checkNeedless()
+		h.checkExits(controller, noAPIServer, noFoos)
+	})
 }

@@ -1,16 +1,40 @@
+// Package faults runs a controller of Foos while everything around it fails. Then the tests check
+// that, when it is quiet again, every Foo has exactly its Deployment, statuses are true, nothing is
+// orphaned, and nothing more is written.
+//
+//	make faults-long                    # the long version
+//	go test ./faults -v                 # the short one
+//	go test ./faults -v -seed 7         # the random choices of seed 7
+//
+// The tests start a cluster of their own, because they kill its etcd and its API server. Between
+// the controller and the API server, a proxy injects faults. Users who create, change and delete
+// Foos and Deployments talk to the API server directly. All random choices come from the seed, but
+// when they take effect depends on the machine: a replay is similar, not identical.
+//
+// TestEveryCrash leaves less to chance: the controller dies at each of its writes.
 package faults
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/suite/audit"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/cluster"
 )
 
@@ -73,4 +97,103 @@ func restart(server string, pause time.Duration) error {
 		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
 		return err
 	})
+}
+
+// total counts everything that is done and found, for the summary.
+var total = totals{begin: time.Now(), counts: map[string]int{}}
+
+type totals struct {
+	begin time.Time
+
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// The findings. Each must be 0.
+const (
+	wrong       = "problems when it was quiet"
+	needless    = "needless writes"
+	lateWrites  = "writes after quiescence"
+	unexplained = "unexplained exits"
+)
+
+func (c *totals) count(what string) { c.add(what, 1) }
+
+func (c *totals) add(what string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what] += n
+}
+
+// String returns the summary: first what was done, then what was found.
+func (c *totals) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, took %v", *seed, time.Since(c.begin).Round(time.Second))
+	found := []string{wrong, needless, lateWrites, unexplained}
+	done := slices.DeleteFunc(slices.Sorted(maps.Keys(c.counts)), func(what string) bool {
+		return slices.Contains(found, what)
+	})
+	for _, what := range append(done, found...) {
+		fmt.Fprintf(&b, "\n%6d %s", c.counts[what], what)
+	}
+	return b.String()
+}
+
+// isWrite reports whether r is a write, accepted or refused, to anything but the Lease.
+func isWrite(r audit.Request) bool { return r.IsWrite() && r.ObjectRef.Resource != "leases" }
+
+func isCreation(r audit.Request) bool { return r.Creates("deployments") }
+
+func isDeletion(r audit.Request) bool { return r.Deletes("deployments") }
+
+// now returns the end of the audit log, where the next request will be noted.
+func now(t *testing.T) audit.Mark {
+	t.Helper()
+	return must.Get(audit.End(controlPlane.AuditLog()))(t)
+}
+
+// requests returns the user's requests in the namespace that stand after a mark in the audit log
+// and for which selects returns true.
+func (h *history) requests(
+	after audit.Mark, user string, selects func(audit.Request) bool,
+) (found []audit.Request) {
+	h.t.Helper()
+	requests, _, err := audit.Read(controlPlane.AuditLog(), after, user)
+	must.Do(h.t, err)
+	for _, r := range requests {
+		if r.User() == user && r.ObjectRef.Namespace == h.namespace && selects(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// space is a namespace with the Foos and Deployments of one test.
+type space struct {
+	t           *testing.T
+	namespace   string
+	foos        fooclient.FooInterface
+	deployments appsclient.DeploymentInterface
+}
+
+// newSpace creates a namespace, which is deleted when the test ends.
+func newSpace(t *testing.T) space {
+	t.Helper()
+	namespaces := kubeClient.CoreV1().Namespaces()
+	created := must.Get(namespaces.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
+	}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() {
+		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+	})
+	return space{
+		t: t, namespace: created.Name,
+		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
+		deployments: kubeClient.AppsV1().Deployments(created.Name),
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -26,14 +27,10 @@ func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	path, err := kubeconfig.Write(controlPlane.Dir, config, user, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path = must.Get(kubeconfig.Write(controlPlane.Dir, config, user, nil))(t)
 	return path
 }
 
-// startProgram starts the controller for one namespace.
 func startProgram(path, namespace string, flags ...string) (*process.Process, error) {
 	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
@@ -57,9 +54,7 @@ type supervisor struct {
 func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
 	t.Helper()
 	s := &supervisor{start: start, done: make(chan struct{})}
-	if err := s.next(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.next())
 	go func() {
 		defer close(s.done)
 		for s.waitAndRecord() {
@@ -74,7 +69,6 @@ func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor
 	return s
 }
 
-// next starts a program, unless stop was called.
 func (s *supervisor) next() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +119,6 @@ func (s *supervisor) replace() error {
 	}
 }
 
-// stop ends the current program for good.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.stopped = true
@@ -134,14 +127,12 @@ func (s *supervisor) stop() {
 	<-s.done
 }
 
-// works reports whether the current program has begun to work.
 func (s *supervisor) works() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.killed && strings.Contains(s.current.Output(), "Starting the workers")
 }
 
-// output returns what the current program printed.
 func (s *supervisor) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // The share of requests that get a fault. It is larger for watches, because there are few.
@@ -57,18 +59,10 @@ func startProxy(t *testing.T, random *rand.Rand) *proxy {
 // transport that wrap returns. If that returns an error, the connection is closed.
 func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 	t.Helper()
-	config, err := controlPlane.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(controlPlane.Config())(t)
 	target, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	next := must.Get(rest.TransportFor(config))(t)
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     wrap(next),
@@ -85,7 +79,6 @@ func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 	return server.URL
 }
 
-// inject switches the faults on or off.
 func (p *proxy) inject(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +101,6 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.with(fault, much, r)
 }
 
-// draw draws what happens to the next request.
 func (p *proxy) draw(watch bool) (fault string, much float64) {
 	rate, faults := faultRate, []string{"429", "500", "503", "cut before the request",
 		"cut after the request", "cut in the answer", "slow"}
@@ -122,7 +114,6 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 	return "", 0
 }
 
-// with sends the request with that fault.
 func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
 	switch fault {
 	case "429":

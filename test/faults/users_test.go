@@ -145,7 +145,6 @@ func (u *users) create(name, deployment string) func() error {
 	}
 }
 
-// scale returns a function that scales a Foo.
 func (u *users) scale(name string) func() error {
 	replicas := u.replicas()
 	return u.change(name, func(foo *v1alpha1.Foo) { foo.Spec.Replicas = &replicas })
@@ -164,7 +163,6 @@ func (u *users) change(name string, change func(*v1alpha1.Foo)) func() error {
 	}
 }
 
-// spoil changes the replicas and the images of a Deployment, if it exists.
 func (u *users) spoil(name string, replicas int32) error {
 	deployment, err := u.h.deployments.Get(context.Background(), name, metav1.GetOptions{})
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -101,10 +102,7 @@ func TestPartShowsItsCode(t *testing.T) {
 
 func TestPageShowsWhatIsTrue(t *testing.T) {
 	p := begin(t)
-	logEnd, err := audit.End(controlPlane.AuditLog())
-	if err != nil {
-		t.Fatal(err)
-	}
+	logEnd := must.Get(audit.End(controlPlane.AuditLog()))(t)
 	first := mustRead[int](t, p, `Math.max(0, ...[...lens.of("span").keys()].map((id) => id.split("/")[1]))`)
 	for _, action := range []string{"create", "scale", "scale-deployment", "rename", "delete"} {
 		p.press(t, action)
@@ -138,7 +136,6 @@ func TestPageShowsWhatIsTrue(t *testing.T) {
 	})
 }
 
-// hasReplicas returns nil if the example's Deployment has that many replicas.
 func hasReplicas(want int32) error {
 	d, err := kubeClient.AppsV1().Deployments(namespace).Get(context.Background(), "example-foo", metav1.GetOptions{})
 	if err == nil && *d.Spec.Replicas != want {

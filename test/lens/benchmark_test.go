@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -36,17 +37,12 @@ func BenchmarkLens(b *testing.B) {
 	rounds := 0
 	round := func() {
 		for _, i := range rand.Perm(len(names)) { // what one does may slow down the next a little
-			if err := turn(names[i], pages[names[i]], fmt.Sprintf("foo-%d", rounds)); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, turn(names[i], pages[names[i]], fmt.Sprintf("foo-%d", rounds)))
 		}
 		rounds++
 	}
 	round() // to warm up
-	logEnd, err := audit.End(controlPlane.AuditLog())
-	if err != nil {
-		b.Fatal(err)
-	}
+	logEnd := must.Get(audit.End(controlPlane.AuditLog()))(b)
 	for b.Loop() {
 		round()
 	}
@@ -63,29 +59,21 @@ func BenchmarkLens(b *testing.B) {
 func startTurn(b *testing.B, name string) (p *page) {
 	_, err := kubeClient.CoreV1().Namespaces().Create(b.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: prefix + name}}, metav1.CreateOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	command := []string{*controllerPath, "-v=5", "-health-probe-bind-address=0",
 		"-metrics-bind-address=0", "-namespace=" + prefix + name}
 	if name == "lens" {
 		l, err := startLens(append([]string{"--"}, command...)...)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		b.Cleanup(func() { l.stop(syscall.SIGTERM) })
 		if p, err = l.open(); err == nil {
 			err = p.do(chromedp.Click(chromedp.JSPath(byText("Fast"))))
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		return p
 	}
-	direct, err := process.Start(exec.Command(command[0], command[1:]...), controlPlane.Kubeconfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	direct := must.Get(process.Start(
+		exec.Command(command[0], command[1:]...), controlPlane.Kubeconfig()))(b)
 	b.Cleanup(direct.Kill)
 	return nil
 }
@@ -121,9 +109,7 @@ func turn(name string, p *page, foo string) error {
 func median(b *testing.B, logEnd audit.Mark, name string) float64 {
 	b.Helper()
 	requests, _, err := audit.Read(controlPlane.AuditLog(), logEnd, "")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	began, took := map[string]time.Time{}, []float64{}
 	for _, r := range requests {
 		switch foo, found := began[r.ObjectRef.Name]; {

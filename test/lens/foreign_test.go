@@ -13,6 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // tryAll makes requests in each way that a page has, to all of urls. It notes what got through in
@@ -63,15 +65,9 @@ func TestForeignPageGetsNothing(t *testing.T) {
 	elsewhere := func(address string) string { // Chromium finds this name at 127.0.0.1
 		return strings.Replace(address, "127.0.0.1", "site.example", 1)
 	}
-	foreign, err := openPage(elsewhere(site.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := must.Get(openPage(elsewhere(site.URL)))(t)
 	defer foreign.close()
-	text, err := json.Marshal(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(urls))(t)
 	foreign.mustDo(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(tryAll, text)))
 	foreign.mustWait(t, "window.got")
 	if got := mustRead[[]string](t, foreign, "window.got"); len(got) > 0 {
@@ -93,38 +89,19 @@ func TestForeignPageGetsNothing(t *testing.T) {
 // addresses returns where the shared lens and its proxy are, and the port of the API server.
 func addresses(t *testing.T) (lensAt, proxyAt *url.URL, server int) {
 	t.Helper()
-	lensAt, err := url.Parse(sharedLens.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := controlPlane.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if server, err = strconv.Atoi(address.Port()); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(root + ".local/lens/*/program.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lensAt = must.Get(url.Parse(sharedLens.url))(t)
+	address := must.Get(url.Parse(must.Get(controlPlane.Config())(t).Host))(t)
+	server = must.Get(strconv.Atoi(address.Port()))(t)
+	files := must.Get(filepath.Glob(root + ".local/lens/*/program.yaml"))(t)
 	for _, file := range files {
 		kubeconfig, err := clientcmd.LoadFromFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, cluster := range kubeconfig.Clusters {
 			if strings.Contains(cluster.Server, lensAt.Path[:10]) {
 				proxyAt, err = url.Parse(cluster.Server)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	if proxyAt == nil {
 		t.Fatalf("no file of %q leads to the proxy", files)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // tableRow matches a row of the table of the parts in docs/lens.md.
@@ -16,10 +18,7 @@ var tableRow = regexp.MustCompile(`(?m)^\| \d \| ([^|]+) \| ([^|]+) \|`)
 
 func TestLegendSaysWhatThePageOfTheLensSays(t *testing.T) {
 	p := begin(t)
-	text, err := os.ReadFile(root + "docs/lens.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(root + "docs/lens.md"))(t)
 	var want []string
 	for _, row := range tableRow.FindAllStringSubmatch(string(text), -1) {
 		want = append(want, row[1]+": "+row[2])

@@ -1,3 +1,8 @@
+// Package lens opens the page of the lens in a real Chromium, and uses it as a person does. It
+// compares what the page shows with what is true on a control plane of its own. Without a Chromium,
+// no test is run.
+//
+// With -screenshots, the tests leave pictures of what they see in .local/lens/screenshots.
 package lens
 
 import (
@@ -94,7 +99,6 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	return m.Run(), nil
 }
 
-// chromium returns the path of a browser.
 func chromium() (string, error) {
 	for _, name := range []string{
 		"chromium", "chromium-browser", "google-chrome",
@@ -115,7 +119,6 @@ type lens struct {
 
 var address = regexp.MustCompile(`The lens is at (http://\S+)`)
 
-// startLens starts a lens with these arguments.
 func startLens(args ...string) (*lens, error) {
 	command := exec.Command(filepath.Join(controlPlane.Dir, "lens"), args...)
 	command.Dir = root
@@ -135,7 +138,6 @@ func startLens(args ...string) (*lens, error) {
 	return l, err
 }
 
-// stop ends the lens by a signal.
 func (l *lens) stop(signal os.Signal) {
 	l.Signal(signal)
 	<-l.Exited

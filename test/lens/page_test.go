@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/test/internal/metrics"
 )
 
@@ -28,7 +29,6 @@ type page struct {
 	errors []string // in the console
 }
 
-// openPage opens a page in a new tab.
 func openPage(url string) (*page, error) {
 	p := &page{}
 	p.tab, p.close = chromedp.NewContext(browser, chromedp.WithNewWindow(true)) // a hidden tab does not draw
@@ -80,7 +80,6 @@ func begin(t testing.TB) *page {
 	return p
 }
 
-// isEmpty returns nil if there is no Foo and no Deployment.
 func isEmpty() error {
 	objects, err := stored()
 	if err == nil && len(objects) > 0 {
@@ -112,12 +111,9 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) error {
 
 func (p *page) mustDo(t testing.TB, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := p.do(actions...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.do(actions...))
 }
 
-// wait waits until an expression is true in the page.
 func (p *page) wait(expression string) error {
 	_, err := chromedp.Run(p.tab,
 		chromedp.Poll[any](expression, chromedp.WithPollingTimeout(*patience)))
@@ -131,12 +127,9 @@ func (p *page) wait(expression string) error {
 
 func (p *page) mustWait(t testing.TB, expression string) {
 	t.Helper()
-	if err := p.wait(expression); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.wait(expression))
 }
 
-// read returns the value of an expression in the page.
 func read[T any](p *page, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(p.tab, *patience)
 	defer cancel()
@@ -145,19 +138,12 @@ func read[T any](p *page, expression string) (T, error) {
 
 func mustRead[T any](t testing.TB, p *page, expression string) T {
 	t.Helper()
-	value, err := read[T](p, expression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return must.Get(read[T](p, expression))(t)
 }
 
-// until calls check until it returns nil.
 func (p *page) until(t testing.TB, check func() error) {
 	t.Helper()
-	if err := waitUntil(check); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, waitUntil(check))
 }
 
 // press presses the button of an action, and waits until that is done.
@@ -185,7 +171,6 @@ func (p *page) press(t testing.TB, action string) {
 	}
 }
 
-// byText is the button with that text.
 func byText(text string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
 }
@@ -267,9 +252,7 @@ func (p *page) shoot(t testing.TB, name string) {
 		p.mustDo(t, chromedp.Sleep(time.Second)) // movements end
 		picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
 		file := filepath.Join(folder, name+"-"+theme+".png")
-		if err := cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)))
 	}
 	p.emulate(t, "", "")
 }
@@ -281,9 +264,6 @@ func (p *page) emulate(t testing.TB, feature, value string) {
 	if feature != "" {
 		features = append(features, &emulation.MediaFeature{Name: feature, Value: value})
 	}
-	_, err := chromedp.Call(p.tab, emulation.SetEmulatedMedia,
-		emulation.SetEmulatedMediaParams{Features: features})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(chromedp.Call(p.tab, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: features}))(t)
 }

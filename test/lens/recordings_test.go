@@ -15,20 +15,15 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
 
 func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	begin(t)
-	l, err := startLens("-program", "docs/tutorial/02-informer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := l.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(startLens("-program", "docs/tutorial/02-informer"))(t)
+	p := must.Get(l.open())(t)
 	defer p.close()
 	p.watch(t)
 	const blank = `!document.querySelector("[data-layer=keys] [data-id]")`
@@ -60,14 +55,8 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 // openPlayer opens the page of the recordings from the disk with one of them.
 func openPlayer(t *testing.T, file string) *page {
 	t.Helper()
-	path, err := filepath.Abs(root + "docs/lens/index.html")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := openPage("file://" + path + "#" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(root + "docs/lens/index.html"))(t)
+	p := must.Get(openPage("file://" + path + "#" + file))(t)
 	t.Cleanup(p.close)
 	p.watch(t)
 	p.mustWait(t, "lens.replay?.steps.length > 0")
@@ -126,10 +115,7 @@ func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("there are no recordings (error: %v)", err)
 	}
-	index, err := os.ReadFile(root + "docs/lens/recordings/index.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must.Get(os.ReadFile(root + "docs/lens/recordings/index.js"))(t)
 	for _, file := range files {
 		name := filepath.Base(file)
 		if name == "index.js" {
@@ -170,14 +156,8 @@ func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
 // recordedRequests returns the kinds of the requests in a recording.
 func recordedRequests(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	recording, err := model.ReadRecording(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, _, err := recording.Again()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, _, err := must.Get(model.ReadRecording(file))(t).Again()
+	must.Do(t, err)
 	kinds := map[string]bool{}
 	for _, seen := range all {
 		if e := seen.Wire; e != nil && e.Kind == wire.RequestArrived && e.Resource != "" {

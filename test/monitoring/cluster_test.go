@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -111,11 +112,8 @@ func (w *world) startReplicas() (addresses map[string]string) {
 // prometheusConfig returns the configuration of a client that has the permissions of Prometheus.
 func (w *world) prometheusConfig() *rest.Config {
 	w.t.Helper()
-	issued, err := suite.Kube.CoreV1().ServiceAccounts(prometheusNamespace).CreateToken(
-		w.t.Context(), prometheusName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	issued := must.Get(suite.Kube.CoreV1().ServiceAccounts(prometheusNamespace).CreateToken(
+		w.t.Context(), prometheusName, &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))(w.t)
 	config := rest.AnonymousClientConfig(suite.Cluster)
 	config.BearerToken = issued.Status.Token
 	return config
@@ -158,11 +156,8 @@ func (w *world) createFoos() (change func()) {
 		replicas = 1 - replicas
 		for _, one := range []string{"well", "refused"} {
 			patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
-			_, err := foos.Patch(context.Background(), one, types.MergePatchType, []byte(patch),
-				metav1.PatchOptions{})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			must.Get(foos.Patch(context.Background(), one, types.MergePatchType, []byte(patch),
+				metav1.PatchOptions{}))(w.t)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const (
@@ -22,22 +24,14 @@ const (
 	folder = root + "artifacts/monitoring/"
 )
 
-// readFile returns the text of a file.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(path))(t))
 }
 
-// parse returns what a text in YAML or JSON says.
 func parse[T any](t *testing.T, text string) (value T) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &value))
 	return value
 }
 
@@ -62,18 +56,12 @@ func rules(t *testing.T) (path string) {
 	}
 	sed := exec.Command("bash", "-c", command)
 	sed.Dir = root
-	text, err := sed.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(sed.Output())(t)
 	path = filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
-// alerts returns the alerts, by name.
 func alerts(t *testing.T) map[string]alert {
 	t.Helper()
 	found := map[string]alert{}
@@ -107,7 +95,6 @@ func TestRunbookHasARowForEachAlert(t *testing.T) {
 	}
 }
 
-// deployment returns the Deployment of the controller.
 func deployment(t *testing.T) appsv1.Deployment {
 	t.Helper()
 	return parse[appsv1.Deployment](t,
@@ -174,7 +161,6 @@ func TestOperatorReadsTheSamePodsInTheSameWay(t *testing.T) {
 	}
 }
 
-// contains reports whether labels match a selector.
 func contains(labels, selector map[string]string) bool {
 	for key, value := range selector {
 		if labels[key] != value {

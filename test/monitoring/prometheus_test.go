@@ -1,3 +1,5 @@
+// Package monitoring has only tests. They check what artifacts/monitoring has: with promtool and,
+// on a control plane, with a real Prometheus that reads the metrics of the real controller.
 package monitoring
 
 import (
@@ -11,11 +13,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -30,22 +34,14 @@ type prometheus struct {
 func startPrometheus(t *testing.T, program string, config map[string]any) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(yaml.Marshal(config))(t)
 	path := filepath.Join(dir, "prometheus.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	promtool(t, "", "check", "config", path)
 	p := &prometheus{t: t, address: freeport.Address(t)}
-	started, err := process.Start(exec.Command(program, "--config.file="+path,
+	started := must.Get(process.Start(exec.Command(program, "--config.file="+path,
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address),
-		filepath.Join(dir, "no-kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+		filepath.Join(dir, "no-kubeconfig")))(t)
 	t.Cleanup(func() {
 		started.Kill()
 		if t.Failed() {
@@ -68,7 +64,6 @@ func startPrometheus(t *testing.T, program string, config map[string]any) *prome
 	return p
 }
 
-// get returns the answer of Prometheus to a request of its API.
 func get[T any](p *prometheus, path string) (data T, err error) {
 	response, err := http.Get("http://" + p.address + "/api/v1/" + path)
 	if err != nil {
@@ -95,7 +90,6 @@ type result struct {
 	Value  [2]any // time and value
 }
 
-// number returns the value, or NaN.
 func (r result) number() float64 {
 	text, _ := r.Value[1].(string)
 	value, err := strconv.ParseFloat(text, 64)
@@ -146,4 +140,61 @@ func (p *prometheus) targetsAre(want []map[string]string) {
 		}
 		return len(left) == 0, seen
 	})
+}
+
+// findProgram returns the path of a program of Prometheus. Without the program, the test is
+// reported as not run.
+func findProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("NOT RUN: there is no %s; it is in the package prometheus of Debian and Ubuntu", name)
+	}
+	return path
+}
+
+// promtool runs promtool with that input. An error fails the test.
+func promtool(t *testing.T, input string, args ...string) {
+	t.Helper()
+	command := exec.Command(findProgram(t, "promtool"), args...)
+	command.Stdin = strings.NewReader(input)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+func TestRulesAreValid(t *testing.T) {
+	promtool(t, "", "check", "rules", "--lint-fatal", rules(t))
+}
+
+// rulesTest is what this package reads of rules_test.yaml.
+type rulesTest struct {
+	Tests []struct {
+		AlertRuleTest []struct {
+			Alertname string
+			ExpAlerts []any `json:"exp_alerts"`
+		} `json:"alert_rule_test"`
+	}
+}
+
+func TestEachAlertFiresAndIsSilent(t *testing.T) {
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, test := range parse[rulesTest](t, readFile(t, "rules_test.yaml")).Tests {
+		for _, check := range test.AlertRuleTest {
+			if len(check.ExpAlerts) > 0 {
+				fires[check.Alertname] = true
+			} else {
+				silent[check.Alertname] = true
+			}
+		}
+	}
+	for alert := range alerts(t) {
+		if !fires[alert] || !silent[alert] {
+			t.Errorf("rules_test.yaml must have a test in which %s fires, and one in which it is silent",
+				alert)
+		}
+	}
+	path := filepath.Join(filepath.Dir(rules(t)), "rules_test.yaml")
+	must.Do(t, os.WriteFile(path, []byte(readFile(t, "rules_test.yaml")), 0o600))
+	promtool(t, "", "test", "rules", path)
 }

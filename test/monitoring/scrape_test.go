@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-// scrapeConfig returns scrape.yaml.
 func scrapeConfig(t *testing.T) map[string]any {
 	t.Helper()
 	return parse[map[string]any](t, readFile(t, folder+"scrape.yaml"))
@@ -30,9 +30,7 @@ func (w *world) localConfig(addresses map[string]string) map[string]any {
 	w.t.Helper()
 	client := w.prometheusConfig()
 	token := filepath.Join(w.t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte(client.BearerToken), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must.Do(w.t, os.WriteFile(token, []byte(client.BearerToken), 0o600))
 	config := scrapeConfig(w.t)
 	config["global"] = map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"}
 	config["rule_files"] = []string{rules(w.t)}

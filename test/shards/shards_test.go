@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/sharding"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/internal/cluster"
 )
@@ -56,36 +57,23 @@ func TestAPIServerSendsOnlyTheShard(t *testing.T) {
 	for i := range all {
 		// The hash of a name depends on its first characters.
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%x-team", i)}}
-		_, err := controlPlane.Kube.CoreV1().Namespaces().Create(
-			t.Context(), namespace, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = foos.Foos(namespace.Name).Create(t.Context(), &v1alpha1.Foo{
+		must.Get(controlPlane.Kube.CoreV1().Namespaces().Create(
+			t.Context(), namespace, metav1.CreateOptions{}))(t)
+		must.Get(foos.Foos(namespace.Name).Create(t.Context(), &v1alpha1.Foo{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
 			Spec:       v1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(1))},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, metav1.CreateOptions{}))(t)
 	}
 	got, total := 0, 0
 	for index := range 2 {
-		part, err := foos.Foos("").List(t.Context(),
-			metav1.ListOptions{ShardSelector: half(index).String()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		part := must.Get(foos.Foos("").List(t.Context(),
+			metav1.ListOptions{ShardSelector: half(index).String()}))(t)
 		if part.ShardInfo != nil {
 			t.Errorf("the list of Foos says %v: then internal/extra/shards may ask there", part.ShardInfo)
 		}
 		total += len(part.Items)
 		for _, foo := range part.Items {
-			matches, err := half(index).Matches(&foo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if matches {
+			if must.Get(half(index).Matches(&foo))(t) {
 				got++
 			}
 		}

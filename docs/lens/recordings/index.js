@@ -1,9 +1,13 @@
 lens.recordings([
 {"about":"A Deployment is created, scaled and deleted. No request asks for it.","file":"02-informer.js","title":"An informer's cache follows the API server"},
 {"about":"A Deployment that is deleted stays away. A create that fails is lost.","file":"03-foo.js","title":"A handler that creates the Deployment itself"},
+{"about":"What the explorer finds in chapter 4: somebody deletes the Deployment.","file":"04-deleted.js","title":"A Deployment that nobody watches"},
 {"about":"A create that fails is tried again. Many keys wait for few workers.","file":"04-queue.js","title":"A queue between handlers and workers"},
 {"about":"A Deployment that somebody deletes or scales is repaired.","file":"05-owning.js","title":"Two watches lead to one key"},
+{"about":"What the explorer finds in chapter 5: the owner reference is taken off.","file":"05-released.js","title":"A Deployment that belongs to nobody any more"},
 {"about":"The Foo moves to a new Deployment, and another Foo waits for a name that is taken.","file":"06-renaming.js","title":"A Deployment of another name"},
+{"about":"What the explorer finds in chapter 6: all is well, and no user can know.","file":"06-silent.js","title":"A Foo that says nothing"},
+{"about":"What the explorer finds in chapter 7: a watch is silent, and breaks too late.","file":"07-lost.js","title":"A lost Deployment, and a status that says nothing"},
 {"about":"Each Pod that becomes available is a watch event, a sync and a status.","file":"07-status.js","title":"The status follows the Deployment"},
 {"about":"The status says why there is no Deployment, and the Foo is tried again.","file":"08-errors.js","title":"What the API server refuses"},
 {"about":"The explorer's shortest history in which chapter 8's Foo has no Deployment in the end.","file":"08-lost.js","title":"A Deployment that the watch never shows"},

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // exported matches the names of this package that others use.
@@ -14,14 +16,8 @@ var exported = regexp.MustCompile(`\b(ControllerName|FooKind|FooUIDLabel|Managed
 	`DesiredReplicas|NameTaken|TerminatingStatus)\b`)
 
 func TestFooMeansTheSameEverywhere(t *testing.T) {
-	want, err := os.ReadFile("../../../deployment.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("deployment.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile("../../../deployment.go"))(t)
+	got := must.Get(os.ReadFile("deployment.go"))(t)
 	got = bytes.Replace(got, []byte("package meaning"), []byte("package main"), 1)
 	got = exported.ReplaceAllFunc(got, func(name []byte) []byte {
 		return []byte(strings.ToLower(string(name[:1])) + string(name[1:]))

@@ -20,6 +20,7 @@ import (
 
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/testing/foos"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -98,9 +99,7 @@ func explore(
 	t.Helper()
 	ctrl.SetLogger(klog.Logger{})
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme)))
 	foos.Expect(t, "../../..", about, func(ctx context.Context, config *rest.Config) error {
 		o := ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}}
 		o.Controller.SkipNameValidation = new(true) // there is one after the other

@@ -60,14 +60,13 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 
 func TestForeignObjectIsNeverTouched(t *testing.T) {
 	forEachChild(t, func(n *namespace, c child) {
-		n.Kubectl(append([]string{"create"}, c.foreign...)...)
+		taken := n.take(c, "web")
 		if c.kind == "Deployment" { // its controller writes to it, too
 			n.Kubectl("rollout", "status", "deployment/web", "--timeout="+suite.Patience.String())
 		}
 		before, begin := c.of(n).Get("web"), suite.Now(n.T)
 
 		n.websites.Create(newWebsite("web", 1))
-		taken := c.kind + "NameTaken"
 		n.websites.When("web", "is not Ready: "+taken, says(taken))
 		n.Kubectl("annotate", "website/web", "example.com/look=again")
 		n.CatchUp()

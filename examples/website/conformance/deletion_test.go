@@ -37,7 +37,7 @@ func TestDeletedWebsiteIsDeregisteredAndTakesItsChildrenAlong(t *testing.T) {
 		t.Run(cascade, func(t *testing.T) {
 			n := parallelNamespace(t)
 			n.createUp(newWebsite("web", 1))
-			n.registryKnows("web", n.url("web", 80))
+			n.registryKnows("web", n.url("web"))
 			begin := suite.Now(t)
 
 			n.Kubectl("delete", "website/web", "--cascade="+cascade, "--wait=false")

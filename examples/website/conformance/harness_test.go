@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,9 +50,17 @@ func (n *namespace) createUp(website *v1alpha1.Website) *v1alpha1.Website {
 	return n.websites.When(website.Name, "is up", isUp)
 }
 
-// url returns where the Service of a Website serves the page.
-func (n *namespace) url(name string, port int) string {
-	return fmt.Sprintf("http://%s.%s.svc:%d", name, n.Name, port)
+// url returns what the registry knows of newWebsite.
+func (n *namespace) url(name string) string {
+	return fmt.Sprintf("http://%s.%s.svc:80", name, n.Name)
+}
+
+// take makes somebody else create an object in place of a child, with the name of a Website, and
+// returns the reason why that is not Ready.
+func (n *namespace) take(c child, name string) (reason string) {
+	n.T.Helper()
+	n.Kubectl(strings.Fields("create " + strings.ReplaceAll(c.foreign, "NAME", name))...)
+	return c.kind + "NameTaken"
 }
 
 // isUp reports whether the Website is served and registered, as the newest spec says.
@@ -82,21 +91,21 @@ func (n *namespace) fewRequests(begin audit.Mark) {
 type child struct {
 	kind     string
 	resource schema.GroupVersionResource
-	change   string   // a patch that the controller has to undo
-	foreign  []string // what kubectl creates in its place
+	change   string // a patch that the controller has to undo
+	foreign  string // what kubectl creates in its place
 }
 
 var children = []child{
 	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 		`{"data": {"index.html": "Bye"}}`,
-		[]string{"configmap", "web", "--from-literal=index.html=mine"}},
+		"configmap NAME --from-literal=index.html=mine"},
 	{"Service", schema.GroupVersionResource{Version: "v1", Resource: "services"},
 		`{"spec": {"selector": {"app": "other"}, "ports": [{"name": "other", "port": 81}]}}`,
-		[]string{"service", "clusterip", "web", "--tcp=81"}},
+		"service clusterip NAME --tcp=81"},
 	{"Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 		`{"spec": {"replicas": 7, "template": {"spec": {"containers": [
 			{"name": "web", "image": "example.com/other"}]}}}}`,
-		[]string{"deployment", "web", "--image=example.com/mine"}},
+		"deployment NAME --image=example.com/mine"},
 }
 
 // of returns the children of that kind in the namespace.

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		Root: "../../..",
 		Controller: "website-controller --metrics-bind-address=0 " +
 			"--health-probe-bind-address=0",
-		Flags:   "--registry=" + outside.URL + " --resync=2s",
+		Flags:   "--registry=" + theRegistry.URL + " --resync=2s",
 		Command: "hack/test website",
 		Create: func(n *suite.Namespace, name string) {
 			with(n).websites.Create(newWebsite(name, 0))

@@ -54,9 +54,9 @@ func TestMetricsThatTheAlertsNameExist(t *testing.T) {
 		`\b(workqueue|leader_election|website_controller)_[a-z_]*[a-z]\b`,
 		func(empty *suite.Namespace) {
 			n := with(empty)
-			n.Kubectl("create", "service", "clusterip", "web", "--tcp=81")
+			taken := n.take(children[0], "web")
 			n.websites.Create(newWebsite("web", 1))
-			n.websites.When("web", "is not Ready", says("ServiceNameTaken"))
+			n.websites.When("web", "is not Ready", says(taken))
 			n.CatchUp()
 		})
 }

@@ -11,17 +11,17 @@ import (
 	"strings"
 	"sync"
 
-	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-// outside is the registry of all tests.
-var outside = newRegistry()
+// theRegistry is the registry of all tests.
+var theRegistry = newRegistry()
 
 // registry is a registry that can fail for one namespace alone.
 type registry struct {
 	*httptest.Server
-	sites http.Handler
+	working http.Handler
 
 	mu         sync.Mutex
 	namespaces map[string]string           // by the IDs of the Websites
@@ -30,7 +30,7 @@ type registry struct {
 
 func newRegistry() *registry {
 	r := &registry{
-		sites:      sites.NewServer(),
+		working:    outside.NewServer(),
 		namespaces: map[string]string{}, failures: map[string]http.HandlerFunc{},
 	}
 	r.Server = httptest.NewServer(r)
@@ -51,14 +51,14 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 func (r *registry) failure(id string, body []byte) http.HandlerFunc {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var site sites.Site
-	if json.Unmarshal(body, &site) == nil {
-		r.namespaces[id], _, _ = strings.Cut(site.Name, "/")
+	var entry outside.Entry
+	if json.Unmarshal(body, &entry) == nil {
+		r.namespaces[id], _, _ = strings.Cut(entry.Name, "/")
 	}
 	if failure := r.failures[r.namespaces[id]]; failure != nil {
 		return failure
 	}
-	return r.sites.ServeHTTP
+	return r.working.ServeHTTP
 }
 
 // refuse is a registry that cannot do what it is asked for.
@@ -71,27 +71,27 @@ func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // registryFails makes the registry fail for the namespace, until failure is nil.
 func (n *namespace) registryFails(failure http.HandlerFunc) {
-	outside.mu.Lock()
-	defer outside.mu.Unlock()
-	outside.failures[n.Name] = failure
+	theRegistry.mu.Lock()
+	defer theRegistry.mu.Unlock()
+	theRegistry.failures[n.Name] = failure
 }
 
 // registered returns what the registry knows of a Website: its URLs, by ID.
 func (n *namespace) registered(name string) map[string]string {
 	n.T.Helper()
-	response, err := http.Get(outside.URL + "/sites")
+	response, err := http.Get(theRegistry.URL + "/entries")
 	if err != nil {
 		n.T.Fatal(err)
 	}
 	defer response.Body.Close()
-	var all map[string]sites.Site
+	var all map[string]outside.Entry
 	if err := json.NewDecoder(response.Body).Decode(&all); err != nil {
 		n.T.Fatal(err)
 	}
 	urls := map[string]string{}
-	for id, site := range all {
-		if site.Name == n.Name+"/"+name {
-			urls[id] = site.URL
+	for id, entry := range all {
+		if entry.Name == n.Name+"/"+name {
+			urls[id] = entry.URL
 		}
 	}
 	return urls
@@ -113,7 +113,7 @@ func (n *namespace) registryKnows(name string, urls ...string) {
 // registryForgets makes the registry forget a Website, as if it had lost everything.
 func (n *namespace) registryForgets(name string) {
 	n.T.Helper()
-	client, err := sites.NewClient(outside.URL, nil)
+	client, err := outside.NewClient(theRegistry.URL, nil)
 	if err != nil {
 		n.T.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestRegistryThatFailsStopsNothingElse(t *testing.T) {
 			n.OnlyWarning(t, "web")
 			n.registryFails(nil)
 			n.websites.When("web", "is up", isUp)
-			n.registryKnows("web", n.url("web", 80))
+			n.registryKnows("web", n.url("web"))
 			n.fewRequests(begin)
 		})
 	}
@@ -44,7 +44,7 @@ func TestRegistryThatFailsHoldsADeletedWebsite(t *testing.T) {
 
 			n.websites.When("web", "says what holds it",
 				says("WebsiteTerminating", "DeregistrationFailed"))
-			n.registryKnows("web", n.url("web", 80))
+			n.registryKnows("web", n.url("web"))
 			n.registryFails(nil)
 			n.gone()
 			n.registryKnows("web")
@@ -59,7 +59,7 @@ func TestRegistryThatHasLostAWebsiteIsToldAgain(t *testing.T) {
 
 	n.registryForgets("web")
 
-	n.registryKnows("web", n.url("web", 80))
+	n.registryKnows("web", n.url("web"))
 	after := n.websites.Get("web")
 	if before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("nothing has changed in the cluster, but the Website was written: %+v", after)

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ func TestNewWebsiteIsServedAndRegistered(t *testing.T) {
 			t.Errorf("the %s has the owner %+v, want its Website, with blockOwnerDeletion", c.kind, owner)
 		}
 	}
-	url := n.url("web", 80)
+	url := n.url("web")
 	status := website.Status
 	if status.URL != url || status.RegisteredURL != url || status.ReadyReplicas != 2 {
 		t.Errorf("got status %+v, want 2 ready replicas at %s", status, url)
@@ -64,11 +65,12 @@ func TestChangedPortIsServedAndRegistered(t *testing.T) {
 
 	n.websites.Change("web", func(website *v1alpha1.Website) { website.Spec.Port = 8000 })
 
+	url := strings.Replace(n.url("web"), ":80", ":8000", 1)
 	status := n.websites.When("web", "is up again", isUp).Status
-	if url := n.url("web", 8000); status.URL != url || status.RegisteredURL != url {
+	if status.URL != url || status.RegisteredURL != url {
 		t.Errorf("got status %+v, want %s", status, url)
 	}
-	n.registryKnows("web", n.url("web", 8000))
+	n.registryKnows("web", url)
 }
 
 func TestImageAndReplicasAreThoseOfTheWebsite(t *testing.T) {

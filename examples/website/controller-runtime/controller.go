@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/extra/owned"
 )
 
@@ -52,7 +52,7 @@ type Reconciler struct {
 	client.Client               // a boundedClient: reads from the Cache, and writes to the API server
 	live          client.Client // also reads from the API server
 	recorder      events.EventRecorder
-	registry      *sites.Client
+	registry      *outside.Client
 	resync        time.Duration
 	// due is when each Website is registered again, even if nothing has changed. Its keys are of type
 	// client.ObjectKey, its values of type time.Time.
@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		// Website back. The Controller would log and count the error.
 		log.FromContext(ctx).V(4).Info("Retrying after a conflict", "err", err)
 		return ctrl.Result{RequeueAfter: conflictRetryDelay}, nil
-	case errors.Is(err, sites.ErrBusy):
+	case errors.Is(err, outside.ErrBusy):
 		return ctrl.Result{RequeueAfter: wait.Jitter(busyRetryDelay, 1)}, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil // the namespace goes, and the Website with it

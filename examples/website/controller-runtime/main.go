@@ -31,8 +31,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 )
 
 func main() {
@@ -69,7 +69,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := sites.NewClient(*registry, nil)
+	client, err := outside.NewClient(*registry, nil)
 	if err != nil {
 		return fmt.Errorf("reading --registry: %w", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/sites"
 	"example.com/sample-controller/internal/extra/owned"
 )
 
@@ -56,9 +56,9 @@ func (r *Reconciler) register(
 	due, ok := r.due.Load(key)
 	if !ok || status.RegisteredURL != status.URL || !time.Now().Before(due.(time.Time)) {
 		r.due.Delete(key) // a request that fails may have changed the registry all the same
-		site := sites.Site{Name: key.String(), URL: status.URL}
-		err := r.registry.Put(ctx, string(website.UID), site)
-		if errors.Is(err, sites.ErrBusy) {
+		entry := outside.Entry{Name: key.String(), URL: status.URL}
+		err := r.registry.Put(ctx, string(website.UID), entry)
+		if errors.Is(err, outside.ErrBusy) {
 			return 0, err // nothing was sent, so the condition stays as it is
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *Reconciler) finalize(ctx context.Context, website *v1alpha1.Website) er
 			return client.IgnoreNotFound(r.patchFinalizers(ctx, before, website))
 		}
 		registryErr = fmt.Errorf("deregistering: %w", err)
-		if !errors.Is(err, sites.ErrBusy) {
+		if !errors.Is(err, outside.ErrBusy) {
 			meaning.SetCondition(website, &status, meaning.NotRegistered(meaning.ReasonDeregistrationFailed,
 				"The registry did not forget the Website, which stays until then; "+
 					"the log of the controller says why"))

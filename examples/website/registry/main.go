@@ -2,7 +2,7 @@
 // no disk: when it ends, it has lost everything.
 //
 //	go -C examples run ./website/registry
-//	curl http://127.0.0.1:8090/sites
+//	curl http://127.0.0.1:8090/entries
 package main
 
 import (
@@ -10,13 +10,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
-	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/outside"
 )
 
 func main() {
@@ -33,12 +34,16 @@ func main() {
 // serve serves an empty registry until ctx is done.
 func serve(ctx context.Context, address string) error {
 	server := &http.Server{
-		Addr: address, Handler: sites.NewServer(),
+		Addr: address, Handler: outside.NewServer(),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	fmt.Println("serving on", address)
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/sample-controller/examples/website/sites"
+	"example.com/sample-controller/examples/website/outside"
 )
 
 // What a client gets if its request did not reach the registry, or if the answer did not come back.
@@ -48,14 +48,14 @@ func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // NewRegistry returns a Registry that knows no Websites.
-func NewRegistry() *Registry { return &Registry{server: sites.NewServer()} }
+func NewRegistry() *Registry { return &Registry{server: outside.NewServer()} }
 
 // Known returns what the registry knows, by UID.
-func (r *Registry) Known() (known map[string]sites.Site) {
+func (r *Registry) Known() (known map[string]outside.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answer := httptest.NewRecorder()
-	r.server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/sites", nil))
+	r.server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/entries", nil))
 	if err := json.Unmarshal(answer.Body.Bytes(), &known); err != nil {
 		panic(err)
 	}
@@ -80,7 +80,7 @@ func (r *Registry) AnswerAfter(delay time.Duration) {
 func (r *Registry) Restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.server = sites.NewServer()
+	r.server = outside.NewServer()
 }
 
 // Count returns how many requests with that method there were, and forgets them all.

@@ -33,8 +33,6 @@ func Controller(
 		Heal:       func(w *explore.World) { w.Outside.(*Registry).Fail(nil) },
 		Settle:     18 * time.Minute, // longer than a resync
 		Eventually: problems,
-		// With an older list, a new process would register a Website again that is gone, for ever.
-		Streams: true,
 	}
 }
 
@@ -110,8 +108,8 @@ func problems(now explore.State) (problems []string) {
 				website.Name, got, url, configMap))
 		}
 	}
-	for _, site := range known {
-		problems = append(problems, "the registry still knows "+site.URL)
+	for _, entry := range known {
+		problems = append(problems, "the registry still knows "+entry.URL)
 	}
 	return problems
 }

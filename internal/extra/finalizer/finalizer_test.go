@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
@@ -17,16 +18,12 @@ const (
 	others = "example.com/others"
 )
 
-// create returns a client that has a Foo with these finalizers.
 func create(t *testing.T, finalizers ...string) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
 	foos := fakes.New().Foo.SamplecontrollerV1alpha1().Foos("default")
-	foo, err := foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
+	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", UID: "1", Finalizers: finalizers,
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{}))(t)
 	return foos, foo
 }
 
@@ -58,13 +55,8 @@ func TestOnlyOneFinalizerIsRemoved(t *testing.T) {
 
 func TestLastFinalizerLetsTheObjectGo(t *testing.T) {
 	foos, _ := create(t, mine)
-	if err := foos.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	foo, err := foos.Get(t.Context(), "web", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, foos.Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	foo := must.Get(foos.Get(t.Context(), "web", metav1.GetOptions{}))(t)
 
 	for range 2 { // the second time, it is gone already
 		if _, err := Remove(t.Context(), foos, foo, mine, "test"); err != nil {
@@ -81,9 +73,7 @@ func TestOldStateIsAConflict(t *testing.T) {
 	foos, foo := create(t)
 	newer := foo.DeepCopy()
 	newer.Finalizers = []string{others}
-	if _, err := foos.Update(t.Context(), newer, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(foos.Update(t.Context(), newer, metav1.UpdateOptions{}))(t)
 
 	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsConflict(err) {
 		t.Errorf("got error %v, want a conflict", err)

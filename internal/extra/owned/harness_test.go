@@ -22,6 +22,7 @@ import (
 
 	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -49,7 +50,6 @@ type harness struct {
 	log []string // why keys were queued, with the time that they wait
 }
 
-// bubble runs test with a controller in a synctest bubble.
 func bubble(t *testing.T, prepare, test func(*harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,6 @@ func bubble(t *testing.T, prepare, test func(*harness)) {
 
 func nothing(*harness) {}
 
-// start starts the controller, with one worker.
 func (h *harness) start() {
 	h.t.Helper()
 	selected := func(options *metav1.ListOptions) { options.LabelSelector = label }
@@ -76,19 +75,13 @@ func (h *harness) start() {
 	foo := fooinformers.NewSharedInformerFactory(h.Foo, 0)
 	foos := foo.Samplecontroller().V1alpha1().Foos()
 	h.foos = foos.Informer().GetStore()
-	_, err := foos.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	must.Get(foos.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { h.enqueue(object) },
 		UpdateFunc: func(_, object any) { h.enqueue(object) },
 		DeleteFunc: func(object any) { h.enqueue(object) },
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}))(h.t)
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := recorder.New(ctx, h.Kube, manager, fooscheme.Scheme, kubescheme.Scheme)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	events := must.Get(recorder.New(ctx, h.Kube, manager, fooscheme.Scheme, kubescheme.Scheme))(h.t)
 	owners := Owners[*v1alpha1.Foo]{
 		GroupVersionKind: schema.GroupVersion(v1alpha1.GroupVersion).WithKind("Foo"),
 		Manager:          manager,
@@ -108,15 +101,8 @@ func (h *harness) start() {
 		},
 		Recorder: events,
 	}
-	configMaps, err := New(owners, h.configMaps(kube))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	deployments, err := New(owners, h.deployments(kube))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.children = Set[*v1alpha1.Foo]{configMaps, deployments}
+	configMaps := must.Get(New(owners, h.configMaps(kube)))(h.t)
+	h.children = Set[*v1alpha1.Foo]{configMaps, must.Get(New(owners, h.deployments(kube)))(h.t)}
 	kube.StartWithContext(ctx)
 	foo.StartWithContext(ctx)
 	cache.WaitFor(ctx, "", h.children.HandlersSynced()...)
@@ -238,43 +224,33 @@ func (h *harness) sync(ctx context.Context, key cache.ObjectName) error {
 	return h.children.DeleteOthers(ctx, foo)
 }
 
-// settle waits until the controller has nothing left to do.
 func (h *harness) settle() {
 	time.Sleep(time.Millisecond) // virtual: nobody does two things in the same instant
 	synctest.Wait()
 }
 
-// create creates a Foo.
 func (h *harness) create(name, deployment string) *v1alpha1.Foo {
 	h.t.Helper()
-	foo, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
+	foo := must.Get(h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Create(h.t.Context(), &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name),
 			Annotations: map[string]string{deploymentAnnotation: deployment},
 		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(h.t)
 	h.settle()
 	return foo
 }
 
-// rename gives the Deployment of a Foo another name.
 func (h *harness) rename(foo *v1alpha1.Foo, deployment string) {
 	h.t.Helper()
 	foo = foo.DeepCopy()
 	foo.Annotations[deploymentAnnotation] = deployment
 	foo.Generation++ // in place of a field of the spec
-	_, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Update(h.t.Context(), foo,
-		metav1.UpdateOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Get(h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Update(h.t.Context(), foo,
+		metav1.UpdateOptions{}))(h.t)
 	h.settle()
 }
 
-// deployment returns a Deployment, or nil if there is none.
 func (h *harness) deployment(name string) *appsv1.Deployment {
 	h.t.Helper()
 	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
@@ -282,9 +258,7 @@ func (h *harness) deployment(name string) *appsv1.Deployment {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	return deployment
 }
 
@@ -293,15 +267,11 @@ func (h *harness) change(name string, change func(*appsv1.Deployment)) {
 	h.t.Helper()
 	deployment := h.deployment(name)
 	change(deployment)
-	_, err := h.Kube.AppsV1().Deployments(namespace).Update(h.t.Context(), deployment,
-		metav1.UpdateOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Get(h.Kube.AppsV1().Deployments(namespace).Update(h.t.Context(), deployment,
+		metav1.UpdateOptions{}))(h.t)
 	h.settle()
 }
 
-// rollOut makes a Deployment ready.
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
 	h.change(name, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = *d.Spec.Replicas })
@@ -310,43 +280,27 @@ func (h *harness) rollOut(name string) {
 // foreign creates a Deployment as somebody else. The informer shows it if it has the label.
 func (h *harness) foreign(name string, labels map[string]string) {
 	h.t.Helper()
-	_, err := h.Kube.AppsV1().Deployments(namespace).Create(h.t.Context(), &appsv1.Deployment{
+	must.Get(h.Kube.AppsV1().Deployments(namespace).Create(h.t.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(h.t)
 	h.settle()
 }
 
-// delete deletes a Deployment.
 func (h *harness) delete(name string) {
 	h.t.Helper()
-	err := h.Kube.AppsV1().Deployments(namespace).Delete(h.t.Context(), name, metav1.DeleteOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, h.Kube.AppsV1().Deployments(namespace).Delete(
+		h.t.Context(), name, metav1.DeleteOptions{}))
 	h.settle()
 }
 
-// count returns how many requests there were with that verb and resource.
 func (h *harness) count(verb, resource string) int {
-	n := 0
-	for _, action := range h.Kube.Actions() {
-		if action.Matches(verb, resource) {
-			n++
-		}
-	}
-	return n
+	return fakes.CountWrites(h.Kube.Actions(), verb, resource)
 }
 
-// events returns the notes of all Events with that reason.
 func (h *harness) events(reason string) []string {
 	h.t.Helper()
-	list, err := h.Kube.EventsV1().Events(namespace).List(h.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	list := must.Get(h.Kube.EventsV1().Events(namespace).List(
+		h.t.Context(), metav1.ListOptions{}))(h.t)
 	var notes []string
 	for _, event := range list.Items {
 		if event.Reason == reason {

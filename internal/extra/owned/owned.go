@@ -195,6 +195,15 @@ func (o *Objects[O, T]) isOwner(reference *metav1.OwnerReference) bool {
 // HandlerSynced is done when the event handler has seen all objects of the first list.
 func (o *Objects[O, T]) HandlerSynced() cache.DoneChecker { return o.handler.HasSyncedChecker() }
 
+// Informer returns the informer of the objects.
+func (o *Objects[O, T]) Informer() cache.SharedIndexInformer { return o.kind.Informer }
+
+// NotReadyReasons returns the reasons why an object is not ready, but those of Kind.Ready.
+func (o *Objects[O, T]) NotReadyReasons() []string {
+	return []string{o.kind.Name + reasonNameTaken, o.kind.Name + reasonRejected,
+		o.kind.Name + reasonTerminating}
+}
+
 // Seen reports whether the informer shows the last write on behalf of the owner with that key. If
 // it does not, a sync would decide on an old state.
 func (o *Objects[O, T]) Seen(key cache.ObjectName) bool { return o.writes.Seen(key) }
@@ -206,8 +215,8 @@ func (o *Objects[O, T]) Forget(key cache.ObjectName) { o.writes.Clear(key) }
 // object: ready or, if not, why not. If the API server refuses the object, or its name belongs to
 // somebody else, that is a condition, too; Sync then has enqueued owner for a later time.
 //
-// The condition is nil if Sync has written the object, or if owner is gone. Then there is nothing
-// to report yet: an event will bring the key of owner back. An error is to be retried with backoff.
+// A nil condition means: nothing to report yet, because Sync has written the object or owner is
+// gone. An event will bring the key of owner back. An error is to be retried with backoff.
 func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, error) {
 	observed, err := o.cached(owner)
 	var none T

@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -147,14 +148,9 @@ func TestNothingIsReportedBeforeAWriteIsSeen(t *testing.T) {
 		h.rollOut("web")
 		h.reports = 0
 		configMaps := h.Kube.CoreV1().ConfigMaps(namespace)
-		configMap, err := configMaps.Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		configMap := must.Get(configMaps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
 		configMap.Data = nil
-		if _, err := configMaps.Update(t.Context(), configMap, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(configMaps.Update(t.Context(), configMap, metav1.UpdateOptions{}))(t)
 		h.settle()
 
 		if h.reports != 1 {
@@ -165,12 +161,9 @@ func TestNothingIsReportedBeforeAWriteIsSeen(t *testing.T) {
 
 func TestNothingIsMadeThatMayNeedWhatIsNotReady(t *testing.T) {
 	taken := func(h *harness) {
-		_, err := h.Kube.CoreV1().ConfigMaps(namespace).Create(h.t.Context(), &corev1.ConfigMap{
+		must.Get(h.Kube.CoreV1().ConfigMaps(namespace).Create(h.t.Context(), &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: namespace},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		}, metav1.CreateOptions{}))(h.t)
 	}
 	bubble(t, taken, func(h *harness) {
 		h.create("a", "web")
@@ -189,11 +182,8 @@ func TestSecondOwnerTakesOverWhenTheFirstGoes(t *testing.T) {
 		h.expectReported("second", "DeploymentNameTaken")
 		h.expectOwner("web", "first")
 
-		err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "first",
-			metav1.DeleteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "first",
+			metav1.DeleteOptions{}))
 		h.settle()
 		h.delete("web") // as the garbage collector does
 
@@ -303,11 +293,8 @@ func TestObjectOfADeletedOwnerIsNotMadeAgain(t *testing.T) {
 		h.create("a", "web")
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "a",
-			metav1.DeleteOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "a",
+			metav1.DeleteOptions{}))
 		h.delete("web") // the informer of Foos does not know yet
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -343,9 +330,7 @@ func TestObjectThatGoesWhileItIsUpdatedIsLookedAtAgain(t *testing.T) {
 		h.create("a", "web")
 		d := h.deployment("web")
 		d.Spec.Replicas = new(int32(7))
-		if err := h.KubeTracker.Update(deployments.WithVersion("v1"), d, namespace); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, h.KubeTracker.Update(deployments.WithVersion("v1"), d, namespace))
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 
@@ -386,11 +371,8 @@ func TestFormerObjectStaysIfTheOwnerHasItsNameAgain(t *testing.T) {
 		h.rollOut("old")
 		h.rename(foo, "new")
 		time.Sleep(time.Minute)
-		renamed, err := h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Get(t.Context(), "a",
-			metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		renamed := must.Get(h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Get(t.Context(), "a",
+			metav1.GetOptions{}))(t)
 		h.rename(renamed, "old")
 
 		h.rollOut("new") // the informer does not show yet that the owner has changed again
@@ -431,11 +413,8 @@ func TestObjectOfAnotherNamespaceIsNotTheOwners(t *testing.T) {
 		forged := h.deployment("web")
 		forged.Name, forged.Namespace, forged.UID = "bank", "elsewhere", "forged"
 		forged.ResourceVersion = ""
-		_, err := h.Kube.AppsV1().Deployments("elsewhere").Create(h.t.Context(), forged,
-			metav1.CreateOptions{})
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.Get(h.Kube.AppsV1().Deployments("elsewhere").Create(h.t.Context(), forged,
+			metav1.CreateOptions{}))(h.t)
 
 		h.rollOut("web")
 

@@ -15,14 +15,17 @@ type Set[O Object] []interface {
 	Seen(cache.ObjectName) bool
 	Forget(cache.ObjectName)
 	HandlerSynced() cache.DoneChecker
+	Informer() cache.SharedIndexInformer
+	NotReadyReasons() []string
 }
 
 // Sync takes one step towards all objects that owner should have. It goes on after a write, so that
 // a new owner gets all its objects in one sync. It stops at the first object that is not ready:
 // what comes after it may need it.
 //
-// Sync returns the condition of that object or, if all are ready, of the last one. The condition is
-// nil if something was written, or if owner is gone: an event will bring the key of owner back.
+// Sync returns the condition of that object or, if all are ready, of the last one. Nil means:
+// nothing to report yet, because something was written or owner is gone. An event brings its key
+// back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {
@@ -80,4 +83,20 @@ func (s Set[O]) HandlersSynced() (checkers []cache.DoneChecker) {
 		checkers = append(checkers, objects.HandlerSynced())
 	}
 	return checkers
+}
+
+// Informers returns the informers of all kinds.
+func (s Set[O]) Informers() (informers []cache.SharedIndexInformer) {
+	for _, objects := range s {
+		informers = append(informers, objects.Informer())
+	}
+	return informers
+}
+
+// NotReadyReasons returns the reasons of conditions for all kinds, but those of Kind.Ready.
+func (s Set[O]) NotReadyReasons() (reasons []string) {
+	for _, objects := range s {
+		reasons = append(reasons, objects.NotReadyReasons()...)
+	}
+	return reasons
 }

@@ -17,6 +17,7 @@ import (
 
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const (
@@ -64,7 +65,6 @@ func bubble(t *testing.T, seed uint64, test func(*testing.T, *world)) {
 	})
 }
 
-// config is that of a replica with this client.
 func config(client coordinationclient.LeasesGetter, shards int) Config {
 	return Config{Shards: shards, Config: leader.Config{
 		Client: client, Namespace: "default", Name: "test",
@@ -72,14 +72,10 @@ func config(client coordinationclient.LeasesGetter, shards int) Config {
 	}}
 }
 
-// start starts a replica.
 func (w *world) start(shards int) *replica {
 	w.t.Helper()
 	r := &replica{world: w, ended: make(chan error, 1)}
-	var err error
-	if r.Replica, err = NewReplica(config(client{w.client, r}, shards)); err != nil {
-		w.t.Fatal(err)
-	}
+	r.Replica = must.Get(NewReplica(config(client{w.client, r}, shards)))(w.t)
 	ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.Logger{})) // logs nothing
 	r.stop = stop
 	w.mu.Lock()
@@ -143,7 +139,6 @@ func (r *replica) work(ctx context.Context, shard Shard) error {
 	return nil
 }
 
-// live returns the replicas that live.
 func (w *world) live() []*replica {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,13 +166,9 @@ func (w *world) expect(when string, want ...int) (starts int) {
 	return w.starts
 }
 
-// expectLeases fails the test unless so many replicas have a Lease.
 func (w *world) expectLeases(want int) {
 	w.t.Helper()
-	list, err := w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	list := must.Get(w.client.Leases("default").List(w.t.Context(), metav1.ListOptions{}))(w.t)
 	list.Items = slices.DeleteFunc(list.Items, func(lease coordinationv1.Lease) bool {
 		return !(&Replica{config: config(nil, 0)}).isReplica(&lease)
 	})

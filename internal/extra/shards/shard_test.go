@@ -13,18 +13,15 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
-// matches reports whether a namespace is in the shard.
 func (s Shard) matches(t *testing.T, namespace string) bool {
 	t.Helper()
-	matches, err := s.selector().Matches(&corev1.Pod{
+	return must.Get(s.selector().Matches(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return matches
+	}))(t)
 }
 
 func TestSelectorIsWhatTheAPIServerReads(t *testing.T) {
@@ -95,11 +92,8 @@ func TestInformerHasOnlyItsShard(t *testing.T) {
 		go informer.RunWithContext(ctx)
 		synctest.Wait()
 		for _, namespace := range []string{inside, outside} {
-			_, err := kube.CoreV1().Pods(namespace).Create(
-				ctx, newPod(namespace, "new"), metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Get(kube.CoreV1().Pods(namespace).Create(
+				ctx, newPod(namespace, "new"), metav1.CreateOptions{}))(t)
 		}
 		synctest.Wait()
 

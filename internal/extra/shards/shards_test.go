@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // within is how long a request may take here, besides the durations that the package promises.
@@ -123,10 +125,7 @@ func TestLeaseThatSomebodyDeletesEndsTheReplica(t *testing.T) {
 		bubble(t, 1, func(t *testing.T, w *world) {
 			r := w.start(shardCount)
 			time.Sleep(within)
-			err := w.client.Leases("default").Delete(t.Context(), lease(r), metav1.DeleteOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.client.Leases("default").Delete(t.Context(), lease(r), metav1.DeleteOptions{}))
 			select {
 			case err := <-r.ended:
 				if !errors.Is(err, errLost) {
@@ -153,12 +152,9 @@ func TestAnotherNumberOfShardsIsRefused(t *testing.T) {
 
 func TestWorkThatFailsEndsTheReplica(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
-		r, err := NewReplica(config(w.client, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewReplica(config(w.client, 2)))(t)
 		injected, stopped := errors.New("injected"), false
-		err = r.Run(t.Context(), func(ctx context.Context, shard Shard) error {
+		err := r.Run(t.Context(), func(ctx context.Context, shard Shard) error {
 			if shard.Index == 0 {
 				return injected
 			}
@@ -175,10 +171,7 @@ func TestWorkThatFailsEndsTheReplica(t *testing.T) {
 
 func TestCheckFailsForAReplicaThatDidNotEnd(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, w *world) {
-		r, err := NewReplica(config(w.client, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(NewReplica(config(w.client, 1)))(t)
 		r.renewed(time.Now())
 		time.Sleep(renewDeadline + 15*time.Second)
 		if err := r.Check(nil); err != nil {

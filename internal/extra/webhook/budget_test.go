@@ -26,6 +26,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // decoding is an Admission that decodes the object, and allows it if there is one.
@@ -150,18 +151,18 @@ func TestReviewsWaitForMemoryOnlySoLong(t *testing.T) {
 func TestConnectionsThatAreSilentEnd(t *testing.T) {
 	s := newServer(fakes.New().Kube)
 	s.config.Address = freeport.Address(t)
-	must(t, s.Start(t.Context()))
+	must.Do(t, s.Start(t.Context()))
 	start := time.Now()
 	for range maxConnections {
 		connection, err := net.Dial("tcp", s.config.Address)
-		must(t, err)
+		must.Do(t, err)
 		defer connection.Close()
 	}
 	dialed := time.Since(start)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: s.clientConfig()}}
 	response, err := client.Get("https://" + s.config.Address)
-	must(t, err)
-	must(t, response.Body.Close())
+	must.Do(t, err)
+	must.Do(t, response.Body.Close())
 	took := time.Since(start)
 	if dialed < time.Second && took < 9*time.Second || took > requestTimeout {
 		t.Errorf("another client waited %v, want 10s", took)
@@ -176,7 +177,7 @@ func TestFloodOfReviewsHasRoomInItsContainer(t *testing.T) {
 		command.Env = append(os.Environ(), variable+"=1", "GOMEMLIMIT=400MiB") // as in a manifest
 		output, err := command.CombinedOutput()
 		t.Logf("%s", output)
-		must(t, err)
+		must.Do(t, err)
 		return
 	}
 	info, _ := debug.ReadBuildInfo()
@@ -205,10 +206,10 @@ func TestFloodOfReviewsHasRoomInItsContainer(t *testing.T) {
 	}
 	wg.Wait()
 	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
+	must.Do(t, err)
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
 	used, err := strconv.Atoi(string(peak[1]))
-	must(t, err)
+	must.Do(t, err)
 	t.Logf("the process had up to %d MiB", used>>10)
 	if used > 480<<10 {
 		t.Errorf("the process had %d MiB, want at most 480", used>>10)

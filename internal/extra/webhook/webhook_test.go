@@ -25,6 +25,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const (
@@ -64,9 +65,7 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	certificate, err := s.certificate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_, err = certificate.Leaf.Verify(x509.VerifyOptions{
 		Roots: roots, DNSName: host, CurrentTime: time.Now(),
 	})
@@ -75,27 +74,19 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	}
 }
 
-// clientConfig returns what makes a client trust s.
 func (s *Server) clientConfig() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.certificates.Load().bundle)
 	return &tls.Config{RootCAs: roots}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestReplicasThatStartTogetherAgreeOnOneCA(t *testing.T) {
 	elsewhere := fakes.New().Kube
 	faster := newServer(elsewhere)
-	must(t, faster.sync(t.Context()))
+	must.Do(t, faster.sync(t.Context()))
 	itsSecret, err := elsewhere.CoreV1().Secrets("default").Get(
 		t.Context(), secret, metav1.GetOptions{})
-	must(t, err)
+	must.Do(t, err)
 
 	clients := fakes.New()
 	first := newServer(clients.Kube)
@@ -107,7 +98,7 @@ func TestReplicasThatStartTogetherAgreeOnOneCA(t *testing.T) {
 			corev1.SchemeGroupVersion.WithResource("secrets"), itsSecret, "default")
 		return false, nil, nil
 	})
-	must(t, first.sync(t.Context()))
+	must.Do(t, first.sync(t.Context()))
 	verify(t, first, faster.certificates.Load().bundle)
 	verify(t, faster, first.certificates.Load().bundle)
 }
@@ -115,10 +106,10 @@ func TestReplicasThatStartTogetherAgreeOnOneCA(t *testing.T) {
 func TestReplicaFollowsTheSecret(t *testing.T) {
 	client := fakes.New().Kube
 	first, second := newServer(client), newServer(client)
-	must(t, first.sync(t.Context()))
-	must(t, client.CoreV1().Secrets("default").Delete(t.Context(), secret, metav1.DeleteOptions{}))
-	must(t, second.sync(t.Context()))
-	must(t, first.sync(t.Context()))
+	must.Do(t, first.sync(t.Context()))
+	must.Do(t, client.CoreV1().Secrets("default").Delete(t.Context(), secret, metav1.DeleteOptions{}))
+	must.Do(t, second.sync(t.Context()))
+	must.Do(t, first.sync(t.Context()))
 	verify(t, first, second.certificates.Load().bundle)
 }
 
@@ -129,9 +120,9 @@ func TestCertificatesAreRenewedWithAnOverlap(t *testing.T) {
 		var bundles [][]byte // one for each day
 		servings, largest := map[string]bool{}, 0
 		for day := range 3 * 365 {
-			must(t, always.sync(t.Context()))
+			must.Do(t, always.sync(t.Context()))
 			if day%7 == 0 {
-				must(t, seldom.sync(t.Context()))
+				must.Do(t, seldom.sync(t.Context()))
 			}
 			bundle := always.certificates.Load().bundle
 			bundles = append(bundles, bundle)
@@ -155,10 +146,10 @@ func TestCertificatesAreRenewedWithAnOverlap(t *testing.T) {
 func TestLongAbsenceEndsWithANewCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fakes.New().Kube
-		must(t, newServer(client).sync(t.Context()))
+		must.Do(t, newServer(client).sync(t.Context()))
 		time.Sleep(2 * caLife)
 		s := newServer(client)
-		must(t, s.sync(t.Context()))
+		must.Do(t, s.sync(t.Context()))
 		verify(t, s, s.certificates.Load().bundle)
 		if n := bytes.Count(s.certificates.Load().bundle, []byte("BEGIN")); n != 1 {
 			t.Errorf("got %d CAs, want only the new one", n)
@@ -169,24 +160,24 @@ func TestLongAbsenceEndsWithANewCA(t *testing.T) {
 func TestDeletedSecretComesBack(t *testing.T) {
 	client := fakes.New().Kube
 	s := newServer(client)
-	must(t, s.sync(t.Context()))
+	must.Do(t, s.sync(t.Context()))
 	before := s.certificates.Load().bundle
-	must(t, client.CoreV1().Secrets("default").Delete(t.Context(), secret, metav1.DeleteOptions{}))
-	must(t, s.sync(t.Context()))
+	must.Do(t, client.CoreV1().Secrets("default").Delete(t.Context(), secret, metav1.DeleteOptions{}))
+	must.Do(t, s.sync(t.Context()))
 	other := newServer(client)
-	must(t, other.sync(t.Context()))
+	must.Do(t, other.sync(t.Context()))
 	verify(t, other, before)
 }
 
 func TestDamagedSecretIsAnError(t *testing.T) {
 	client := fakes.New().Kube
-	must(t, newServer(client).sync(t.Context()))
+	must.Do(t, newServer(client).sync(t.Context()))
 	secrets := client.CoreV1().Secrets("default")
 	damaged, err := secrets.Get(t.Context(), secret, metav1.GetOptions{})
-	must(t, err)
+	must.Do(t, err)
 	damaged.Data["old.pem"] = []byte("no PEM")
 	_, err = secrets.Update(t.Context(), damaged, metav1.UpdateOptions{})
-	must(t, err)
+	must.Do(t, err)
 	err = newServer(client).Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "entry old.pem") ||
 		!strings.Contains(err.Error(), "delete the Secret") {
@@ -205,12 +196,11 @@ const (
 		metadata: {name: foos.example.com}, spec: {conversion: {strategy: None}}}`
 )
 
-// bundles returns the caBundles of a target.
 func bundles(t *testing.T, s *Server, target Target) (all []string) {
 	t.Helper()
 	object, err := s.config.Dynamic.Resource(target.Resource).Get(
 		t.Context(), target.Name, metav1.GetOptions{})
-	must(t, err)
+	must.Do(t, err)
 	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
 	conversion, found, _ := unstructured.NestedMap(object.Object, "spec", "conversion", "webhook")
 	if found {
@@ -230,7 +220,7 @@ func TestBundleComesBackWhenSomebodyOverwritesIt(t *testing.T) {
 		if s.Check(nil) == nil {
 			t.Error("the server is ready, but the targets have no caBundle yet")
 		}
-		must(t, s.renew(ctx))
+		must.Do(t, s.renew(ctx))
 		go s.keep(ctx)
 		synctest.Wait()
 		if err := s.Check(nil); err != nil {
@@ -249,10 +239,10 @@ func TestBundleComesBackWhenSomebodyOverwritesIt(t *testing.T) {
 			}
 			check("start")
 			object, err := objects.Get(ctx, target.Name, metav1.GetOptions{})
-			must(t, err)
+			must.Do(t, err)
 			setBundle(object.Object, []byte("somebody else's"))
 			_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
-			must(t, err)
+			must.Do(t, err)
 			synctest.Wait()
 			check("overwriting")
 		}
@@ -263,7 +253,7 @@ func TestBundleComesBackWhenSomebodyOverwritesIt(t *testing.T) {
 
 func TestTargetWithoutWebhookIsLeftAlone(t *testing.T) {
 	s := newServer(fakes.New().Kube, withoutWebhook)
-	must(t, s.sync(t.Context()))
+	must.Do(t, s.sync(t.Context()))
 	for _, action := range s.config.Dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
 		if action.GetVerb() != "get" {
 			t.Errorf("got a request %s %s", action.GetVerb(), action.GetResource().Resource)
@@ -283,7 +273,7 @@ func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 		cancel()
 		<-answer
 	})
-	must(t, s.Start(ctx))
+	must.Do(t, s.Start(ctx))
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: s.clientConfig()}}
 
 	done := make(chan error, 1)
@@ -305,7 +295,7 @@ func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 		if err != nil {
 			break
 		}
-		must(t, connection.Close())
+		must.Do(t, connection.Close())
 	}
 	close(answer)
 	if err := <-done; err != nil {
@@ -318,7 +308,7 @@ func TestAddressZeroServesNothing(t *testing.T) {
 	client := fakes.New().Kube
 	s := newServer(client)
 	s.config.Address = "0"
-	must(t, s.Start(t.Context()))
+	must.Do(t, s.Start(t.Context()))
 	<-s.Done()
 	if err := s.Check(nil); err != nil {
 		t.Error(err)

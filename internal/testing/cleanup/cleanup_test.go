@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // dies is the environment variable that makes the test binary kill itself. It names a folder.
@@ -25,10 +27,7 @@ func TestMain(m *testing.M) {
 
 func TestCommandRunsWhenEndIsCalled(t *testing.T) {
 	folder := t.TempDir()
-	end, err := Prepare(folder, "touch", "cleaned up")
-	if err != nil {
-		t.Fatal(err)
-	}
+	end := must.Get(Prepare(folder, "touch", "cleaned up"))(t)
 	if _, err := os.Stat(filepath.Join(folder, "cleaned up")); err == nil {
 		t.Error("the command ran before end was called")
 	}

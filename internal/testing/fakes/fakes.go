@@ -26,7 +26,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 )
@@ -48,26 +47,17 @@ type Clients struct {
 // watches.
 func New() Clients {
 	c := Clients{Kube: &kubefake.Clientset{}, Foo: &foofake.Clientset{}, failures: &failures{}}
-	c.KubeTracker = c.Add(&c.Kube.Fake, kubescheme.Scheme, nil)
-	c.FooTracker = c.Add(&c.Foo.Fake, fooscheme.Scheme, map[schema.GroupVersionResource]string{
-		v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version): "Foo",
-	})
+	c.KubeTracker = c.Add(&c.Kube.Fake, kubescheme.Scheme)
+	c.FooTracker = c.Add(&c.Foo.Fake, fooscheme.Scheme)
 	return c
 }
 
 // Add makes another fake client keep its objects in a new Tracker, and fail as Fail says. The
-// client is empty so far: &fake.Clientset{}. kinds names the kind of each resource whose plural
-// client-go does not guess: see plurals.
-func (c Clients) Add(
-	client *clienttesting.Fake, scheme *runtime.Scheme, kinds map[schema.GroupVersionResource]string,
-) *Tracker {
-	guesses := map[schema.GroupVersionResource]schema.GroupVersionResource{}
-	for resource, kind := range kinds {
-		guesses[resource] = guess(resource.GroupVersion().WithKind(kind))
-	}
+// client is empty so far: &fake.Clientset{}.
+func (c Clients) Add(client *clienttesting.Fake, scheme *runtime.Scheme) *Tracker {
 	tracker := &Tracker{
-		ObjectTracker: plurals{guess: guesses, ObjectTracker: clienttesting.NewObjectTracker(
-			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())},
+		ObjectTracker: clienttesting.NewObjectTracker(
+			scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
 		versions: map[schema.GroupVersionResource]int{},
 	}
 	client.AddReactor("*", "*", c.failures.react)

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // plainDeployments returns a client of client-go's own fake clientset, which has one Deployment.
@@ -17,11 +19,8 @@ func plainDeployments(
 	t.Helper()
 	deployments := kubefake.NewClientset().AppsV1().Deployments("default")
 	// An API server would refuse it: it has neither a selector nor containers.
-	made, err := deployments.Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta},
-		metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must.Get(deployments.Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta},
+		metav1.CreateOptions{}))(t)
 	return deployments, made
 }
 
@@ -63,11 +62,8 @@ func TestPlainFakeDeletesWhateverHoldsAnObject(t *testing.T) {
 func TestPlainFakeShowsAWatchWhatItDidNotSelect(t *testing.T) {
 	deployments, made := plainDeployments(t, metav1.ObjectMeta{Name: "web"})
 
-	watch, err := deployments.Watch(t.Context(), metav1.ListOptions{LabelSelector: "team=blue"})
-
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(deployments.Watch(
+		t.Context(), metav1.ListOptions{LabelSelector: "team=blue"}))(t)
 	defer watch.Stop()
 	shown := (<-watch.ResultChan()).Object.(*appsv1.Deployment)
 	if shown.Name != made.Name {

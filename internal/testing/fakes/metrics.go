@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	k8smetrics "k8s.io/component-base/metrics"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Gather returns what a registry serves, by name and labels: `name{label="value"}`.
 func Gather(t *testing.T, registry k8smetrics.KubeRegistry) map[string]float64 {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {

@@ -2,32 +2,30 @@ package fakes
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
 const finalizer = "example.com/held"
 
-// fooWithFinalizer returns a client that has one Foo, which a finalizer holds.
 func fooWithFinalizer(t *testing.T) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
 	foos := New().Foo.SamplecontrollerV1alpha1().Foos("default")
-	foo, err := foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
+	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", UID: "1", Finalizers: []string{finalizer},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}, metav1.CreateOptions{}))(t)
 	return foos, foo
 }
 
-// patch sends a merge patch of the Foo.
 func patch(ctx context.Context, foos fooclient.FooInterface, patch string) (*v1alpha1.Foo, error) {
 	return foos.Patch(ctx, "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 }
@@ -46,9 +44,7 @@ func TestFinalizerHoldsAnObjectUntilItIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			foos, foo := fooWithFinalizer(t)
-			if err := foos.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, foos.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 			held, err := foos.Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil || held.DeletionTimestamp == nil ||
 				held.ResourceVersion == foo.ResourceVersion {
@@ -116,5 +112,36 @@ func TestPatchGivesTheNextVersion(t *testing.T) {
 	if err != nil || stored.ResourceVersion != patched.ResourceVersion {
 		t.Errorf("stored: version %q (error: %v), want %q", stored.ResourceVersion, err,
 			patched.ResourceVersion)
+	}
+}
+
+func TestOnlySoManyRequestsOfThatVerbFail(t *testing.T) {
+	c := New()
+	want := errors.New("made to fail")
+	c.Fail("list", "deployments", 2, want)
+	c.Fail("list", "foos", 1, want)
+
+	deployments, foos := c.Kube.AppsV1().Deployments(""), c.Foo.SamplecontrollerV1alpha1().Foos("")
+	for i, wantErr := range []error{want, want, nil} {
+		if _, err := deployments.List(t.Context(), metav1.ListOptions{}); !errors.Is(err, wantErr) {
+			t.Errorf("list %d of Deployments: got %v, want %v", i, err, wantErr)
+		}
+	}
+	if _, err := foos.Watch(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("watching Foos: got %v, want no error", err)
+	}
+	for i, wantErr := range []error{want, nil} {
+		if _, err := foos.List(t.Context(), metav1.ListOptions{}); !errors.Is(err, wantErr) {
+			t.Errorf("list %d of Foos: got %v, want %v", i, err, wantErr)
+		}
+	}
+}
+
+func TestReportedErrorsAreCounted(t *testing.T) {
+	errs := CountErrors(t)
+	utilruntime.HandleErrorWithContext(t.Context(), errors.New("one"), "Reported")
+
+	if got := errs.Load(); got != 1 {
+		t.Errorf("errors counted: got %d, want 1", got)
 	}
 }

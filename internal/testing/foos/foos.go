@@ -3,13 +3,24 @@
 package foos
 
 import (
+	"context"
+	"flag"
 	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -80,4 +91,109 @@ func problems(now explore.State) (problems []string) {
 		problems = append(problems, fmt.Sprintf("the status says %s", ready.Reason))
 	}
 	return problems
+}
+
+var update = flag.Bool("update", false, "write what is found: into docs/explore.md, and as films")
+
+// Expect explores a program. What is wrong must be what docs/explore.md says, in the row that links
+// to about: all of it, as far as it happens when nothing is disturbed.
+func Expect(
+	t *testing.T, root, about string, run func(ctx context.Context, config *rest.Config) error,
+) {
+	t.Helper()
+	filmed := films[about]
+	findings := explore.Find(t, explore.Controller{
+		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: scenarios,
+		Eventually: problems,
+		OldCaches:  true,
+		Delay:      35 * time.Second,
+		Settle:     time.Hour, // longer than client-go's longest wait after an error
+	}, filmed.of)
+	if filmed.of != "" {
+		filmed.expect(t, root+"/docs/lens/recordings/", findings)
+	}
+	calm, disturbed := sortOut(findings)
+	path := root + "/docs/explore.md"
+	page := must.Get(os.ReadFile(path))(t)
+	row := regexp.MustCompile(
+		`(?m)^(\| \[.*\]\(` + regexp.QuoteMeta(about) + `\).*?) \| (.*) \| (.*) \|$`)
+	said := row.FindSubmatch(page)
+	if said == nil {
+		t.Fatalf("%s has no row for %s", path, about)
+	}
+	if *update {
+		page = row.ReplaceAll(page, fmt.Appendf(nil, "$1 | %s | %s |", cell(calm), cell(disturbed)))
+		must.Do(t, os.WriteFile(path, page, 0o600))
+		return
+	}
+	if got := cell(calm); got != string(said[2]) {
+		t.Errorf("undisturbed: got %q, but %s says %q", got, path, said[2])
+	}
+	for problem := range disturbed { // it takes only a part of the cases
+		if !strings.Contains(string(said[3]), problem) {
+			t.Errorf("got %q, but %s says %q", problem, path, said[3])
+		}
+	}
+}
+
+// sortOut returns the problems of undisturbed runs, with their scenarios, and the others, with the
+// kinds of disturbances.
+func sortOut(findings []explore.Finding) (calm, disturbed map[string][]string) {
+	calm, disturbed = map[string][]string{}, map[string][]string{}
+	for i, f := range findings {
+		path := strings.Split(strings.ReplaceAll(f.Case, "_", " "), "/")
+		kind, scenario, problem := path[1], path[2], summary(f.Problem)
+		if strings.HasPrefix(problem, "(") || // a remark
+			problem == otherEnd && i > 0 && findings[i-1].Case == f.Case {
+			continue // it follows from what is named already
+		}
+		to, at := disturbed, kind
+		if !f.OnFault && kind != "History" {
+			to, at = calm, scenario
+		} else if known := calm[problem]; slices.Contains(known, scenario) ||
+			len(known) > 0 && kind == "History" {
+			continue
+		}
+		if !slices.Contains(to[problem], at) {
+			to[problem] = append(to[problem], at)
+		}
+	}
+	return calm, disturbed
+}
+
+const otherEnd = "the end is another one"
+
+var summaries = []struct{ match, summary string }{
+	{"but only .* if nothing goes wrong$", "more is created or deleted"},
+	{"nothing had happened", "it writes without a reason"},
+	{"one request after the other", "it asks again without waiting"},
+	{"belongs to somebody else", "it changes what belongs to somebody else"},
+	{"^and .* more$|if nothing goes wrong$", otherEnd},
+}
+
+// summary returns a problem without what differs from case to case.
+func summary(problem string) string {
+	for _, s := range summaries {
+		if regexp.MustCompile(s.match).MatchString(problem) &&
+			!strings.HasPrefix(problem, "a Deployment") {
+			return s.summary
+		}
+	}
+	return problem
+}
+
+// cell returns what a cell of the table says.
+func cell(problems map[string][]string) string {
+	var all []string
+	for _, problem := range slices.Sorted(maps.Keys(problems)) {
+		where := strings.Join(problems[problem], ", ")
+		if len(problems[problem]) == len(scenarios) {
+			where = "always"
+		}
+		all = append(all, fmt.Sprintf("%s (%s)", problem, where))
+	}
+	if len(all) == 0 {
+		return "nothing"
+	}
+	return strings.Join(all, "; ")
 }

@@ -8,16 +8,14 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Address is Find for a test. It fails the test if there is no free address.
 func Address(t *testing.T) string {
 	t.Helper()
-	address, err := Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
+	return must.Get(Find())(t)
 }
 
 // claims keeps the UDP ports that Find has opened from being closed by the garbage collector.

@@ -24,6 +24,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var run = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
@@ -61,12 +63,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// read reads a list.
 func read(t *testing.T, list string) (mutants []*mutant) {
-	text, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(list))(t)
 	var file string
 	for line := range strings.Lines(string(text)) {
 		colon := strings.LastIndex(line, ": ")
@@ -97,12 +95,8 @@ func read(t *testing.T, list string) (mutants []*mutant) {
 	return mutants
 }
 
-// check checks one mutant.
 func (m *mutant) check(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, m.file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile(filepath.Join(root, m.file)))(t)
 	if n := len(m.from.FindAllIndex(source, -1)); n != 1 {
 		t.Fatalf("%s has %s %d times, want once", m.file, m.from, n)
 	}
@@ -120,7 +114,6 @@ func (m *mutant) check(t *testing.T) {
 	m.kill(t, m.from.ReplaceAllLiteral(source, []byte(m.to)))
 }
 
-// hasTest reports whether that test is in the folder of the tests.
 func (m *mutant) hasTest(test string) bool {
 	test, _, _ = strings.Cut(test, ".")
 	files, _ := filepath.Glob(filepath.Join(root, m.folder, "*_test.go"))
@@ -175,19 +168,13 @@ func (m *mutant) kill(t *testing.T, changed []byte) {
 func overlayFile(t *testing.T, file string, changed []byte) string {
 	dir := t.TempDir()
 	mutated, overlay := filepath.Join(dir, path.Base(file)), filepath.Join(dir, "overlay.json")
-	original, err := filepath.Abs(filepath.Join(root, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	original := must.Get(filepath.Abs(filepath.Join(root, file)))(t)
 	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
-	err = errors.Join(err, os.WriteFile(mutated, changed, 0o600), os.WriteFile(overlay, text, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(
+		err, os.WriteFile(mutated, changed, 0o600), os.WriteFile(overlay, text, 0o600)))
 	return overlay
 }
 
-// goCommand runs go in a folder of the repository, and returns what it prints.
 func goCommand(folder string, args ...string) (string, error) {
 	command := exec.Command("go", args...)
 	command.Dir = filepath.Join(root, folder)

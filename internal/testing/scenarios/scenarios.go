@@ -75,8 +75,8 @@ var All = []explore.Scenario{
 spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "`+EvilImage+`"}]}}}`))},
 	{Name: "other fields", Steps: steps(create, change(`
 metadata: {annotations: {example.com/team: blue}}
-spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "old:1", ofTomorrow: 1}]}}}`),
-		scale("3"))},
+spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilImage+`",
+  ofTomorrow: 1}]}}}`), scale("3"))},
 	{Name: "deleted", Steps: steps(create, rollOut, deleteDeployment)},
 	{Name: "rename", Steps: steps(create, rollOut, rename("a", "y"), rollOut), Begins: 3},
 	{Name: "rename and back",

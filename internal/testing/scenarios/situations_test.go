@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // shown has the situations in docs/behaviour.md, by the scenario that shows them.
@@ -56,10 +57,7 @@ var leftOut = map[string]string{
 }
 
 func TestEverySituationHasItsScenario(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/behaviour.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/behaviour.md"))(t)
 	there := map[string]bool{}
 	rows := regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(string(page), -1)
 	for _, row := range rows {

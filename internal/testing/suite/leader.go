@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -17,11 +18,8 @@ const leaseDuration = 8 * time.Second
 // lease returns the only Lease in the namespace.
 func (n *Namespace) lease() *coordinationv1.Lease {
 	n.T.Helper()
-	leases, err := Kube.CoordinationV1().Leases(n.Name).List(
-		n.T.Context(), metav1.ListOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	leases := must.Get(Kube.CoordinationV1().Leases(n.Name).List(
+		n.T.Context(), metav1.ListOptions{}))(n.T)
 	if len(leases.Items) != 1 {
 		n.T.Fatalf("the namespace has %d Leases, want 1; check -leader-flags", len(leases.Items))
 	}

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Namespace is the namespace of one test.
@@ -26,9 +28,7 @@ type Namespace struct {
 func ParallelNamespace(t *testing.T) *Namespace {
 	t.Helper()
 	t.Parallel()
-	if err := startShared(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, startShared())
 	return NewNamespace(t)
 }
 
@@ -39,12 +39,9 @@ func NewNamespace(t *testing.T) *Namespace {
 	name := strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))
 	name = regexp.MustCompile("[^a-z0-9]+").ReplaceAllString(name, "-")
 	namespaces := Kube.CoreV1().Namespaces()
-	created, err := namespaces.Create(t.Context(), &corev1.Namespace{
+	created := must.Get(namespaces.Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), 50)] + "-"},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(t)
 	n := &Namespace{T: t, Name: created.Name}
 	t.Cleanup(func() {
 		err := namespaces.Delete(context.Background(), n.Name, metav1.DeleteOptions{})
@@ -125,10 +122,7 @@ func (n *Namespace) Apply(manifest string, flags ...string) {
 // Warnings returns the notes of the Warning Events about the custom resource of that name.
 func (n *Namespace) Warnings(t *testing.T, name string) (notes []string) {
 	t.Helper()
-	events, err := Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
 	for _, event := range events.Items {
 		about := event.Regarding
 		if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
@@ -160,10 +154,7 @@ func (n *Namespace) Token(serviceAccount string, audiences ...string) string {
 	request := &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences},
 	}
-	issued, err := Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(
-		n.T.Context(), serviceAccount, request, metav1.CreateOptions{})
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	issued := must.Get(Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(
+		n.T.Context(), serviceAccount, request, metav1.CreateOptions{}))(n.T)
 	return issued.Status.Token
 }

@@ -4,10 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // Client is the part of a generated client that Objects needs.
@@ -48,21 +55,13 @@ func (o Objects[T]) called(name string) string {
 // Create creates object.
 func (o Objects[T]) Create(object T) T {
 	o.t.Helper()
-	created, err := o.client.Create(o.t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return created
+	return must.Get(o.client.Create(o.t.Context(), object, metav1.CreateOptions{}))(o.t)
 }
 
 // Get returns the object of that name.
 func (o Objects[T]) Get(name string) T {
 	o.t.Helper()
-	object, err := o.client.Get(o.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	return object
+	return must.Get(o.client.Get(o.t.Context(), name, metav1.GetOptions{}))(o.t)
 }
 
 // When waits until check returns true for the object, and returns the object.
@@ -116,4 +115,73 @@ func Untouched(object metav1.Object) string {
 	}
 	return fmt.Sprint(object.GetUID(), object.GetGeneration(), object.GetOwnerReferences(),
 		object.GetLabels(), object.GetAnnotations(), writers)
+}
+
+// Untyped returns the objects of any kind in n, for tests that go through a table of kinds.
+func Untyped(
+	n *Namespace, kind string, resource schema.GroupVersionResource,
+) Objects[*unstructured.Unstructured] {
+	client := dynamic.NewForConfigOrDie(Cluster).Resource(resource).Namespace(n.Name)
+	return NewObjects(n.T, kind, untyped{client})
+}
+
+// SameAs returns a check for an object that has the spec or the data of before, and its labels.
+func SameAs(before *unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+	return func(object *unstructured.Unstructured) bool {
+		return reflect.DeepEqual(object.Object["data"], before.Object["data"]) &&
+			reflect.DeepEqual(object.Object["spec"], before.Object["spec"]) &&
+			reflect.DeepEqual(object.GetLabels(), before.GetLabels())
+	}
+}
+
+// untyped is a Client of any kind: one without subresources.
+type untyped struct{ client dynamic.ResourceInterface }
+
+func (u untyped) Create(
+	ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Create(ctx, object, options)
+}
+
+func (u untyped) Get(
+	ctx context.Context, name string, options metav1.GetOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Get(ctx, name, options)
+}
+
+func (u untyped) Update(
+	ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Update(ctx, object, options)
+}
+
+// interval is the time between two checks of a condition.
+const interval = 30 * time.Millisecond
+
+// Eventually waits until check returns true. If that takes too long, the failure names what did not
+// happen, what was seen last, and what to try.
+func Eventually(t *testing.T, what string, check func() (ok bool, seen string)) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(interval) {
+		ok, seen := check()
+		if ok {
+			return
+		}
+		must.Do(t, checkShared())
+		if why := verdict.Load(); why != nil {
+			t.Fatal(*why) // it would be useless to wait longer
+		}
+		if time.Since(begin) > Patience {
+			GiveUp(t, what, "last seen: "+seen)
+		}
+	}
+}
+
+// GiveUp fails t because what did not happen in time. It says whether the control plane works.
+func GiveUp(t *testing.T, what, seen string) {
+	t.Helper()
+	if seen != "" {
+		seen += "\n"
+	}
+	t.Fatalf("waited %v, but this did not happen: %s\n%s%s", Patience, what, seen, whoIsToBlame())
 }

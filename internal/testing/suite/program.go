@@ -3,14 +3,20 @@ package suite
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
@@ -51,10 +57,7 @@ func StartProgram(t *testing.T, flags string, change func(*clientcmdapi.Config))
 		t.Fatal("another controller runs already, that of the parallel tests: if such a test has " +
 			"parts, it has to call t.Parallel itself")
 	}
-	p, err := start(flags, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(start(flags, change))(t)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -95,9 +98,7 @@ func StartAs(t *testing.T, namespace, serviceAccount, flags string) *Program {
 // StopProgram stops p, and fails t unless p exits with 0.
 func StopProgram(t *testing.T, p *Program) {
 	t.Helper()
-	if err := p.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Stop())
 }
 
 // shared is the controller of all parallel tests. The first of them starts it.
@@ -127,3 +128,66 @@ func checkShared() error {
 		return nil
 	}
 }
+
+// Now returns the end of the audit log, where the next request will be noted.
+func Now(t *testing.T) audit.Mark {
+	t.Helper()
+	end, err := audit.End(auditLogPath)
+	if err != nil {
+		t.Fatalf("%v; name its file with -audit-log", err)
+	}
+	return end
+}
+
+// Requests returns the requests of p that stand after a mark in the audit log and for which selects
+// returns true.
+func (p *Program) Requests(
+	t *testing.T, after audit.Mark, selects func(audit.Request) bool,
+) (found []audit.Request) {
+	t.Helper()
+	requests, _, err := audit.Read(auditLogPath, after, p.User)
+	if err != nil {
+		t.Fatalf("%v; name its file with -audit-log", err)
+	}
+	for _, r := range requests {
+		if r.User() == p.User && selects(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Has reports whether r is about an object in the namespace.
+func (n *Namespace) Has(r audit.Request) bool { return r.ObjectRef.Namespace == n.Name }
+
+// Requests returns the requests of the shared controller in the namespace.
+func (n *Namespace) Requests(after audit.Mark) []audit.Request {
+	n.T.Helper()
+	return shared.Requests(n.T, after, n.Has)
+}
+
+// FewRequests fails the test if the shared controller has made more requests in the namespace. most
+// should be more than any correct reaction takes, and fewer than a loop makes.
+func (n *Namespace) FewRequests(after audit.Mark, most int) {
+	n.T.Helper()
+	if requests := n.Requests(after); len(requests) > most {
+		n.T.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
+			"a delay? %v", len(requests), most, requests)
+	}
+}
+
+// LacksPermission reports whether the API server refused r because its user lacks a permission.
+// Creating something in a namespace that is being deleted is forbidden, too, but to everybody.
+func LacksPermission(r audit.Request) bool {
+	err := apierrors.FromObject(&r.ResponseStatus)
+	return apierrors.IsForbidden(err) &&
+		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// isAbout reports whether r is about objects of that name, or about Events of these objects.
+func isAbout(r audit.Request, name string) bool {
+	return r.ObjectRef.Name == name || strings.HasPrefix(r.ObjectRef.Name, name+".")
+}
+
+// isConflict reports whether the API server refused r because the object exists or has changed.
+func isConflict(r audit.Request) bool { return r.ResponseStatus.Code == http.StatusConflict }

@@ -22,6 +22,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // patience is how long a test waits for what must happen.
@@ -47,16 +49,12 @@ type line struct {
 	change chan struct{} // closed when there is another Event
 }
 
-// startLine starts an API server with that handler, and a Proxy to it.
 func startLine(t *testing.T, handler http.HandlerFunc) *line {
 	t.Helper()
 	l := &line{t: t, change: make(chan struct{})}
 	l.api = httptest.NewServer(handler)
 	t.Cleanup(l.api.Close)
-	var err error
-	if l.Proxy, err = New(&rest.Config{Host: l.api.URL}, l.observe); err != nil {
-		t.Fatal(err)
-	}
+	l.Proxy = must.Get(New(&rest.Config{Host: l.api.URL}, l.observe))(t)
 	server := httptest.NewServer(l)
 	l.address = server.URL
 	t.Cleanup(server.Close)
@@ -93,20 +91,17 @@ func (l *line) await(n int, selected func(Event) bool) []Event {
 	}
 }
 
-// awaitKind returns the first n Events of that kind.
 func (l *line) awaitKind(n int, kind Kind) []Event {
 	l.t.Helper()
 	return l.await(n, func(e Event) bool { return e.Kind == kind })
 }
 
-// all returns all Events so far.
 func (l *line) all() []Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.seen)
 }
 
-// kinds returns the kinds of all Events so far.
 func (l *line) kinds() (kinds []Kind) {
 	for _, e := range l.all() {
 		kinds = append(kinds, e.Kind)
@@ -119,10 +114,7 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	l.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, method, l.address+path, bytes.NewReader(body))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, method, l.address+path, bytes.NewReader(body)))(l.t)
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -137,19 +129,11 @@ func (l *line) client() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// get returns the status and the body of an answer.
 func (l *line) get(path string) (int, string) {
 	l.t.Helper()
-	response, err := l.do(http.MethodGet, path, "", nil)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(l.t))
 }
 
 // start sends a request in the background. What it returns tells when and how it has ended.
@@ -169,40 +153,24 @@ func (l *line) start(method, path string) (ended chan error) {
 func (l *line) write(text string) {
 	l.t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(l.address, "http://"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
 	l.t.Cleanup(func() { connection.Close() })
 	err = errors.Join(
 		connection.(*net.TCPConn).SetReadBuffer(1<<16), // the kernel would read many megabytes
 		connection.SetWriteDeadline(time.Now().Add(patience)))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if _, err := io.WriteString(connection, text); err != nil {
-		l.t.Fatal(err)
-	}
+	must.Do(l.t, err)
+	must.Get(io.WriteString(connection, text))(l.t)
 }
 
-// encode returns object as it is on the wire.
 func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	data, err := runtime.Encode(info.Serializer, object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(runtime.Encode(info.Serializer, object))(t)
 }
 
-// encodeEvent returns an event as it is in a watch.
 func encodeEvent(t *testing.T, mediaType string, typ apiwatch.EventType, object runtime.Object) []byte {
 	t.Helper()
-	data, err := frameOf(mediaType, typ, object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return must.Get(frameOf(mediaType, typ, object))(t)
 }
 
 // typeMeta is in a Deployment on the wire.
@@ -261,16 +229,12 @@ func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch begins a watch, and returns its body.
 func (l *line) watch(path string) *bufio.Reader {
 	l.t.Helper()
 	if !strings.Contains(path, "?") {
 		path += "?watch=true"
 	}
-	response, err := l.do(http.MethodGet, path, "", nil)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	response := must.Get(l.do(http.MethodGet, path, "", nil))(l.t)
 	l.t.Cleanup(func() { response.Body.Close() })
 	if response.StatusCode != http.StatusOK {
 		l.t.Fatalf("the watch was answered with %s", response.Status)
@@ -278,7 +242,6 @@ func (l *line) watch(path string) *bufio.Reader {
 	return bufio.NewReader(response.Body)
 }
 
-// wantNext fails the test unless data is what comes next.
 func (l *line) wantNext(body io.Reader, data []byte) {
 	l.t.Helper()
 	got := make([]byte, len(data))

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestRequestsPass(t *testing.T) {
@@ -34,10 +36,7 @@ func TestRequestsPass(t *testing.T) {
 				_, _ = w.Write(stored)
 			})
 
-			response, err := l.do(http.MethodPost, deploymentsPath+"?dryRun=All", mediaType, sent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(l.do(http.MethodPost, deploymentsPath+"?dryRun=All", mediaType, sent))(t)
 			defer response.Body.Close()
 			l.wantNext(response.Body, stored)
 			if response.StatusCode != http.StatusCreated {
@@ -89,12 +88,9 @@ func TestNothingIsCompressedUnasked(t *testing.T) {
 		_, _ = io.WriteString(w, r.Header.Get("Accept-Encoding"))
 	}))
 	defer api.Close()
-	p, err := New(&rest.Config{
+	p := must.Get(New(&rest.Config{
 		Host: api.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
-	}, func(Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, func(Event) {}))(t)
 	defer p.Close()
 	r := httptest.NewRequest(http.MethodGet, deploymentsPath, nil)
 	answer := httptest.NewRecorder()
@@ -112,10 +108,7 @@ func TestLargeBodiesPassUnread(t *testing.T) {
 		w.Header().Set("Content-Type", jsonType)
 		_, _ = io.Copy(w, r.Body)
 	})
-	response, err := l.do(http.MethodPut, deploymentsPath+"/b", jsonType, sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(l.do(http.MethodPut, deploymentsPath+"/b", jsonType, sent))(t)
 	defer response.Body.Close()
 	l.wantNext(response.Body, sent)
 	for _, e := range l.await(3, func(Event) bool { return true }) {
@@ -160,11 +153,8 @@ func TestClientThatGoesAwayWaitsNoMore(t *testing.T) {
 	l.Pause()
 	ctx, cancel := context.WithCancel(t.Context())
 	body := strings.NewReader(`[{"op": "remove", "path": "/spec"}]`)
-	r, err := http.NewRequestWithContext(
-		ctx, http.MethodPatch, l.address+deploymentsPath+"/b", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(
+		ctx, http.MethodPatch, l.address+deploymentsPath+"/b", body))(t)
 	r.Header.Set("Content-Type", "application/json-patch+json")
 	go func() {
 		if response, err := l.client().Do(r); err == nil {
@@ -187,7 +177,7 @@ func TestClientThatGoesAwayWaitsNoMore(t *testing.T) {
 func TestObserverMayCallTheProxy(t *testing.T) {
 	api := startLine(t, func(http.ResponseWriter, *http.Request) {})
 	var p *Proxy
-	p, err := New(&rest.Config{Host: api.address}, func(e Event) {
+	p = must.Get(New(&rest.Config{Host: api.address}, func(e Event) {
 		if e.Kind == RequestArrived {
 			if n := p.Waiting(); n != 1 {
 				t.Errorf("%d wait, want 1", n)
@@ -197,18 +187,12 @@ func TestObserverMayCallTheProxy(t *testing.T) {
 			p.FailNextWrite(500)
 			p.Step()
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	defer p.Close()
 	p.Pause()
 	server := httptest.NewServer(p)
 	defer server.Close()
-	response, err := http.Post(server.URL+deploymentsPath, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.Post(server.URL+deploymentsPath, "", nil))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("got %s, want 500", response.Status)

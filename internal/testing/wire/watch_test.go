@@ -22,7 +22,14 @@ func forEachFraming(t *testing.T, test func(t *testing.T, mediaType string, c *c
 	}
 }
 
-// wantWaiting fails the test unless so many requests and events wait.
+// watched returns a watch of an API server that answers in that media type.
+func watched(t *testing.T, mediaType string) (c *channel, l *line, body io.Reader) {
+	t.Helper()
+	c = newChannel(mediaType)
+	l = startLine(t, c.ServeHTTP)
+	return c, l, l.watch(deploymentsPath)
+}
+
 func (l *line) wantWaiting(want int) {
 	l.t.Helper()
 	if n := l.Waiting(); n != want {
@@ -145,16 +152,6 @@ func TestBookmarkDoesNotOvertake(t *testing.T) {
 	})
 }
 
-func TestWatchOfLeasesIsNotHeld(t *testing.T) {
-	c := newChannel(jsonType)
-	l := startLine(t, c.ServeHTTP)
-	l.Pause()
-	body := l.watch(leasesPath)
-	data := []byte(`{"type": "ADDED", "object": {"kind": "Lease", "metadata": {"name": "b"}}}` + "\n")
-	c.frames <- data
-	l.wantNext(body, data)
-}
-
 // endWatch ends a watch with end, while an event is held. It returns what the program gets then.
 func (l *line) endWatch(c *channel, end func(resource string)) (rest []byte, err error) {
 	l.t.Helper()
@@ -240,9 +237,7 @@ func TestAPIServerBreaksAWatch(t *testing.T) {
 }
 
 func TestWatchesThatCannotBeReadPass(t *testing.T) {
-	c := newChannel("application/cbor-seq")
-	l := startLine(t, c.ServeHTTP)
-	body := l.watch(deploymentsPath)
+	c, l, body := watched(t, "application/cbor-seq")
 	l.Pause()
 	for _, data := range []string{"some", "bytes\n"} {
 		c.frames <- []byte(data)
@@ -274,9 +269,7 @@ func TestBrokenFramesPass(t *testing.T) {
 		protobufType: {"\x00\x00\x00\x03abc", "\x00\x00\x00\x00", "\x00\x00"},
 	} {
 		t.Run(mediaType, func(t *testing.T) {
-			c := newChannel(mediaType)
-			l := startLine(t, c.ServeHTTP)
-			body := l.watch(deploymentsPath)
+			c, l, body := watched(t, mediaType)
 			for _, data := range data {
 				c.frames <- []byte(data)
 			}
@@ -288,9 +281,7 @@ func TestBrokenFramesPass(t *testing.T) {
 
 // Something that is no watch event must not make the Proxy ask for its memory.
 func TestFrameTooLong(t *testing.T) {
-	c := newChannel(protobufType)
-	l := startLine(t, c.ServeHTTP)
-	body := l.watch(deploymentsPath)
+	c, l, body := watched(t, protobufType)
 	c.frames <- []byte("\xff\xff\xff\xffabc")
 	l.wantEnd(body)
 	if closed := l.awaitKind(1, WatchClosed)[0]; !strings.Contains(closed.Reason, "4294967295") {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const line = `{"stage":"ResponseComplete","verb":"create","impersonatedUser":{"username":"bench-a"},` +
@@ -16,20 +18,13 @@ func TestLogIsReadFromItsEndAndInWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	write := func(text string) {
 		t.Helper()
-		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(t)
 		defer file.Close()
-		if _, err := file.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(file.WriteString(text))(t)
 	}
 	write(line)
 	mark, err := End(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	watch := strings.Replace(line, "create", "watch", 1)
 	for _, step := range []struct {
 		text string

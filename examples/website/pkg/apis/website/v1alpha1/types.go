@@ -19,7 +19,7 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:resource:path=websites,scope=Namespaced,categories=all
+// +kubebuilder:resource:path=websites,shortName=ws,scope=Namespaced,categories=all
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
 // +kubebuilder:printcolumn:name="Up",type=integer,JSONPath=`.status.readyReplicas`

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var play = flag.Bool("play", false, "play all exercises; takes minutes")
+
+// newWorkspace returns a workspace of the test's own, and what it says.
+func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := open(root, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &bytes.Buffer{}
+	w.out = out
+	return w, out
+}
+
+// TestExercises checks what can be checked at once, and with -play that each exercise, as it is in
+// the beginning, fails for the right reason, that its solution passes, and that mistakes fail.
+func TestExercises(t *testing.T) {
+	w, _ := newWorkspace(t)
+	for _, e := range w.exercises {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			if err := w.begin(e); err != nil {
+				t.Fatal(err)
+			}
+			checkHints(t, w, e)
+			if len(e.mistakes()) == 0 || !strings.HasPrefix(e.values["issue"], "https://github.com/") {
+				t.Error("it has no mistake, or no issue")
+			}
+			if *play {
+				playExercise(t, w, e)
+			}
+		})
+	}
+}
+
+// playExercise judges an exercise as it is in the beginning, with mistakes, and solved.
+func playExercise(t *testing.T, w *workspace, e *exercise) {
+	t.Helper()
+	judge := func(what, answer string) verdict {
+		text, err := e.write(w.root, answer)
+		if err == nil {
+			err = os.WriteFile(w.path(e), text, 0o600)
+		}
+		var v verdict
+		if err == nil {
+			v, err = w.judge(e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s:\n%s", what, v.text)
+		if strings.Contains(v.text, "does not compile") {
+			t.Fatalf("%s does not compile:\n%s", what, v.text)
+		}
+		return v
+	}
+	v := judge("untouched", e.begins)
+	if v.passed || !strings.Contains(v.text, e.values["says"]) {
+		t.Errorf("untouched: got %v and this, want a failure that says %q:\n%s", v.passed,
+			e.values["says"], v.text)
+	}
+	for _, m := range e.mistakes() {
+		if v := judge("mistake", m.text); v.passed || !strings.Contains(v.text, m.name) {
+			t.Errorf("got %v and this, want a failure that says %q:\n%s", v.passed, m.name, v.text)
+		}
+	}
+	if v := judge("solved", e.solves); !v.passed {
+		t.Errorf("the solution fails:\n%s", v.text)
+	}
+}
+
+var named = regexp.MustCompile("`([^`]+)`")
+
+// checkHints checks that each hint names something in the code, or a file.
+func checkHints(t *testing.T, w *workspace, e *exercise) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(w.root, e.folder(), "*.go"))
+	var code strings.Builder
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		code.Write(text)
+	}
+	for _, hint := range e.hints {
+		names := named.FindAllStringSubmatch(hint, -1)
+		if len(names) == 0 {
+			t.Errorf("this hint names nothing: %s", hint)
+		}
+		for _, name := range names {
+			_, err := os.Stat(filepath.Join(w.root, name[1]))
+			if err != nil && !strings.Contains(code.String(), name[1]) {
+				t.Errorf("there is no %s", name[1])
+			}
+		}
+	}
+}
+
+var (
+	checkRow = regexp.MustCompile(`(?m)^\| ([^|]*) \| \[[^|]*\) \|`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noSlug   = regexp.MustCompile(`[^\w -]`)
+)
+
+// TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and
+// that the places to read exist.
+func TestChecklistIsCovered(t *testing.T) {
+	w, _ := newWorkspace(t)
+	page := func(path string) string {
+		text, err := os.ReadFile(filepath.Join(w.root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	covered := map[string]bool{}
+	for _, e := range w.exercises {
+		covered[e.values["check"]] = true
+		path, anchor, _ := strings.Cut(e.values["read"], "#")
+		found := false
+		for _, h := range heading.FindAllStringSubmatch(page(path), -1) {
+			slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
+			found = found || strings.ReplaceAll(slug, " ", "-") == anchor
+		}
+		if !found {
+			t.Errorf("%s: there is no %s", e.name, e.values["read"])
+		}
+	}
+	_, checklist, _ := strings.Cut(page("docs/closing.md"), "## A checklist for reviews")
+	rows := checkRow.FindAllStringSubmatch(checklist, -1)
+	for _, row := range rows {
+		if !covered[row[1]] {
+			t.Errorf("no exercise is for this line: %s", row[1])
+		}
+	}
+	if len(rows) < 15 {
+		t.Errorf("got %d lines of the checklist, want all", len(rows))
+	}
+}
+
+func TestProgressIsRemembered(t *testing.T) {
+	w, out := newWorkspace(t)
+	e := w.exercises[0]
+	for i, step := range []struct {
+		do   func(*exercise) error
+		want string
+	}{
+		{w.show, e.choice["a"].text},
+		{w.hint, "Hint 1 of 2"},
+		{w.hint, "Hint 2 of 2"},
+		{w.solution, "So far: 0"},
+		{func(e *exercise) error { return os.WriteFile(w.path(e), []byte("z"), 0o600) }, ""},
+		{w.check, "Answer with one of these letters: a, b, c"},
+		{w.check, "Answer"},
+		{w.check, "Answer"},
+		{w.solution, e.why},
+	} {
+		out.Reset()
+		if err := errors.Join(w.begin(e), step.do(e)); err != nil && !errors.Is(err, errNotYet) {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), step.want) {
+			t.Errorf("step %d: got %s, want %q in it", i, out, step.want)
+		}
+	}
+	again, err := open(w.root, w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := *again.progress[e.name]; got != (progress{Tries: 3, Hints: 2}) {
+		t.Errorf("progress: got %+v, want three tries and two hints", got)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	w, out := newWorkspace(t)
+	w.progress[w.exercises[0].name].Passed = true
+	last := w.exercises[len(w.exercises)-1]
+	w.exercises = []*exercise{w.exercises[0], last}
+	if err := w.loop(strings.NewReader("l\nh\nf\nn\nq\n")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{last.text, "passed", last.hints[0], "no film", w.exercises[0].text} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got %s, want %q in it", out, want)
+		}
+	}
+}
+
+func TestShortestFailure(t *testing.T) {
+	got := shortest("--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/x (0.1s)\n        a_test.go:7: \n" +
+		"            one\n              two\n            To run this case alone:\n" +
+		"              go test\n    --- FAIL: TestA/y (0.1s)\n        a_test.go:7: \n" +
+		"            1\n            2\n            3\nFAIL\n")
+	if want := "one\n  two"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

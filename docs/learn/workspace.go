@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// workspace is where a learner writes: a folder for each exercise, and what was achieved.
+type workspace struct {
+	root, dir string
+	out       io.Writer
+	exercises []*exercise
+	progress  map[string]*progress // by the name of the exercise
+	built     sync.Map             // binaries, by what was compiled
+}
+
+// progress is how far a learner is with an exercise.
+type progress struct {
+	Passed bool
+	Tries  int
+	Hints  int
+}
+
+// tries is after how many tries the solution may be seen.
+const tries = 3
+
+// open opens the workspace in dir, for the repository in root.
+func open(root, dir string) (*workspace, error) {
+	exercises, err := readExercises(filepath.Join(root, "docs", "learn", "exercises"))
+	if err != nil {
+		return nil, err
+	}
+	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
+		progress: map[string]*progress{}}
+	saved, err := os.ReadFile(w.saved())
+	if err == nil {
+		err = json.Unmarshal(saved, &w.progress)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading how far you are: %w", err)
+	}
+	for _, e := range exercises {
+		if w.progress[e.name] == nil {
+			w.progress[e.name] = &progress{}
+		}
+	}
+	return w, nil
+}
+
+func (w *workspace) saved() string { return filepath.Join(w.dir, "progress.json") }
+
+// beside returns the path of a file in the folder of an exercise, and path that of the learner's.
+func (w *workspace) beside(e *exercise, name string) string {
+	return filepath.Join(w.dir, e.name, name)
+}
+func (w *workspace) path(e *exercise) string { return w.beside(e, e.edits()) }
+
+func (w *workspace) save() error {
+	text, err := json.MarshalIndent(w.progress, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(w.saved(), text, 0o600)
+}
+
+func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
+
+// named returns the exercise of that name.
+func (w *workspace) named(name string) (*exercise, error) {
+	i := slices.IndexFunc(w.exercises, func(e *exercise) bool { return e.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no exercise %q: learn list has their names", name)
+	}
+	return w.exercises[i], nil
+}
+
+// begin writes the file that the learner edits, unless it is there. The program of a chapter that
+// consists of that of the root and changes is put together.
+func (w *workspace) begin(e *exercise) error {
+	if chapter, found := strings.CutPrefix(e.folder(), ".local/chapters/"); found {
+		command := exec.Command(filepath.Join(w.root, "docs/tutorial/assemble"), chapter)
+		if output, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("putting %s together: %w\n%s", e.folder(), err, output)
+		}
+	}
+	if _, err := os.Stat(w.path(e)); err == nil {
+		return nil
+	}
+	return w.reset(e)
+}
+
+// reset writes the file that the learner edits as it is in the beginning.
+func (w *workspace) reset(e *exercise) error {
+	text, err := e.write(w.root, e.begins)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(w.path(e)), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(w.path(e), text, 0o600)
+}
+
+func (w *workspace) list() {
+	for i, e := range w.exercises {
+		state := ""
+		if p := w.progress[e.name]; p.Passed {
+			state = "passed"
+		} else if p.Tries > 0 {
+			state = fmt.Sprintf("%d tries", p.Tries)
+		}
+		w.say("%2d  %-8s %-26s %s", i+1, e.kind(), e.name, state)
+	}
+}
+
+func (w *workspace) show(e *exercise) error {
+	w.say("\n%s, %d of %d: %s\n\n%s\n", e.kind(), slices.Index(w.exercises, e)+1, len(w.exercises),
+		e.name, e.text)
+	for _, letter := range e.letters() {
+		w.say("  %s) %s", letter, e.choice[letter].text)
+	}
+	verb := map[string]string{"predict": "Write the letter into", "repair": "Repair",
+		"prove": "Write the test into"}[e.kind()]
+	w.say("\n%s %s\nRead: %s\nSomebody had it: %s", verb, w.path(e), e.values["read"],
+		e.values["issue"])
+	return nil
+}
+
+// check judges what the learner has written, and fails if it is not right yet.
+func (w *workspace) check(e *exercise) error {
+	begin := time.Now()
+	v, err := w.judge(e)
+	if err != nil {
+		return err
+	}
+	w.say("\n%s\n\n(%.1f s)", v.text, time.Since(begin).Seconds())
+	p := w.progress[e.name]
+	if v.passed {
+		p.Passed = true
+		return w.save()
+	}
+	before, err := e.write(w.root, e.begins)
+	if err != nil {
+		return err
+	}
+	if written, err := os.ReadFile(w.path(e)); err == nil && !bytes.Equal(before, written) {
+		p.Tries++
+	}
+	return errors.Join(w.save(), errNotYet)
+}
+
+var errNotYet = errors.New("not yet")
+
+func (w *workspace) hint(e *exercise) error {
+	p := w.progress[e.name]
+	if p.Hints < len(e.hints) {
+		p.Hints++
+	}
+	for i, hint := range e.hints[:p.Hints] {
+		w.say("Hint %d of %d: %s", i+1, len(e.hints), hint)
+	}
+	return w.save()
+}
+
+func (w *workspace) solution(e *exercise) error {
+	p := w.progress[e.name]
+	switch {
+	case !p.Passed && p.Tries < tries:
+		w.say("The solution is for after %d tries. So far: %d.", tries, p.Tries)
+	case e.kind() == "repair":
+		w.say("In %s, the bug was:\n\n%s\n\nThe finished program has in its place:\n\n%s", e.file(), e.to,
+			e.from)
+	default:
+		w.say("%s\n\n%s", e.solves, e.why)
+	}
+	return nil
+}
+
+// film makes films of what goes wrong.
+func (w *workspace) film(e *exercise) error {
+	if e.kind() != "repair" || !e.explored() {
+		w.say("There is no film of this one: no fault is part of it.")
+		return nil
+	}
+	binary, err := w.build(e, map[string]string{e.file(): w.path(e)}, "test")
+	if err != nil {
+		return err
+	}
+	folder := w.beside(e, "film")
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if _, ok := w.run(e, binary, append(w.narrow(e), "-explore.film", folder)...); ok {
+		w.say("Nothing goes wrong, so there is no film.")
+		return nil
+	}
+	w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
+	return nil
+}
+
+// loop gives one exercise after the other, and judges each time that the file is saved. It ends
+// when the learner quits.
+func (w *workspace) loop(in io.Reader) error {
+	at := max(0, slices.IndexFunc(w.exercises, func(e *exercise) bool {
+		return !w.progress[e.name].Passed
+	}))
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			lines <- strings.TrimSpace(scanner.Text())
+		}
+	}()
+	for {
+		e := w.exercises[at]
+		next, err := w.work(e, lines)
+		if err != nil || !next {
+			return err
+		}
+		at = (at + 1) % len(w.exercises)
+	}
+}
+
+// work lets the learner work on an exercise. It returns false if the learner quits.
+func (w *workspace) work(e *exercise, lines <-chan string) (next bool, err error) {
+	if err := w.begin(e); err != nil {
+		return false, err
+	}
+	if err := w.show(e); err != nil {
+		return false, err
+	}
+	const keys = "\nh hint, n next, l list, s solution, f film, r as it was, q quit (and Enter)"
+	w.say(keys)
+	var judged time.Time
+	ticker := time.NewTicker(300 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case key, more := <-lines:
+			if !more || key == "q" {
+				return false, nil
+			}
+			if key == "n" {
+				return true, nil
+			}
+			if err := w.press(e, key); err != nil {
+				return false, err
+			}
+		case <-ticker.C:
+			info, err := os.Stat(w.path(e))
+			if err != nil || !info.ModTime().After(judged) || info.Size() == 0 {
+				continue // an editor may be writing it
+			}
+			judged = info.ModTime()
+			w.say("\nJudging ...")
+			if err := w.check(e); err != nil && !errors.Is(err, errNotYet) {
+				return false, err
+			}
+			w.say(keys)
+		}
+	}
+}
+
+// press does what a key asks for. A letter of a choice is the answer.
+func (w *workspace) press(e *exercise, key string) error {
+	if _, found := e.choice[key]; found {
+		return os.WriteFile(w.path(e), []byte(key), 0o600)
+	}
+	do, found := map[string]func(*exercise) error{
+		"h": w.hint, "s": w.solution, "f": w.film, "r": w.reset,
+		"l": func(*exercise) error { w.list(); return nil },
+	}[key]
+	if !found {
+		return nil
+	}
+	return do(e)
+}

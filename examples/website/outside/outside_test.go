@@ -1,0 +1,137 @@
+package outside
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// serve returns a client of a server.
+func serve(t *testing.T, handler http.Handler) *Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := NewClient(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// all returns what the registry answers to GET /entries.
+func all(t *testing.T, c *Client) string {
+	t.Helper()
+	response, err := http.Get(c.base.JoinPath("entries").String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func TestPutAndDeleteAreIdempotent(t *testing.T) {
+	c := serve(t, NewServer())
+	for range 2 {
+		if err := c.Put(t.Context(), "1", Entry{Name: "default/web", URL: "http://web"}); err != nil {
+			t.Error(err)
+		}
+		if got, want := all(t, c), `{"1":{"name":"default/web","url":"http://web"}}`; got != want {
+			t.Errorf("after PUT: got %s, want %s", got, want)
+		}
+	}
+	for range 2 {
+		if err := c.Delete(t.Context(), "1"); err != nil {
+			t.Error(err)
+		}
+		if got := all(t, c); got != "{}" {
+			t.Errorf("after DELETE: got %s, want nothing", got)
+		}
+	}
+}
+
+func TestRefusalIsAnErrorThatSaysWhy(t *testing.T) {
+	err := serve(t, NewServer()).Put(t.Context(), "1", Entry{Name: "without URL"})
+
+	const want = "400 Bad Request: want an entry with a url, in JSON"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want it to contain %q", err, want)
+	}
+}
+
+func TestWhatIsNotThereNeedNotBeDeleted(t *testing.T) {
+	c := serve(t, http.NotFoundHandler())
+	if err := c.Delete(t.Context(), "1"); err != nil {
+		t.Errorf("DELETE: got error %v, want none", err)
+	}
+	if err := c.Put(t.Context(), "1", Entry{URL: "http://web"}); err == nil {
+		t.Error("PUT: got no error, want one")
+	}
+}
+
+// hangs answers no request.
+type hangs struct{}
+
+func (hangs) RoundTrip(request *http.Request) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+func TestRegistryThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient("http://registry", hangs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+
+		if err := c.Delete(ctx, "1"); err == nil || time.Since(begin) != 2*time.Second {
+			t.Errorf("got error %v after %v, want one after 2s", err, time.Since(begin))
+		}
+	})
+}
+
+func TestFewRequestsAreUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient("http://registry", hangs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			busy := make(chan error, 20)
+			for range cap(busy) {
+				go func() { busy <- c.Delete(t.Context(), "1") }()
+			}
+			synctest.Wait() // until those that are under way hang
+			for range cap(busy) - 4 {
+				if err := <-busy; !errors.Is(err, ErrBusy) {
+					t.Errorf("got error %v, want ErrBusy", err)
+				}
+			}
+			for range 4 {
+				if err := <-busy; err == nil || errors.Is(err, ErrBusy) {
+					t.Errorf("got error %v, want that of a request", err)
+				}
+			}
+		}
+	})
+}
+
+func TestOnlyAnHTTPServerIsARegistry(t *testing.T) {
+	for _, base := range []string{"", "127.0.0.1:8090", "ftp://registry", "http:///entries"} {
+		if _, err := NewClient(base, nil); err == nil {
+			t.Errorf("%q was accepted", base)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package kubectl
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+// newShell returns a shell on an API server in memory.
+func newShell(t *testing.T) *Shell {
+	t.Helper()
+	crds, err := apiserver.ReadCRDs("../../artifacts/examples/crd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.New(crds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(server.Config(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Shell{Client: client, Files: os.DirFS("../.."), LookupKind: server.LookupKind}
+	if _, err := s.Run(context.Background(), "kubectl create namespace lens", ""); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestEachButtonWorks(t *testing.T) {
+	text, err := os.ReadFile("../actions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table map[string][]struct {
+		ID       string
+		Commands []string
+	}
+	text = []byte(strings.ReplaceAll(string(text), "BURST", "3"))
+	if err := yaml.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	const made = "foo.samplecontroller.k8s.io/example-foo created\n"
+	says := map[string]string{
+		"create": made, "two": made + "foo.samplecontroller.k8s.io/second-foo created\n",
+		"scale":              "foo.samplecontroller.k8s.io/example-foo scaled\n",
+		"delete-deployment":  "deployment.apps \"example-foo\" deleted from lens namespace\n",
+		"restart-deployment": "deployment.apps/example-foo restarted\n",
+		"pause-deployment":   "deployment.apps/example-foo paused\n",
+		"unlabel":            "deployment.apps/example-foo unlabeled\n",
+		"refuse":             "resourcequota/no-deployments created\n",
+		"bad-spec": "The Foo \"example-foo\" is invalid: \n* spec.replicas: Invalid value: -1: " +
+			"spec.replicas in body should be greater than or equal to 0\n* ",
+	}
+	for _, action := range append(table["foos"], append(table["deployments"], table["plain"]...)...) {
+		t.Run(action.ID, func(t *testing.T) {
+			s := newShell(t)
+			all := ""
+			run := func(line string) {
+				line = strings.ReplaceAll(line, "kubectl ", "kubectl -n lens ")
+				output, err := s.Run(context.Background(), line, "")
+				if err != nil {
+					output = err.Error()
+				}
+				all += output
+			}
+			prepare(action.ID, run)
+			all = ""
+			for _, line := range action.Commands {
+				run(line)
+			}
+			bad := strings.Contains(all, "not possible") || strings.Contains(all, "Error")
+			if bad || all == "" && action.ID != "delete-all" || !strings.Contains(all, says[action.ID]) {
+				t.Errorf("got %q, want %q", all, says[action.ID])
+			}
+		})
+	}
+}
+
+// prepare makes what a button's command is about.
+func prepare(action string, run func(line string)) {
+	switch action {
+	case "create", "two", "apply", "bad-spec", "burst", "create-deployment", "foreign", "refuse":
+		return
+	case "delete-foreign":
+		run("kubectl create deployment foreign-foo --image=nginx")
+	case "allow":
+		run("kubectl create quota no-deployments --hard=count/deployments.apps=0")
+	}
+	run("kubectl create -f artifacts/examples/example-foo.yaml")
+	run("kubectl create deployment example-foo --image=nginx")
+	run("kubectl patch deployment/example-foo --type=merge " +
+		`-p '{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"x","uid":"x"}]}}'`)
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"syscall/js"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore"
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/lens/kubectl"
+)
+
+const (
+	// actInterval is how often the other controllers of the cluster look for work.
+	actInterval = 200 * time.Millisecond
+	// burst is how many Foos the button for many creates.
+	burst = 1000
+)
+
+// programs and archive come from a file that lens/play makes.
+var (
+	programs map[string]func(context.Context) error // by the folder of their source
+	archive  []byte                                 // a zip with the sources and manifests
+)
+
+// main is that of a Worker in a page: API server, program and lens, without a network.
+func main() {
+	klog.SetLogger(klog.Logger{}) // what the lens's own clients log
+	routes, err := play(context.Background(), js.Global().Get("program").String())
+	if err != nil {
+		panic(err)
+	}
+	js.Global().Set("ask", js.FuncOf(func(_ js.Value, args []js.Value) any {
+		go ask(routes, args[0].Int(), args[1].String(), args[2].String(), args[3].String())
+		return nil
+	}))
+	js.Global().Call("ready")
+	select {}
+}
+
+// play starts the world of one page.
+func play(ctx context.Context, source string) (http.Handler, error) {
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, err
+	}
+	server, err := newServer(files)
+	if err != nil {
+		return nil, err
+	}
+	o := &options{program: source, burst: burst}
+	c := &cluster{config: server.Config(quotas{server})}
+	p := &program{name: cmp.Or(strings.TrimPrefix(path.Base(source), "."), "controller"),
+		run: programs[source]}
+	p.title = p.name
+	s, err := newSession(o, c, "", p)
+	if err != nil {
+		return nil, err
+	}
+	s.files = files
+	c.shell = &kubectl.Shell{Client: s.client, Files: files, LookupKind: server.LookupKind}
+	if _, err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", s.routes())
+	mux.HandleFunc("POST /apply", func(w http.ResponseWriter, r *http.Request) {
+		s.apply(r.Context(), w, r.Body)
+	})
+	return mux, s.setGate("slow")
+}
+
+// newServer returns an API server that knows Foos, and starts what works there besides the program.
+func newServer(files fs.FS) (*apiserver.Server, error) {
+	text, err := fs.ReadFile(files, "artifacts/examples/crd.yaml")
+	if err != nil {
+		return nil, err
+	}
+	crds, err := apiserver.ParseCRDs(text)
+	if err != nil {
+		return nil, err
+	}
+	server, err := apiserver.New(crds...)
+	if err != nil {
+		return nil, err
+	}
+	act, err := explore.Others(server)
+	go func() {
+		for seen := int64(-1); ; time.Sleep(actInterval) {
+			if now := server.Revision(); now != seen {
+				act()
+				seen = now
+			}
+		}
+	}()
+	return server, err
+}
+
+// apply applies what a user has typed.
+func (s *session) apply(ctx context.Context, w http.ResponseWriter, input io.Reader) {
+	text, err := io.ReadAll(input)
+	r := result{Commands: []string{}}
+	command := "kubectl apply --server-side -f -"
+	if err == nil {
+		command, err = s.inNamespace(ctx, command, &r)
+	}
+	if err == nil {
+		s.cluster.input = string(text)
+		err = s.asUser(ctx, command, &r)
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	answer(w, r)
+}
+
+// quotas refuses Deployments where a ResourceQuota allows none.
+type quotas struct{ server *apiserver.Server }
+
+// Serve implements apiserver.Interceptor.
+func (q quotas) Serve(
+	_ context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
+) (*apiserver.Response, error) {
+	if r.Verb == "create" && r.Resource.Resource == "deployments" {
+		for _, quota := range q.server.List(schema.GroupVersionResource{Version: "v1",
+			Resource: "resourcequotas"}) {
+			if quota.GetNamespace() == r.Namespace {
+				return nil, apierrors.NewForbidden(r.Resource.GroupResource(), "", fmt.Errorf(
+					"exceeded quota: %s, requested: count/deployments.apps=1, limited: "+
+						"count/deployments.apps=0", quota.GetName()))
+			}
+		}
+	}
+	return do()
+}
+
+// Event implements apiserver.Interceptor.
+func (q quotas) Event(w *apiserver.Watch, e watch.Event) { w.Send(e) }
+
+// ask answers a request of the page, piece by piece.
+func ask(routes http.Handler, number int, method, url, body string) {
+	r, err := http.NewRequest(method, "http://page/"+url, bytes.NewBufferString(body))
+	if err != nil {
+		panic(err) // the page asks for nothing that is not a URL
+	}
+	w := &reply{number: number, header: http.Header{}}
+	routes.ServeHTTP(w, r)
+	js.Global().Call("answer", number, w.status, js.Null())
+}
+
+// reply is what a request of the page gets.
+type reply struct {
+	number, status int
+	header         http.Header
+}
+
+func (w *reply) Header() http.Header    { return w.header }
+func (w *reply) WriteHeader(status int) { w.status = status }
+func (w *reply) Flush()                 {}
+
+func (w *reply) Write(text []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	js.Global().Call("answer", w.number, w.status, string(text))
+	return len(text), nil
+}
+
+// cluster is the API server in the page.
+type cluster struct {
+	config *rest.Config
+	local  string
+	shell  *kubectl.Shell
+	input  string // of the next command
+}
+
+// shell runs a command as the user does.
+func (s *session) shell(ctx context.Context, line string) (output string, err error) {
+	input := s.cluster.input
+	s.cluster.input = ""
+	return s.cluster.shell.Run(ctx, line, input)
+}
+
+// leaveNote does nothing: nothing is left when the page is gone.
+func (s *session) leaveNote(string, string) error { return nil }

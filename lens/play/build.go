@@ -1,0 +1,200 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+const module = "example.com/sample-controller"
+
+// programs are the folders of those that the page can run.
+var programs = []string{".", "docs/tutorial/04-queue", "docs/tutorial/05-owning",
+	"docs/tutorial/06-renaming", "docs/tutorial/07-status", "docs/tutorial/08-errors"}
+
+// Go cannot import a program. So each one is compiled as a package, with one more function.
+const (
+	playRoot = `package main
+
+import (
+	"context"
+	"io"
+
+	"` + module + `/internal/clientconfig"
+)
+
+// Play runs the process as run does, without what needs a network.
+func Play(ctx context.Context) error {
+	o, err := parseFlags([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+		io.Discard)
+	if err != nil {
+		return err
+	}
+	config, err := clientconfig.Load("")
+	if err != nil {
+		return err
+	}
+	p, err := newProcess(ctx, config, o, nil)
+	if err != nil {
+		return err
+	}
+	return p.run(ctx)
+}
+`
+	playChapter = `package main
+
+import "context"
+
+// Play runs the program.
+func Play(ctx context.Context) error { return run(ctx) }
+`
+	clientConfig = `// Package clientconfig is that of a page: there is no kubeconfig.
+package clientconfig
+
+import "k8s.io/client-go/rest"
+
+// Page is how the program reaches the cluster in the page.
+var Page *rest.Config
+
+func Hint() string                     { return "" }
+func Load(string) (*rest.Config, error) { return rest.CopyConfig(Page), nil }
+func Namespace(string) (string, error)  { return "default", nil }
+`
+)
+
+// overlay replaces and adds files for a build.
+type overlay struct {
+	root, folder string
+	Replace      map[string]string
+}
+
+// add makes the build find text in a file of the repository.
+func (o *overlay) add(file string, text []byte) error {
+	to := filepath.Join(o.folder, file)
+	o.Replace[filepath.Join(o.root, file)] = to
+	return writeFile(to, text)
+}
+
+// fill adds the programs, and what they read.
+func (o *overlay) fill() error {
+	var archive bytes.Buffer
+	packed := zip.NewWriter(&archive)
+	imports, table := "", ""
+	for i, folder := range programs {
+		name := fmt.Sprintf("program%d", i)
+		imports += fmt.Sprintf("\t%q\n", module+"/lens/"+name)
+		table += fmt.Sprintf("\t\t%q: %s.Play,\n", folder, name)
+		if err := o.addProgram(folder, name, packed); err != nil {
+			return err
+		}
+	}
+	for _, file := range []string{"crd.yaml", "example-foo.yaml"} {
+		if err := pack(packed, "artifacts/examples/"+file); err != nil {
+			return err
+		}
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("package main\n\nimport (\n\t\"context\"\n\n%s)\n\nfunc init() {\n"+
+		"\tarchive = []byte(%q)\n\tprograms = map[string]func(context.Context) error{\n%s\t}\n}\n",
+		imports, archive.String(), table)
+	if err := o.add("lens/programs_js.go", []byte(text)); err != nil {
+		return err
+	}
+	return o.add("internal/clientconfig/clientconfig.go", []byte(clientConfig))
+}
+
+// kept are the groups of the API that the page needs.
+var kept = regexp.MustCompile(
+	`^(apps|authentication|authorization|autoscaling|coordination|core|events)/v1/`)
+
+// trim makes the build use a k8s.io/api in which most kinds have no code for Protocol Buffers. They
+// are linked all the same, because kubernetes.Interface names them all.
+func (o *overlay) trim() error {
+	found, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	if err != nil {
+		return err
+	}
+	from, to := os.DirFS(strings.TrimSpace(string(found))), filepath.Join(o.folder, "api")
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	err = fs.WalkDir(from, ".", func(file string, entry fs.DirEntry, err error) error {
+		isExtra := path.Base(file) == "generated.pb.go" && !kept.MatchString(file)
+		if err != nil || entry.IsDir() || path.Ext(file) != ".go" && file != "go.mod" || isExtra {
+			return err
+		}
+		text, err := fs.ReadFile(from, file)
+		if err != nil {
+			return err
+		}
+		return writeFile(filepath.Join(to, file), text)
+	})
+	if err != nil {
+		return err
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if file == "go.mod" {
+			text = append(text, "\nreplace k8s.io/api => "+to+"\n"...)
+		}
+		if err := writeFile(filepath.Join(o.folder, file), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addProgram makes a package of a program, and packs its source.
+func (o *overlay) addProgram(folder, name string, packed *zip.Writer) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return err
+	}
+	play := playChapter
+	if folder == "." {
+		play = playRoot
+	}
+	texts := map[string][]byte{"play.go": []byte(play)}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		if texts[filepath.Base(file)], err = os.ReadFile(file); err == nil {
+			err = pack(packed, filepath.ToSlash(file))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for file, text := range texts {
+		text = bytes.Replace(text, []byte("package main\n"), []byte("package "+name+"\n"), 1)
+		if err := o.add(filepath.Join("lens", name, file), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pack(packed *zip.Writer, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	w, err := packed.Create(file)
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+// Command play writes a page in which this repository's controller runs, with the lens and an API
+// server in memory: files for any web server.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	out := flag.String("out", ".local/play", "`Folder` for the page.")
+	address := flag.String("serve", "", "`Address` at which to serve the page, such as "+
+		"127.0.0.1:8080; port 0 is a free one (default: it is only written)")
+	flag.Parse()
+	err := write(*out)
+	if err == nil && *address != "" {
+		err = serve(*out, *address)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "play: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves the page.
+func serve(out, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The page is at http://%s/\n", listener.Addr())
+	return http.Serve(listener, http.FileServer(http.Dir(out))) //nolint:gosec // for one user
+}
+
+// write writes the page.
+func write(out string) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	o := &overlay{root: root, folder: filepath.Join(root, ".local/play-build"),
+		Replace: map[string]string{}}
+	if err := cmp.Or(o.fill(), o.trim()); err != nil {
+		return err
+	}
+	list, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	overlayFile, wasm := filepath.Join(o.folder, "overlay.json"), filepath.Join(o.folder, "play.wasm")
+	if err := os.WriteFile(overlayFile, list, 0o644); err != nil {
+		return err
+	}
+	build := exec.Command("hack/compile", "the page", wasm, "-overlay", overlayFile, "-trimpath",
+		"-modfile", filepath.Join(o.folder, "go.mod"),
+		"-ldflags=-s -w", "--", "./lens")
+	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return err
+	}
+	return writePage(out, wasm)
+}
+
+// writePage writes what a web server has to serve.
+func writePage(out, wasm string) error {
+	program, err := os.ReadFile(wasm)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // that level exists
+	if _, err := w.Write(program); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	fmt.Printf("%.1f MB, %.1f MB compressed\n", float64(len(program))/1e6, float64(packed.Len())/1e6)
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return err
+	}
+	from := map[string]fs.FS{
+		"wasm_exec.js": os.DirFS(filepath.Join(strings.TrimSpace(string(goroot)), "lib/wasm")),
+		"worker.js":    os.DirFS("lens/play"), "page.js": os.DirFS("lens/play"),
+		"index.html": os.DirFS("lens/web"),
+	}
+	web, err := os.ReadDir("lens/web")
+	if err != nil {
+		return err
+	}
+	for _, file := range web {
+		from["web/"+file.Name()] = os.DirFS("lens")
+	}
+	files := map[string][]byte{"play.bin": packed.Bytes()}
+	for name, folder := range from {
+		if files[name], err = fs.ReadFile(folder, name); err != nil {
+			return err
+		}
+	}
+	const first = `<script src="web/lens.js">`
+	files["index.html"] = bytes.Replace(files["index.html"], []byte(first),
+		[]byte("<script src=\"page.js\"></script>\n"+first), 1)
+	for name, text := range files {
+		if err := writeFile(filepath.Join(out, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile writes a file, and makes its folder.
+func writeFile(file string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}

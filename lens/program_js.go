@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/lens/model"
+)
+
+// stopTimeout is how long the program may take to end after a signal.
+const stopTimeout = 15 * time.Second
+
+// program runs a function as if it was a process.
+type program struct {
+	name    string
+	title   string
+	secret  string // in the path of the proxy
+	run     func(context.Context) error
+	proxy   string
+	logged  func(line string)
+	changed func(model.Program)
+
+	mu      sync.Mutex
+	process *process // nil if the program does not run
+}
+
+// process is one run of the program.
+type process struct {
+	program *program
+	stop    context.CancelFunc
+	exited  chan struct{}
+
+	mu          sync.Mutex
+	dead        bool // nothing that it does has an effect any more
+	connections []net.Conn
+}
+
+// connect makes the program use a proxy.
+func (s *session) connect(proxy string) error {
+	s.program.proxy = proxy
+	return nil
+}
+
+// start starts the program, unless it runs.
+func (p *program) start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process != nil {
+		return errors.New("the program is running already")
+	}
+	x := &process{program: p, exited: make(chan struct{})}
+	ctx := klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(
+		textlogger.Verbosity(5), textlogger.Output(x))))
+	ctx, x.stop = context.WithCancel(ctx)
+	clientconfig.Page = &rest.Config{Host: p.proxy, QPS: -1, Dial: x.dial}
+	p.process = x
+	p.changed(model.Program{Command: p.title, Running: true})
+	go func() {
+		note := "It ended: exit status 0."
+		if err := p.run(ctx); err != nil {
+			note = fmt.Sprintf("It ended: %v.", err)
+		}
+		x.end(note)
+		close(x.exited)
+	}()
+	return nil
+}
+
+// end notes that the process has ended, and how.
+func (x *process) end(note string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.dead {
+		return
+	}
+	x.dead = true
+	for _, connection := range x.connections {
+		connection.Close()
+	}
+	p := x.program
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.process = nil
+	p.changed(model.Program{Command: p.title, Note: note})
+}
+
+// dial connects the process with the proxy, as long as it lives.
+func (x *process) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.dead {
+		return nil, net.ErrClosed
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		x.connections = append(x.connections, connection)
+	}
+	return connection, err
+}
+
+// Write gets what the process logs, record by record.
+func (x *process) Write(record []byte) (int, error) {
+	x.mu.Lock()
+	dead := x.dead
+	x.mu.Unlock()
+	if !dead {
+		for line := range bytes.Lines(record) {
+			x.program.logged(string(bytes.TrimSuffix(line, []byte("\n"))))
+		}
+	}
+	return len(record), nil
+}
+
+// signal sends a signal to the program, and waits until it has ended.
+func (p *program) signal(signal syscall.Signal) error {
+	p.mu.Lock()
+	x := p.process
+	p.mu.Unlock()
+	if x == nil {
+		return errors.New("the program is not running")
+	}
+	if signal == syscall.SIGKILL {
+		x.end("It ended: signal: killed.")
+		x.stop()
+		return nil
+	}
+	x.stop()
+	select {
+	case <-x.exited:
+		return nil
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("the program has not ended within %v", stopTimeout)
+	}
+}
+
+// stop ends the program if it runs.
+func (p *program) stop() { _ = p.signal(syscall.SIGKILL) }

@@ -1,0 +1,168 @@
+package lens
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var withPlay = flag.Bool("play", false, "build and test the page that has the controller in it")
+
+// TestPlay uses the page that needs no server but one for files.
+func TestPlay(t *testing.T) {
+	switch {
+	case noBrowser != nil:
+		t.Skipf("nothing is shown: %v", noBrowser)
+	case !*withPlay:
+		t.Skip("needs -play")
+	}
+	folder := t.TempDir()
+	build := exec.CommandContext(context.Background(), "go", "run", "./lens/play", "-out", folder)
+	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
+	defer server.Close()
+	t.Run("controller", func(t *testing.T) {
+		p := openPlay(t, server.URL)
+		playFoos(t, p)
+		playFaults(t, p)
+		playYAML(t, p)
+		p.press(t, "burst")
+		p.mustWait(t, `lens.of("object").size >= 2000`)
+		p.quiet(t)
+		p.shoot(t, "play")
+	})
+	for chapter := range strings.FieldsSeq("04-queue 05-owning 06-renaming 07-status 08-errors") {
+		t.Run(chapter, func(t *testing.T) {
+			p := openPlay(t, server.URL+"/?program=docs/tutorial/"+chapter)
+			p.press(t, "create")
+			p.has(t, "deployments.apps/lens/example-foo", true)
+			file := `document.querySelector(".code .file").innerText`
+			p.mustWait(t, fmt.Sprintf("%s.includes(%q)", file, chapter))
+		})
+	}
+}
+
+// openPlay opens the page and waits until the program in it runs.
+func openPlay(t *testing.T, url string) *page {
+	t.Helper()
+	p, err := openPage(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	p.watch(t)
+	p.mustWait(t, `lens.one("process").state === "running" && lens.of("watch").size > 0`)
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	p.mustWait(t, `lens.one("gate").mode === "open"`)
+	p.quiet(t)
+	return p
+}
+
+// quiet waits until nothing is under way.
+func (p *page) quiet(t *testing.T) {
+	t.Helper()
+	p.mustWait(t, `[...lens.of("key").values()].every((key) => key.state === "delayed") &&
+		lens.of("flight").size === 0 &&
+		[...lens.of("request").values()].every((request) => request.state === "answered")`)
+}
+
+// has waits until the API server in the page has an object, or has it no more.
+func (p *page) has(t *testing.T, object string, want bool) {
+	t.Helper()
+	p.mustWait(t, fmt.Sprintf(`Boolean(lens.one("object/%s").resourceVersion) === %v`, object, want))
+}
+
+// summary waits until the page says that of an object.
+func (p *page) summary(t *testing.T, object, want string) {
+	t.Helper()
+	p.mustWait(t, fmt.Sprintf(`(lens.one("object/%s").summary ?? "").includes(%q)`, object, want))
+}
+
+const (
+	foo        = "foos.samplecontroller.k8s.io/lens/example-foo"
+	deployment = "deployments.apps/lens/example-foo"
+)
+
+// playFoos does what a user does, by mouse and by the keyboard, as docs/behaviour.md says it ends.
+func playFoos(t *testing.T, p *page) {
+	p.mustDo(t, chromedp.Focus(chromedp.CSS("[data-action=create]")),
+		chromedp.KeyEvent(kb.Enter))
+	p.summary(t, foo, "Ready")
+	p.says(t, 0, `Worker \d+ starts to sync lens/example-foo`) // the program's log is read, too
+	p.press(t, "scale")
+	p.summary(t, deployment, "3 of 3")
+	p.press(t, "scale-deployment")
+	p.summary(t, deployment, "3 of 3")
+	p.press(t, "delete-deployment")
+	p.summary(t, deployment, "3 of 3")
+	p.press(t, "rename")
+	p.has(t, "deployments.apps/lens/renamed-foo", true)
+	p.has(t, deployment, false)
+	p.press(t, "rename-back")
+	p.has(t, "deployments.apps/lens/renamed-foo", false)
+	for _, action := range []string{"apply", "unset-replicas", "restart-deployment", "pause-deployment",
+		"resume-deployment", "unlabel", "terminate-deployment", "foreign"} {
+		p.press(t, action)
+	}
+	const foreign = "foos.samplecontroller.k8s.io/lens/foreign-foo"
+	p.summary(t, foreign, "DeploymentNameTaken")
+	p.press(t, "delete-foreign")
+	p.press(t, "refuse")
+	p.summary(t, "foos.samplecontroller.k8s.io/lens/refused-foo", "DeploymentRejected")
+	p.press(t, "allow")
+	p.press(t, "hold-foo")
+	p.press(t, "release-foo")
+	p.has(t, foo, false)
+	p.has(t, deployment, false)
+	p.press(t, "delete-all")
+	p.mustWait(t, `[...lens.of("object").values()].every((object) => !object.resourceVersion)`)
+}
+
+// playFaults breaks things, and looks whether the controller gets over it.
+func playFaults(t *testing.T, p *page) {
+	for _, fault := range []string{"conflict", "error", "hold-foos", "cut-deployments", "expire-foos"} {
+		p.press(t, fault)
+		p.press(t, "create")
+		p.summary(t, foo, "Ready")
+		p.press(t, "delete")
+		p.has(t, deployment, false)
+	}
+	for _, end := range []string{"kill", "stop"} {
+		p.press(t, end)
+		p.mustWait(t, `lens.one("process").state === "exited"`)
+		p.press(t, "create")
+		p.press(t, "start")
+		p.summary(t, foo, "Ready")
+		p.press(t, "delete")
+		p.has(t, deployment, false)
+	}
+}
+
+// playYAML types a Foo that the CustomResourceDefinition refuses, and one that it takes.
+func playYAML(t *testing.T, p *page) {
+	apply := func(old, replacement, want string) {
+		t.Helper()
+		p.mustDo(t, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{
+			const yaml = document.querySelector("textarea");
+			yaml.closest("details").open = true;
+			yaml.value = yaml.value.replace(%q, %q);
+		} undefined`, old, replacement)), chromedp.Click(chromedp.JSPath(byText("Apply"))))
+		p.mustWait(t, fmt.Sprintf(`document.querySelector(".output").innerText.includes(%q)`, want))
+	}
+	apply("replicas: 2", "replicas: -2", "* spec.replicas: Invalid value: -2: ")
+	apply("replicas: -2", "replicas: 2", "foo.samplecontroller.k8s.io/my-foo serverside-applied")
+	p.summary(t, "deployments.apps/lens/my-foo", "2 of 2")
+	apply("deploymentName: my-foo", "deploymentName: My_Foo", `The Foo "my-foo" is invalid: spec.deploymentName: `)
+}
