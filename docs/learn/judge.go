@@ -54,7 +54,11 @@ func (w *workspace) judgeRepair(e *exercise) (verdict, error) {
 		return verdict{}, err
 	}
 	if output, ok := w.run(e, binary, w.narrow(e)...); !ok {
-		return failed("%s\n\n%s", e.values["user"], shortest(output)), nil
+		what := e.values["user"]
+		if !strings.Contains(output, e.values["says"]) {
+			what = "What was wrong is gone or has changed. But the test still fails:"
+		}
+		return failed("%s\n\n%s", what, shortest(output)), nil
 	}
 	if output, ok := w.run(e, binary, "-test.short"); !ok {
 		return failed("That bug is gone. But now something else is wrong:\n\n%s", shortest(output)), nil
@@ -212,13 +216,14 @@ func (w *workspace) build(e *exercise, files map[string]string, name string) (st
 
 // run runs compiled tests in their folder, and reports whether they passed.
 func (w *workspace) run(e *exercise, binary string, flags ...string) (string, bool) {
-	command := exec.Command(binary, append(flags, "-test.timeout=5m")...)
+	command := exec.Command(binary, append(flags, "-test.timeout="+w.patience)...)
 	command.Dir = filepath.Join(w.root, e.folder())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err := command.Run()
 	if strings.Contains(stderr.String()+stdout.String(), "panic: test timed out") {
-		return "The controller never comes to rest: it works on and on, and no time passes.", false
+		return "After " + w.patience + ", the tests have not ended: perhaps the controller never comes " +
+			"to rest, works on and on, and no time passes.", false
 	}
 	return stdout.String() + panicked.FindString(stderr.String()), err == nil
 }

@@ -25,7 +25,7 @@ func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	out := &bytes.Buffer{}
-	w.out = out
+	w.out, w.patience = out, "9m" // other tests may run beside
 	return w, out
 }
 

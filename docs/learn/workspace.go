@@ -23,6 +23,7 @@ type workspace struct {
 	exercises []*exercise
 	progress  map[string]*progress // by the name of the exercise
 	built     sync.Map             // binaries, by what was compiled
+	patience  string               // how long tests may take, such as 1m
 }
 
 // progress is how far a learner is with an exercise.
@@ -42,7 +43,7 @@ func open(root, dir string) (*workspace, error) {
 		return nil, err
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
-		progress: map[string]*progress{}}
+		progress: map[string]*progress{}, patience: "1m"}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
@@ -148,6 +149,7 @@ func (w *workspace) check(e *exercise) error {
 	p := w.progress[e.name]
 	if v.passed {
 		p.Passed = true
+		w.say("Solved. n goes on.")
 		return w.save()
 	}
 	before, err := e.write(w.root, e.begins)
@@ -169,6 +171,9 @@ func (w *workspace) hint(e *exercise) error {
 	}
 	for i, hint := range e.hints[:p.Hints] {
 		w.say("Hint %d of %d: %s", i+1, len(e.hints), hint)
+	}
+	if p.Hints == len(e.hints) {
+		w.say("These are all hints.")
 	}
 	return w.save()
 }
@@ -282,6 +287,7 @@ func (w *workspace) press(e *exercise, key string) error {
 		"l": func(*exercise) error { w.list(); return nil },
 	}[key]
 	if !found {
+		w.say("There is no key %q.", key)
 		return nil
 	}
 	return do(e)

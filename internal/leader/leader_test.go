@@ -186,14 +186,35 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 }
 
 func TestLostLeaseIsAnError(t *testing.T) {
-	bubble(t, func(t *testing.T, c *cluster) {
-		lost := c.run(t.Context(), t, untilDone)
-		synctest.Wait()
-		c.refuses.Store(true)
-		if err := <-lost; err == nil {
-			t.Error("Run: got no error, want one")
-		}
-	})
+	slow := func(ctx context.Context) {
+		<-ctx.Done()
+		time.Sleep(time.Minute)
+	}
+	for name, test := range map[string]struct {
+		work func(context.Context)
+		stop bool
+	}{
+		"nobody has asked":                {untilDone, false},
+		"the work has ended by itself":    {func(context.Context) {}, false},
+		"the work takes long to be ended": {slow, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *cluster) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				lost := c.run(ctx, t, test.work)
+				synctest.Wait()
+				c.refuses.Store(true)
+				if test.stop {
+					cancel()
+				}
+				if err := <-lost; err == nil {
+					t.Error("Run: got no error, want one")
+				}
+				time.Sleep(time.Hour) // the work ends, too
+			})
+		})
+	}
 }
 
 func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {

@@ -1,8 +1,7 @@
 // Package conformance tests, from the outside and on a real API server, what a controller of
 // Websites has to do. The controller is a program that the tests start:
 //
-//	hack/test website                                        # with a cluster that it starts
-//	go -C examples test ./website/conformance -cluster       # with the cluster of KUBECONFIG
+//	hack/test website    # with a cluster that it starts
 //
 // What is not about Websites is in the package suite, below internal/. There is one registry for
 // all tests, in their own process. It can fail for one namespace alone.

@@ -179,7 +179,7 @@ func checkControlPlane() error {
 	}
 	for deployment.Status.AvailableReplicas == 0 {
 		if ctx.Err() != nil {
-			return fmt.Errorf("the control plane is broken: a Deployment without a %s is not "+
+			return fmt.Errorf("the control plane is broken: a Deployment that no %s owns is not "+
 				"available after %v (last error: %v); if hack/cluster started this cluster, "+
 				"'hack/cluster check NAME' says what is dead", config.Kind, preparation(), err)
 		}
@@ -202,7 +202,7 @@ func whoIsToBlame() string {
 		verdict.Store(new(err.Error()))
 		return err.Error()
 	}
-	return fmt.Sprintf("the control plane works: a Deployment without a %s was available after %v\n"+
+	return fmt.Sprintf("the control plane works: a Deployment that no %s owns was available after %v\n"+
 		"look at the controller; if this machine is slow or busy, try again with -patience %v "+
 		"(make test: PATIENCE=%v)",
 		config.Kind, time.Since(begin).Round(10*time.Millisecond), 4*Patience, 4*Patience)
