@@ -94,9 +94,7 @@ func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *a
 	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
 }
 
-func mustApply(
-	t *testing.T, desired *appsapply.DeploymentApplyConfiguration,
-) *appsv1.Deployment {
+func mustApply(t *testing.T, desired *appsapply.DeploymentApplyConfiguration) *appsv1.Deployment {
 	t.Helper()
 	return must.Get(deployments.Apply(t.Context(), desired, force))(t)
 }

@@ -37,9 +37,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 
 // check checks that there are n runs. Each must have these figures, and those in positive must not
 // be 0.
-func check(
-	t *testing.T, results *Results, n int, figures map[string]float64, positive []string,
-) {
+func check(t *testing.T, results *Results, n int, figures map[string]float64, positive []string) {
 	t.Helper()
 	if len(results.Runs) != n {
 		t.Errorf("got %d runs, want %d", len(results.Runs), n)

@@ -62,7 +62,7 @@ func (w *world) flood() {
 		})
 	}
 	wg.Wait()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.process.PID()))
 	if err != nil {
 		w.t.Logf("the memory of the program is not checked: %v", err)
 		return

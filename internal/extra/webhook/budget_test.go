@@ -30,9 +30,7 @@ import (
 )
 
 // decoding is an Admission that decodes the object, and allows it if there is one.
-func decoding(
-	_ context.Context, r *admissionv1.AdmissionRequest,
-) *admissionv1.AdmissionResponse {
+func decoding(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	err := json.Unmarshal(r.Object.Raw, &metav1.PartialObjectMetadata{})
 	return &admissionv1.AdmissionResponse{Allowed: err == nil}
 }
@@ -154,14 +152,12 @@ func TestConnectionsThatAreSilentEnd(t *testing.T) {
 	must.Do(t, s.Start(t.Context()))
 	start := time.Now()
 	for range maxConnections {
-		connection, err := net.Dial("tcp", s.config.Address)
-		must.Do(t, err)
+		connection := must.Get(net.Dial("tcp", s.config.Address))(t)
 		defer connection.Close()
 	}
 	dialed := time.Since(start)
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: s.clientConfig()}}
-	response, err := client.Get("https://" + s.config.Address)
-	must.Do(t, err)
+	response := must.Get(client.Get("https://" + s.config.Address))(t)
 	must.Do(t, response.Body.Close())
 	took := time.Since(start)
 	if dialed < time.Second && took < 9*time.Second || took > requestTimeout {
@@ -205,11 +201,9 @@ func TestFloodOfReviewsHasRoomInItsContainer(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	status, err := os.ReadFile("/proc/self/status")
-	must.Do(t, err)
+	status := must.Get(os.ReadFile("/proc/self/status"))(t)
 	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	used, err := strconv.Atoi(string(peak[1]))
-	must.Do(t, err)
+	used := must.Get(strconv.Atoi(string(peak[1])))(t)
 	t.Logf("the process had up to %d MiB", used>>10)
 	if used > 480<<10 {
 		t.Errorf("the process had %d MiB, want at most 480", used>>10)
