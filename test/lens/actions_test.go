@@ -19,7 +19,7 @@ import (
 )
 
 // says waits until the list of what happens says something new: what it has said before is in mark.
-func (p *page) says(t testing.TB, mark int, wants ...string) {
+func (p *page) says(t *testing.T, mark int, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[role=log] [data-id]")].some(
@@ -28,7 +28,7 @@ func (p *page) says(t testing.TB, mark int, wants ...string) {
 }
 
 // mark returns the number of the last entry in the list of what happens.
-func (p *page) mark(t testing.TB) int {
+func (p *page) mark(t *testing.T) int {
 	t.Helper()
 	return mustRead[int](t, p, `Math.max(0, ...[...document.querySelectorAll("[role=log] [data-id]")].map(
 		(note) => note.dataset.id.split("/")[1]))`)

@@ -53,7 +53,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.benchtime", "100x") // Foos of the benchmark
 	flag.Parse()
 	path, err := chromium()
 	if noBrowser = err; err != nil {
