@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,25 +52,6 @@ func applyToOwn(
 	}
 	desired.WithUID(observed.UID).WithResourceVersion(observed.ResourceVersion)
 	_, err = deployments.Apply(ctx, desired, force)
-	return err
-}
-
-// scale changes one field, and keeps all others that this manager owns.
-func scale(ctx context.Context, name string, replicas int32) error {
-	observed, err := deployments.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	mine, err := appsapply.ExtractDeployment(observed, fieldManager)
-	if err != nil {
-		return err
-	}
-	if mine.Spec == nil {
-		return fmt.Errorf("%s owns nothing in the spec of Deployment %q", fieldManager, name)
-	}
-	mine.Spec.WithReplicas(replicas)
-	mine.WithUID(observed.UID).WithResourceVersion(observed.ResourceVersion)
-	_, err = deployments.Apply(ctx, mine, force)
 	return err
 }
 
@@ -189,55 +169,6 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 	// A resourceVersion alone does not say that there must be an object.
 	mustApply(t, configuration("nobodys", 1).WithResourceVersion("1"))
 	expect(t, "nobodys", 1, "ours:1")
-}
-
-// mustScale calls scale until it meets no conflict. The Deployment controller writes to the object,
-// too, so it may have changed since scale read it.
-func mustScale(t *testing.T, name string, replicas int32) {
-	t.Helper()
-	backoff := wait.Backoff{Steps: 100, Duration: 50 * time.Millisecond}
-	must.Do(t, retry.RetryOnConflict(
-		backoff, func() error { return scale(t.Context(), name, replicas) }))
-}
-
-func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
-	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
-
-	mustScale(t, "extract", 2)
-	if d := expect(t, "extract", 2, "ours:1"); d.Annotations["team"] != "blue" {
-		t.Errorf("extract: got annotations %v", d.Annotations)
-	}
-
-	mustApply(t, configuration("extract", 3))
-	if d := expect(t, "extract", 3, "ours:1"); d.Annotations["team"] != "" {
-		t.Errorf("from scratch: got annotations %v", d.Annotations)
-	}
-}
-
-func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
-	mustApply(t, configuration("changed", 1))
-	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"theirs:1"}]}}}}`
-	must.Get(deployments.Patch(t.Context(), "changed", types.StrategicMergePatchType, []byte(patch),
-		metav1.PatchOptions{FieldManager: "somebody"}))(t)
-
-	mustScale(t, "changed", 2)
-	expect(t, "changed", 2, "theirs:1")
-
-	mustApply(t, configuration("changed", 2))
-	expect(t, "changed", 2, "ours:1")
-}
-
-func TestExtractOfACopyWithoutManagedFieldsLosesAllFields(t *testing.T) {
-	configMaps := kubeClient.CoreV1().ConfigMaps(namespace)
-	cached := must.Get(configMaps.Apply(t.Context(),
-		coreapply.ConfigMap("cached", namespace).WithData(map[string]string{"key": "value"}), force))(t)
-	cached.ManagedFields = nil // as informers.StripManagedFields does
-
-	mine := must.Get(coreapply.ExtractConfigMap(cached, fieldManager))(t)
-	applied, err := configMaps.Apply(t.Context(), mine, force)
-	if err != nil || len(applied.Data) > 0 {
-		t.Errorf("got data %v (%v), want none", applied.Data, err)
-	}
 }
 
 func TestApplyThatChangesNothingIsNotStored(t *testing.T) {
