@@ -5,12 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -238,23 +235,6 @@ func (p *page) settle(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// shoot makes pictures of the page, if they are wanted: in light and in dark.
-func (p *page) shoot(t *testing.T, name string) {
-	t.Helper()
-	if !*screenshots {
-		return
-	}
-	folder := filepath.Join(root, ".local/lens/screenshots")
-	for _, theme := range []string{"light", "dark"} {
-		p.emulate(t, "prefers-color-scheme", theme)
-		p.mustDo(t, chromedp.Sleep(time.Second)) // movements end
-		picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
-		file := filepath.Join(folder, name+"-"+theme+".png")
-		must.Do(t, cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)))
-	}
-	p.emulate(t, "", "")
 }
 
 // emulate makes the browser say that the user prefers something.
