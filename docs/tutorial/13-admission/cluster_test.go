@@ -38,7 +38,6 @@ type world struct {
 	t          *testing.T
 	kubeconfig string // of an administrator, in the namespace
 	address    string // of the webhook
-	process    *process.Process
 }
 
 // newKubeconfig writes a kubeconfig of somebody else, or of the administrator if user is "".
@@ -166,15 +165,12 @@ func (w *world) start() (stop func()) {
 	if output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		w.t.Fatalf("%v: %s", err, output)
 	}
-	command := exec.Command(binary, "--webhook-bind-address="+w.address,
-		"--health-probe-bind-address=0")
-	command.Env = append(os.Environ(),
-		fmt.Sprintf("GOMEMLIMIT=%dMiB", w.inCluster("GOMEMLIMIT, value: ")))
-	kubeconfig := newKubeconfig(w.t, account, programName) // as in the Pod
-	w.process = must.Get(process.Start(command, kubeconfig))(w.t)
+	program := must.Get(process.Start(exec.Command(binary, "--webhook-bind-address="+w.address,
+		"--health-probe-bind-address=0"),
+		newKubeconfig(w.t, account, programName)))(w.t) // as in the Pod
 	stop = sync.OnceFunc(func() {
-		if err := w.process.Stop(); err != nil || w.t.Failed() {
-			w.t.Errorf("%v; the program printed:\n%s", err, w.process.Output())
+		if err := program.Stop(); err != nil || w.t.Failed() {
+			w.t.Errorf("%v; the program printed:\n%s", err, program.Output())
 		}
 	})
 	w.t.Cleanup(stop)
@@ -371,8 +367,6 @@ func (w *world) webhook() {
 		{name: "a free name", args: rename("second", "free")},
 		{name: "labels", args: []string{"label", "foo/second", "a=b"}},
 	})
-	w.flood()
-	w.eventually("the webhook still refuses", func() error { return w.result(dryRun(taken)) })
 	w.kubectl(patch("web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)...)
 	w.kubectl("delete", "foo/web", "--wait=false")
 	w.eventually("a name that becomes free causes a warning", func() error {
