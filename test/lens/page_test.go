@@ -66,6 +66,7 @@ func begin(t *testing.T) *page {
 	p := shared
 	p.watch(t)
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	p.mustWait(t, `lens.one("gate").mode === "open"`) // at Slow, the first Foo would be guided
 	foos := fooClient.SamplecontrollerV1alpha1().Foos(namespace)
 	deployments := kubeClient.AppsV1().Deployments(namespace) // the garbage collector takes its time
 	p.until(t, func() error {
