@@ -135,8 +135,9 @@ func TestTheLeaseIsReleasedBeforeTheWorkHasStoppedIfARenewalFails(t *testing.T) 
 				mgr := (&api{}).newManager(t, ctrl.Options{
 					LeaderElection: true, LeaderElectionReleaseOnCancel: true,
 					LeaderElectionResourceLockInterface: &resourcelock.LeaseLock{
-						LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: controllerName},
-						Client:    kube.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
+						LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: controllerName},
+						LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
+						Client:     kube.CoordinationV1(),
 					},
 				})
 				must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
