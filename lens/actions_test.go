@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // watches makes s think that its program watches that.
@@ -76,10 +78,7 @@ func TestScenariosConsistOfActions(t *testing.T) {
 	for _, a := range s.actions() {
 		ids = append(ids, a.ID)
 	}
-	all, err := readScenarios()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(readScenarios())(t)
 	names := map[string]bool{}
 	for _, script := range all {
 		if names[script.Name] || script.Title == "" || script.About == "" {
@@ -98,10 +97,7 @@ func TestScenariosConsistOfActions(t *testing.T) {
 func fakeKubectl(t *testing.T, script string) {
 	t.Helper()
 	folder := t.TempDir()
-	err := os.WriteFile(filepath.Join(folder, "kubectl"), []byte("#!/bin/sh\n"+script), 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(folder, "kubectl"), []byte("#!/bin/sh\n"+script), 0o755))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 }
 

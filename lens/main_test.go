@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // useCluster makes a kubeconfig that leads to server the current one.
@@ -19,9 +21,7 @@ func useCluster(t *testing.T, file, server string) {
 	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", Namespace: "mine"}
 	config.Contexts["other"] = &clientcmdapi.Context{Cluster: "c"}
 	config.CurrentContext = "c"
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clientcmd.WriteToFile(*config, file))
 	t.Setenv("KUBECONFIG", file)
 }
 
@@ -52,18 +52,13 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestLocalControlPlaneIsRecognized(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	for file, want := range map[string]string{
 		".local/clusters/dev/kubeconfig.yaml": "dev", ".local/clusters/kubeconfig.yaml": "",
 		".local/clusters/a/b/kubeconfig.yaml": "", "kubeconfig.yaml": "",
 	} {
 		full := filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(full), 0o755))
 		useCluster(t, full, "https://127.0.0.1:1")
 		c, err := findCluster(root)
 		if err != nil || c.local != want {
@@ -77,25 +72,15 @@ func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 	useCluster(t, filepath.Join(folder, "kubeconfig"), "https://127.0.0.1:1")
 	t.Setenv("PATH", os.Getenv("PATH")) // makeFolder changes it
 	t.Setenv("KUBECACHEDIR", "")
-	c, err := findCluster(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(findCluster(folder))(t)
 	made, undo, err := c.makeFolder(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	forProgram := filepath.Join(made, "program.yaml")
-	if err := c.writeProxyConfig(forProgram, "http://127.0.0.1:2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.writeProxyConfig(forProgram, "http://127.0.0.1:2"))
 	for file, want := range map[string]string{
 		os.Getenv("KUBECONFIG"): "https://127.0.0.1:1", forProgram: "http://127.0.0.1:2",
 	} {
-		config, err := clientcmd.LoadFromFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(clientcmd.LoadFromFile(file))(t)
 		current := config.Contexts[config.CurrentContext]
 		if got := config.Clusters[current.Cluster].Server; got != want {
 			t.Errorf("%s leads to %s, want %s", file, got, want)
@@ -114,13 +99,9 @@ func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 	root, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
 	fakeKubectl(t, `echo "kubectl $*" >>`+calls)
-	if err := os.Mkdir(filepath.Join(root, "hack"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(root, "hack"), 0o755))
 	script := []byte("#!/bin/sh\necho \"cluster $*\" >>" + calls)
-	if err := os.WriteFile(filepath.Join(root, "hack/cluster"), script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "hack/cluster"), script, 0o755))
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBECACHEDIR", "")
 	for _, test := range []struct{ killed, namespace, want string }{
@@ -129,16 +110,10 @@ func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 	} {
 		c := &cluster{kubeconfig: clientcmdapi.NewConfig()}
 		folder, undo, err := c.makeFolder(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s := &session{folder: folder}
-		if err := s.leaveNote(serverNote, test.killed); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.leaveNote(namespaceNote, test.namespace); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.leaveNote(serverNote, test.killed))
+		must.Do(t, s.leaveNote(namespaceNote, test.namespace))
 		undo()
 		if got, _ := os.ReadFile(calls); string(got) != test.want {
 			t.Errorf("%+v: called %q", test, got)

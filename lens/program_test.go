@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"example.com/sample-controller/lens/model"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // diesWith is the environment variable that makes the test binary start a program and kill itself.
@@ -38,9 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newProgram(
-	file, script string, logged func(string), changed func(model.Program),
-) *program {
+func newProgram(file, script string, logged func(string), changed func(model.Program)) *program {
 	return &program{
 		title: "a test", command: []string{"sh", "-c", script}, env: []string{"FILE=" + file},
 		logged: logged, changed: changed,
@@ -106,9 +106,7 @@ func TestProgramEndsAndIsStartedAgain(t *testing.T) {
 	for note, signal := range map[string]syscall.Signal{
 		"killed": syscall.SIGKILL, "terminated": syscall.SIGTERM,
 	} {
-		if err := p.start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.start())
 		if line := receive(t, lines); line != "started" {
 			t.Errorf("logged %q, want started", line)
 		}
@@ -126,9 +124,7 @@ func TestProgramEndsAndIsStartedAgain(t *testing.T) {
 			t.Errorf("got %+v, want that it was %s", change, note)
 		}
 		checkGone(t, pids)
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(file))
 	}
 	if err := p.signal(syscall.SIGKILL); err == nil {
 		t.Error("there was nothing to kill, but no error")
@@ -137,9 +133,7 @@ func TestProgramEndsAndIsStartedAgain(t *testing.T) {
 
 func TestProgramEndsByItself(t *testing.T) {
 	p, lines, changes := watchedProgram(t, "", "echo one >&2; printf two >&2; exit 3")
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.start())
 	receive(t, changes)
 	change := receive(t, changes)
 	if change.Running || !strings.Contains(change.Note, "exit status 3") ||
@@ -165,9 +159,7 @@ func TestProgramThatEndsLeavesNoProcess(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	p, _, changes := watchedProgram(t, file,
 		`sleep 1000 >/dev/null 2>&1 & echo $! >>"$FILE"; echo $$ >>"$FILE"`)
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.start())
 	for receive(t, changes).Running {
 	}
 	checkGone(t, waitForPIDs(file))

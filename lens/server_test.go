@@ -13,6 +13,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/lens/model"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // newTestSession returns a session of no program, on an API server that apiServer plays.
@@ -22,10 +24,7 @@ func newTestSession(t *testing.T, apiServer http.HandlerFunc) *session {
 	t.Cleanup(server.Close)
 	c := &cluster{config: &rest.Config{Host: server.URL}, kubeconfig: clientcmdapi.NewConfig()}
 	o := &options{root: "..", program: ".", burst: 3}
-	s, err := newSession(o, c, t.TempDir(), &program{name: "controller", title: "controller -v=5"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(newSession(o, c, t.TempDir(), &program{name: "controller", title: "controller -v=5"}))(t)
 	t.Cleanup(s.proxy.Close)
 	return s
 }
@@ -111,17 +110,12 @@ func TestPageAndProxyAreServedToThoseWhoKnowTheToken(t *testing.T) {
 		"/web/lens.js": s.routes(), "/api/v1/secrets": s.proxy,
 	} {
 		address, end, err := s.serve(handler)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer end()
 		for address, want := range map[string]int{
 			address: http.StatusOK, strings.TrimSuffix(address, "/"+s.token): http.StatusForbidden,
 		} {
-			response, err := http.Get(address + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			response := must.Get(http.Get(address + path))(t)
 			response.Body.Close()
 			if response.StatusCode != want {
 				t.Errorf("%s%s: %s, want %d", address, path, response.Status, want)
@@ -205,10 +199,7 @@ func TestCodeIsFound(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || found.Name != names[0] {
 			t.Errorf("%s: %d %s", place, w.Code, w.Body)
 		}
-		source, err := os.ReadFile("../" + found.File)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(os.ReadFile("../" + found.File))(t)
 		from := strings.Join(strings.SplitAfter(string(source), "\n")[found.Line-1:], "")
 		if !strings.HasPrefix(found.Text, "// "+found.Name) || !strings.HasPrefix(from, found.Text+"\n") ||
 			!strings.HasSuffix(found.Text, "\n}") {
@@ -239,10 +230,7 @@ func TestRecordingHasWhatWasSeen(t *testing.T) {
 	if got := w.Header().Get("Content-Disposition"); got != `attachment; filename="controller.js"` {
 		t.Errorf("Content-Disposition is %s", got)
 	}
-	recording, err := model.ParseRecording(w.Body.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	recording := must.Get(model.ParseRecording(w.Body.Bytes()))(t)
 	if recording.Title != "controller -v=5" || recording.Program != "." ||
 		recording.Code["sync"].Name != "syncHandler" {
 		t.Errorf("got %q, %q, %+v", recording.Title, recording.Program, recording.Code["sync"])

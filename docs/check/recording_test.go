@@ -23,9 +23,7 @@ import (
 var logLine = regexp.MustCompile(`^[IWEF]\d{4} \S+ +\d+ (\w+\.go):\d+\] "([^"]*)"`)
 
 // stale returns what is no longer as it was recorded. readFile reads files of the repository.
-func stale(
-	r *model.Recording, all []model.Seen, readFile func(string) string,
-) (problems []string) {
+func stale(r *model.Recording, all []model.Seen, readFile func(string) string) (problems []string) {
 	for place, code := range r.Code {
 		if !strings.Contains(readFile(code.File), code.Text) {
 			problems = append(problems, fmt.Sprintf("the code at %s, %s, has changed", place, code.Name))

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var play = flag.Bool("play", false, "play all exercises; takes minutes")
@@ -16,14 +18,8 @@ var play = flag.Bool("play", false, "play all exercises; takes minutes")
 // newWorkspace returns a workspace of the test's own, and what it says.
 func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := open(root, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
+	w := must.Get(open(root, t.TempDir()))(t)
 	out := &bytes.Buffer{}
 	w.out, w.patience = out, "9m" // other tests may run beside
 	return w, out
@@ -36,9 +32,7 @@ func TestExercises(t *testing.T) {
 	for _, e := range w.exercises {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			if err := w.begin(e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.begin(e))
 			checkHints(t, w, e)
 			if len(e.mistakes()) == 0 || !strings.HasPrefix(e.values["issue"], "https://github.com/") {
 				t.Error("it has no mistake, or no issue")
@@ -62,9 +56,7 @@ func playExercise(t *testing.T, w *workspace, e *exercise) {
 		if err == nil {
 			v, err = w.judge(e)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		t.Logf("%s:\n%s", what, v.text)
 		if strings.Contains(v.text, "does not compile") {
 			t.Fatalf("%s does not compile:\n%s", what, v.text)
@@ -122,10 +114,7 @@ var (
 func TestChecklistIsCovered(t *testing.T) {
 	w, _ := newWorkspace(t)
 	page := func(path string) string {
-		text, err := os.ReadFile(filepath.Join(w.root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(w.root, path)))(t)
 		return string(text)
 	}
 	covered := map[string]bool{}
@@ -178,10 +167,7 @@ func TestProgressIsRemembered(t *testing.T) {
 			t.Errorf("step %d: got %s, want %q in it", i, out, step.want)
 		}
 	}
-	again, err := open(w.root, w.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Get(open(w.root, w.dir))(t)
 	if got := *again.progress[e.name]; got != (progress{Tries: 3, Hints: 2}) {
 		t.Errorf("progress: got %+v, want three tries and two hints", got)
 	}
@@ -192,9 +178,7 @@ func TestKeys(t *testing.T) {
 	w.progress[w.exercises[0].name].Passed = true
 	last := w.exercises[len(w.exercises)-1]
 	w.exercises = []*exercise{w.exercises[0], last}
-	if err := w.loop(strings.NewReader("l\nh\nf\nn\nq\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.loop(strings.NewReader("l\nh\nf\nn\nq\n")))
 	for _, want := range []string{last.text, "passed", last.hints[0], "no film", w.exercises[0].text} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %s, want %q in it", out, want)

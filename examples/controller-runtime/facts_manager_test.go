@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,68 +106,39 @@ func TestWithoutPermissionForAnIndexedKindTheManagerDoesNotEndOnASignal(t *testi
 	}
 }
 
-// lock is a Lease that lasts, and that tells of its release.
-type lock struct {
-	mu       sync.Mutex
-	record   *resourcelock.LeaderElectionRecord
-	refuses  atomic.Bool // to be renewed
-	released func()
-}
-
-func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.record == nil {
-		return nil, nil, apierrors.NewNotFound(v1alpha1.Resource("leases"), controllerName)
-	}
-	record := *l.record
-	return &record, []byte(record.HolderIdentity), nil
-}
-
-func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.Update(ctx, record)
-}
-
-func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	released := record.HolderIdentity == ""
-	if l.refuses.Load() && !released {
-		return errInjected
-	}
-	if released {
-		l.released()
-	}
-	l.record = &record
-	return nil
-}
-
-func (*lock) RecordEvent(string) {}
-func (*lock) Identity() string   { return "this" }
-func (*lock) Describe() string   { return "lock" }
-
 func TestTheLeaseIsReleasedBeforeTheWorkHasStoppedIfARenewalFails(t *testing.T) {
 	for name, test := range map[string]struct {
-		end  func(signal func(), l *lock)
+		end  func(signal func(), refuses *atomic.Bool)
 		want bool
 	}{
-		"a signal":         {func(signal func(), _ *lock) { signal() }, false},
-		"a failed renewal": {func(_ func(), l *lock) { l.refuses.Store(true) }, true},
+		"a signal":         {func(signal func(), _ *atomic.Bool) { signal() }, false},
+		"a failed renewal": {func(_ func(), refuses *atomic.Bool) { refuses.Store(true) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				releases := 0
-				var stopped atomic.Bool
-				l := &lock{}
-				l.released = func() {
+				var stopped, refuses atomic.Bool
+				kube := fakes.New().Kube
+				kube.PrependReactor("update", "leases", func(action clienttesting.Action) (
+					bool, runtime.Object, error,
+				) {
+					lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+					if *lease.Spec.HolderIdentity != "" {
+						return refuses.Load(), nil, errInjected
+					}
 					releases++
 					if got := !stopped.Load(); got != test.want {
 						t.Errorf("at work when the Lease is released: got %v, want %v", got, test.want)
 					}
-				}
+					return false, nil, nil
+				})
 				mgr := (&api{}).newManager(t, ctrl.Options{
 					LeaderElection: true, LeaderElectionReleaseOnCancel: true,
-					LeaderElectionResourceLockInterface: l,
+					LeaderElectionResourceLockInterface: &resourcelock.LeaseLock{
+						LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: controllerName},
+						LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
+						Client:     kube.CoordinationV1(),
+					},
 				})
 				must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 					<-ctx.Done()
@@ -177,7 +150,7 @@ func TestTheLeaseIsReleasedBeforeTheWorkHasStoppedIfARenewalFails(t *testing.T) 
 				ended := make(chan error, 1)
 				go func() { ended <- mgr.Start(ctx) }()
 				time.Sleep(time.Minute)
-				test.end(signal, l)
+				test.end(signal, &refuses)
 				err := <-ended
 				if got := !stopped.Load(); got != test.want {
 					t.Errorf("at work when the Manager has ended: got %v, want %v", got, test.want)

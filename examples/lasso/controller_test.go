@@ -2,88 +2,27 @@ package main
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/rancher/lasso/pkg/controller"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// queue stands in for the shared controller of Foos, and records what is enqueued.
-type queue struct {
-	controller.SharedController
-	keys []string
-}
-
-func (q *queue) EnqueueKey(key string) { q.keys = append(q.keys, key) }
-
-// newTestController returns a Controller whose cache has Foos of these names. Each Foo names the
-// Deployment "web".
-func newTestController(t *testing.T, foos ...string) (*Controller, *queue) {
-	t.Helper()
-	q := &queue{}
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc,
-		cache.Indexers{deploymentNameIndex: deploymentName})
-	for _, name := range foos {
-		must.Do(t, indexer.Add(&v1alpha1.Foo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-			Spec:       v1alpha1.FooSpec{DeploymentName: "web"},
-		}))
-	}
-	return &Controller{
-		foos: q, foosByDeployment: indexer,
-		fooWrites: consistency.NewWrites(indexer), deploymentWrites: consistency.NewWrites(indexer),
-	}, q
-}
-
-func TestDeploymentEnqueuesItsOwnerAndTheFoosThatNameIt(t *testing.T) {
-	c, q := newTestController(t, "waits")
-	owner := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner"}}
-	owner.Spec.DeploymentName = "web"
-
-	must.Get(c.onDeployment("default/web", meaning.NewDeployment(owner)))(t)
-
-	if want := []string{"default/waits", "default/owner"}; !slices.Equal(q.keys, want) {
-		t.Errorf("got the keys %v, want %v", q.keys, want)
-	}
-}
-
-func TestDeploymentOfAnotherKindOfOwnerEnqueuesNothing(t *testing.T) {
-	c, q := newTestController(t)
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web", OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "example.com/v1", Kind: "Foo", Name: "other", Controller: new(true),
-		}},
-	}}
-
-	must.Get(c.onDeployment("default/web", deployment))(t)
-
-	if len(q.keys) > 0 {
-		t.Errorf("got the keys %v, want none", q.keys)
-	}
-}
-
-func TestDeletedDeploymentEnqueuesTheFoosThatNamedIt(t *testing.T) {
-	c, q := newTestController(t, "owner", "waits")
-
-	must.Get(c.onDeployment("default/web", nil))(t)
-
-	slices.Sort(q.keys)
-	if want := []string{"default/owner", "default/waits"}; !slices.Equal(q.keys, want) {
-		t.Errorf("got the keys %v, want %v", q.keys, want)
-	}
+// newTestController returns a Controller whose cache has no Foo.
+func newTestController() *Controller {
+	none := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+	return &Controller{foosByDeployment: none, fooWrites: consistency.NewWrites(none),
+		deploymentWrites: consistency.NewWrites(none)}
 }
 
 func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {
-	c, _ := newTestController(t)
+	c := newTestController()
 	c.running.RLock() // as a sync does
 	stopped := make(chan struct{})
 	go func() {
@@ -108,7 +47,7 @@ func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {
 }
 
 func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
-	c, _ := newTestController(t)
+	c := newTestController()
 	older := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deleted"}}
 	key := cache.MetaObjectToName(older)
 	c.deploymentWrites.WroteAt(key, "0")

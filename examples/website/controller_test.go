@@ -75,23 +75,6 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 	})
 }
 
-func TestScaledWebsiteScalesItsDeployment(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(5)) })
-
-		if got := *h.getDeployment("web").Spec.Replicas; got != 5 {
-			t.Errorf("replicas: got %d, want 5", got)
-		}
-		h.expectCondition("web", "Ready", "False Progressing")
-		h.rollOut("web")
-		if got := h.getWebsite("web").Status; got.ReadyReplicas != 5 || got.ObservedGeneration != 2 {
-			t.Errorf("got status %+v, want 5 ready replicas of generation 2", got)
-		}
-	})
-}
-
 func TestChangedPortIsRegistered(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
@@ -137,20 +120,6 @@ func TestChangedChildrenAreRepaired(t *testing.T) {
 		template := h.getDeployment("web").Spec.Template
 		if template.Spec.Containers[0].Image != "nginx:1" || template.Annotations["other"] != "stays" {
 			t.Errorf("Pod template: got %+v", template)
-		}
-	})
-}
-
-func TestDeletedChildrenComeBack(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.must(h.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-		h.must(h.Kube.CoreV1().Services(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
-
-		if h.getConfigMap("web") == nil || h.getService("web") == nil || h.getDeployment("web") == nil {
-			t.Error("want all children back")
 		}
 	})
 }
@@ -217,24 +186,6 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		// One every 10 to 12 minutes.
 		if got := h.registry.Count("PUT"); got < 5 || got > 6 {
 			t.Errorf("registrations in an idle hour: got %d, want 5 or 6", got)
-		}
-	})
-}
-
-func TestRestartRegistersAgainAndWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.stop()
-		h.clearRequests()
-		h.registry.Restart() // while no controller runs
-
-		h.start()
-		h.wait(time.Minute)
-
-		h.expectWrites("*", "*", 0)
-		if got := h.urls(); len(got) != 1 {
-			t.Errorf("in the registry: got %v, want the Website", got)
 		}
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const namespace = "default"
@@ -87,21 +88,13 @@ var childKinds = []string{"ConfigMap", "Service", "Deployment"}
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	client, err := outside.NewClient("http://registry", h.registry)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	client := must.Get(outside.NewClient("http://registry", h.registry))(h.t)
 	clients := &clients{&program.Clients{Kube: h.Kube}, h.website, client}
-	recorder, err := newRecorder(ctx, h.Kube)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	recorder := must.Get(newRecorder(ctx, h.Kube))(h.t)
 	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
 	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,
 		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	kubeFactory.StartWithContext(ctx)
 	websiteFactory.StartWithContext(ctx)
 	stopped := make(chan struct{})
@@ -124,9 +117,7 @@ func (h *harness) start() {
 // nothing left to do.
 func (h *harness) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, err)
 	h.wait(time.Millisecond) // nobody does two things in the same instant
 }
 
@@ -167,10 +158,7 @@ func (h *harness) createServed(name string) {
 
 func (h *harness) getWebsite(name string) *v1alpha1.Website {
 	h.t.Helper()
-	website, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	website := must.Get(h.websites().Get(h.t.Context(), name, metav1.GetOptions{}))(h.t)
 	return website
 }
 
@@ -224,9 +212,7 @@ func found[T any](t *testing.T, object *T, err error) *T {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return object
 }
 
@@ -265,10 +251,7 @@ func (h *harness) expectCondition(name, condition, want string) {
 // expectEvents checks how many Events there are so far for a reason.
 func (h *harness) expectEvents(reason string, want int) {
 	h.t.Helper()
-	list, err := h.Kube.EventsV1().Events(namespace).List(h.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	list := must.Get(h.Kube.EventsV1().Events(namespace).List(h.t.Context(), metav1.ListOptions{}))(h.t)
 	got := len(slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason != reason }))
 	if got != want {
 		h.t.Errorf("%s events: got %d, want %d", reason, got, want)

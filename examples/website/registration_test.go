@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
@@ -26,21 +26,6 @@ func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 
 		if got := h.registry.Count("PUT"); got != 0 {
 			t.Errorf("registrations before there is a finalizer: got %d, want 0", got)
-		}
-	})
-}
-
-func TestFinalizerThatSomebodyRemovesComesBack(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.changeWebsite("web", func(website *v1alpha1.Website) {
-			website.Finalizers = []string{"example.com/other"}
-		})
-
-		want := []string{"example.com/other", "website.example.com/registry"}
-		if got := h.getWebsite("web").Finalizers; !slices.Equal(got, want) {
-			t.Errorf("finalizers: got %q, want %q", got, want)
 		}
 	})
 }
@@ -249,10 +234,7 @@ func (h *harness) createMany(count int) (names []string) {
 	h.t.Helper()
 	for i := range count {
 		website := newWebsite(fmt.Sprintf("web-%d", i))
-		_, err := h.websites().Create(h.t.Context(), website, metav1.CreateOptions{})
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must.Get(h.websites().Create(h.t.Context(), website, metav1.CreateOptions{}))(h.t)
 		names = append(names, website.Name)
 	}
 	return names

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // change is what somebody made of a fork. TestForkedRepositoriesWork tests the result.
@@ -21,38 +23,22 @@ func checks() map[string]string {
 // applyChange applies the change to a fork. It returns the lines added and removed in each file.
 func applyChange(t *testing.T, folder string) (numstat string) {
 	t.Helper()
-	patch, err := filepath.Abs(change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	patch := must.Get(filepath.Abs(change))(t)
 	at(t, folder, "git apply --unidiff-zero "+patch)
 	return at(t, folder, "git apply --numstat --unidiff-zero "+patch)
 }
 
 // The change fits, NEXT.md leads to all that it touches, and the page says how much that is.
 func TestAnotherMeaningIsASmallChange(t *testing.T) {
-	from, err := thisRepository(t).template("website")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := omit(from, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must.Get(thisRepository(t).template("website"))(t)
+	out := must.Get(omit(from, nil))(t)
 	values := checks()
 	n, err := checkNames(names{module: values["module"], group: values["group"], version: "v1alpha1",
 		kind: values["kind"]}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := newFork(from, from.newNames(n), out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	f := must.Get(newFork(from, from.newNames(n), out))(t)
 	folder := t.TempDir()
-	if err := f.write(t.Context(), folder); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.write(t.Context(), folder))
 	files, added, removed := 0, 0, 0
 	for line := range strings.Lines(applyChange(t, folder)) {
 		fields := strings.Fields(line)

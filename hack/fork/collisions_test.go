@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // kinds are words that the code uses for something else, and others. Each is refused with an error
@@ -31,10 +33,7 @@ func thisRepository(t *testing.T) *repository {
 	if _, err := output(t.Context(), ".", "git", "rev-parse"); err != nil {
 		t.Skip("this is not a git repository")
 	}
-	r, err := openRepository(t.Context(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(openRepository(t.Context(), "."))(t)
 	return r
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/cleanup"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var (
@@ -25,10 +26,7 @@ var (
 // at runs a command in a folder. An error fails the test.
 func at(t *testing.T, folder, command string) string {
 	t.Helper()
-	printed, err := output(t.Context(), folder, "bash", "-c", command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	printed := must.Get(output(t.Context(), folder, "bash", "-c", command))(t)
 	return printed
 }
 
@@ -40,9 +38,7 @@ func forkInto(t *testing.T, values map[string]string) (folder string) {
 	t.Setenv("CGO_ENABLED", "0")
 	folder = filepath.Join(t.TempDir(), "fork")
 	values["dir"] = folder
-	if err := run(t.Context(), ".", arguments(values), io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(t.Context(), ".", arguments(values), io.Discard))
 	return folder
 }
 
@@ -77,10 +73,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			}
 			at(t, folder, "go build .")
 			at(t, folder, "git diff --exit-code && test -z \"$(git ls-files --others --exclude-standard)\"")
-			down, err := cleanup.Prepare(folder, "hack/cluster", "down", "fork")
-			if err != nil {
-				t.Fatal(err)
-			}
+			down := must.Get(cleanup.Prepare(folder, "hack/cluster", "down", "fork"))(t)
 			t.Cleanup(down)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
@@ -120,10 +113,7 @@ func leadsSomewhere(t *testing.T, folder string) {
 	t.Helper()
 	for file := range strings.Lines(at(t, folder, "git ls-files '*.md'")) {
 		file = strings.TrimSpace(file)
-		text, err := os.ReadFile(filepath.Join(folder, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(folder, file)))(t)
 		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
 			to := filepath.Join(folder, path.Dir(file), target[1])
 			if _, err := os.Stat(to); err != nil && !strings.Contains(target[1], "://") {
@@ -185,9 +175,7 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 		modes: map[string]os.FileMode{"a": 0o644}, progress: io.Discard}
 	for _, exists := range []bool{false, true} {
 		if exists {
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(dir, 0o755))
 		}
 		err := f.create(t.Context(), dir)
 		if err == nil || !strings.Contains(err.Error(), "generating code") {
@@ -214,18 +202,9 @@ func TestForkHasItsParts(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.from+"+"+test.with, func(t *testing.T) {
-			from, err := root.template(test.from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := omit(from, strings.Fields(test.with))
-			if err != nil {
-				t.Fatal(err)
-			}
-			f, err := newFork(from, from.newNames(namesOf(t, "HTTPCheck", "")), out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			from := must.Get(root.template(test.from))(t)
+			out := must.Get(omit(from, strings.Fields(test.with)))(t)
+			f := must.Get(newFork(from, from.newNames(namesOf(t, "HTTPCheck", "")), out))(t)
 			for file, text := range f.files {
 				if out.has(file) {
 					t.Errorf("%s is there", file)
@@ -285,10 +264,7 @@ func (f *fork) scriptsWork(t *testing.T, whole string) {
 
 func TestSameNamesChangeNothing(t *testing.T) {
 	from := thisRepository(t)
-	f, err := newFork(from, from.names, nothing(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(newFork(from, from.names, nothing(t)))(t)
 	for file, text := range from.kept(nothing(t), from.names.protected()) {
 		if f.files[file] != text && file != "NEXT.md" { // it has a table of its own
 			t.Errorf("%s has changed", file)

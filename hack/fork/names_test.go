@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // old are the names of this repository.
@@ -23,9 +25,7 @@ func namesOf(t *testing.T, kind, resource string) names {
 	t.Helper()
 	n, err := checkNames(names{module: "github.com/acme/things", group: "things.acme.dev",
 		version: "v1beta1", kind: kind}, resource)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return n
 }
 
@@ -126,10 +126,7 @@ func TestPagesOfAForkNameWhatThereIs(t *testing.T) {
 	}
 	quoted := regexp.MustCompile("`([A-Za-z][\\w./-]*)`")
 	for _, page := range []string{"README.md.tmpl", "NEXT.md.tmpl"} {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(page))(t)
 		for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
 			_, err := os.Stat(filepath.Join("../..", match[1]))
 			_, besideTest := os.Stat(filepath.Join("../../test/conformance", match[1]))

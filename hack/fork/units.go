@@ -59,8 +59,7 @@ var parts = []part{
 		"test/conformance/editors_test.go", "test/conformance/flood_test.go",
 		"test/conformance/owners_test.go", "test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
-	{name: "shards", paths: []string{"internal/extra/shards"},
-		words: `^## More than one replica`},
+	{name: "shards", paths: []string{"internal/extra/shards"}, words: `^## More than one replica`},
 	{name: "webhook", paths: []string{"internal/extra/webhook"}},
 }
 

@@ -4,15 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // nothing is an omission of what is about this project only.
 func nothing(t *testing.T) *omission {
 	t.Helper()
-	out, err := omit(&repository{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(omit(&repository{}, nil))(t)
 	return out
 }
 

@@ -118,9 +118,7 @@ func (g *guard) review(ctx context.Context, token, path string) (code int, err e
 	may, err := g.reviews.AuthorizationV1().SubjectAccessReviews().Create(ctx,
 		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{
-				Path: path, Verb: "get",
-			},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
 		}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reviewing the access of %q: %w", user.Username, err)

@@ -26,8 +26,7 @@ type Shell struct {
 	// Files are those that commands may read.
 	Files fs.FS
 	// LookupKind returns the resource of a kind.
-	LookupKind func(schema.GroupVersionKind) (
-		r schema.GroupVersionResource, namespaced, ok bool)
+	LookupKind func(schema.GroupVersionKind) (r schema.GroupVersionResource, namespaced, ok bool)
 }
 
 // command is one kubectl, with what its flags say.

@@ -10,23 +10,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/explore/apiserver"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // newShell returns a shell on an API server in memory.
 func newShell(t *testing.T) *Shell {
 	t.Helper()
-	crds, err := apiserver.ReadCRDs("../../artifacts/examples/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := apiserver.New(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := dynamic.NewForConfig(server.Config(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	crds := must.Get(apiserver.ReadCRDs("../../artifacts/examples/crd.yaml"))(t)
+	server := must.Get(apiserver.New(crds...))(t)
+	client := must.Get(dynamic.NewForConfig(server.Config(nil)))(t)
 	s := &Shell{Client: client, Files: os.DirFS("../.."), LookupKind: server.LookupKind}
 	if _, err := s.Run(context.Background(), "kubectl create namespace lens", ""); err != nil {
 		t.Fatal(err)
@@ -35,18 +28,13 @@ func newShell(t *testing.T) *Shell {
 }
 
 func TestEachButtonWorks(t *testing.T) {
-	text, err := os.ReadFile("../actions.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../actions.yaml"))(t)
 	var table map[string][]struct {
 		ID       string
 		Commands []string
 	}
 	text = []byte(strings.ReplaceAll(string(text), "BURST", "3"))
-	if err := yaml.Unmarshal(text, &table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(text, &table))
 	const made = "foo.samplecontroller.k8s.io/example-foo created\n"
 	says := map[string]string{
 		"create": made, "two": made + "foo.samplecontroller.k8s.io/second-foo created\n",

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/wire"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -105,14 +107,9 @@ func (l *lens) check() {
 	}
 	again := New(start, "")
 	for i, seen := range l.seen {
-		data, err := json.Marshal(seen)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		data := must.Get(json.Marshal(seen))(l.t)
 		var read Seen
-		if err := json.Unmarshal(data, &read); err != nil {
-			l.t.Fatal(err)
-		}
+		must.Do(l.t, json.Unmarshal(data, &read))
 		if got := again.See(read); !reflect.DeepEqual(got, l.steps[i]) {
 			l.t.Fatalf("%s made\n%v, and when it was played again\n%v", data, l.steps[i], got)
 		}

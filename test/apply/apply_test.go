@@ -3,14 +3,15 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	appsapply "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooapply "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
 )
 
 // force makes this manager win where somebody else owns a field that it names.
@@ -56,25 +59,6 @@ func applyToOwn(
 	return err
 }
 
-// scale changes one field, and keeps all others that this manager owns.
-func scale(ctx context.Context, name string, replicas int32) error {
-	observed, err := deployments.Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	mine, err := appsapply.ExtractDeployment(observed, fieldManager)
-	if err != nil {
-		return err
-	}
-	if mine.Spec == nil {
-		return fmt.Errorf("%s owns nothing in the spec of Deployment %q", fieldManager, name)
-	}
-	mine.Spec.WithReplicas(replicas)
-	mine.WithUID(observed.UID).WithResourceVersion(observed.ResourceVersion)
-	_, err = deployments.Apply(ctx, mine, force)
-	return err
-}
-
 // createTheirs creates a Deployment of the user "somebody", with an owner if there is one.
 func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *appsv1.Deployment {
 	t.Helper()
@@ -94,9 +78,7 @@ func createTheirs(t *testing.T, name string, owners ...metav1.OwnerReference) *a
 	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
 }
 
-func mustApply(
-	t *testing.T, desired *appsapply.DeploymentApplyConfiguration,
-) *appsv1.Deployment {
+func mustApply(t *testing.T, desired *appsapply.DeploymentApplyConfiguration) *appsv1.Deployment {
 	t.Helper()
 	return must.Get(deployments.Apply(t.Context(), desired, force))(t)
 }
@@ -193,55 +175,6 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 	expect(t, "nobodys", 1, "ours:1")
 }
 
-// mustScale calls scale until it meets no conflict. The Deployment controller writes to the object,
-// too, so it may have changed since scale read it.
-func mustScale(t *testing.T, name string, replicas int32) {
-	t.Helper()
-	backoff := wait.Backoff{Steps: 100, Duration: 50 * time.Millisecond}
-	must.Do(t, retry.RetryOnConflict(
-		backoff, func() error { return scale(t.Context(), name, replicas) }))
-}
-
-func TestExtractKeepsWhatIsNotNamedAgain(t *testing.T) {
-	mustApply(t, configuration("extract", 1).WithAnnotations(map[string]string{"team": "blue"}))
-
-	mustScale(t, "extract", 2)
-	if d := expect(t, "extract", 2, "ours:1"); d.Annotations["team"] != "blue" {
-		t.Errorf("extract: got annotations %v", d.Annotations)
-	}
-
-	mustApply(t, configuration("extract", 3))
-	if d := expect(t, "extract", 3, "ours:1"); d.Annotations["team"] != "" {
-		t.Errorf("from scratch: got annotations %v", d.Annotations)
-	}
-}
-
-func TestExtractGivesUpWhatSomebodyElseChanged(t *testing.T) {
-	mustApply(t, configuration("changed", 1))
-	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"theirs:1"}]}}}}`
-	must.Get(deployments.Patch(t.Context(), "changed", types.StrategicMergePatchType, []byte(patch),
-		metav1.PatchOptions{FieldManager: "somebody"}))(t)
-
-	mustScale(t, "changed", 2)
-	expect(t, "changed", 2, "theirs:1")
-
-	mustApply(t, configuration("changed", 2))
-	expect(t, "changed", 2, "ours:1")
-}
-
-func TestExtractOfACopyWithoutManagedFieldsLosesAllFields(t *testing.T) {
-	configMaps := kubeClient.CoreV1().ConfigMaps(namespace)
-	cached := must.Get(configMaps.Apply(t.Context(),
-		coreapply.ConfigMap("cached", namespace).WithData(map[string]string{"key": "value"}), force))(t)
-	cached.ManagedFields = nil // as informers.StripManagedFields does
-
-	mine := must.Get(coreapply.ExtractConfigMap(cached, fieldManager))(t)
-	applied, err := configMaps.Apply(t.Context(), mine, force)
-	if err != nil || len(applied.Data) > 0 {
-		t.Errorf("got data %v (%v), want none", applied.Data, err)
-	}
-}
-
 func TestApplyThatChangesNothingIsNotStored(t *testing.T) {
 	var versions []string
 	for range 2 {
@@ -275,5 +208,81 @@ func TestApplyDoesNotRemoveWhatTheSameManagerCreated(t *testing.T) {
 		if applied.Data["old"] != "yes" {
 			t.Errorf("after an apply of %q: got %v", key, applied.Data)
 		}
+	}
+}
+
+var fooKind = schema.GroupVersionKind{
+	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
+}
+
+// updateStatus writes the status of foo as this repository's controller does.
+func updateStatus(ctx context.Context, foo *v1alpha1.Foo) (*v1alpha1.Foo, error) {
+	return foos.UpdateStatus(ctx, foo, metav1.UpdateOptions{FieldManager: fieldManager})
+}
+
+// applyStatus writes the same status with server-side apply.
+func applyStatus(ctx context.Context, foo *v1alpha1.Foo) (*v1alpha1.Foo, error) {
+	status := fooapply.FooStatus().
+		WithObservedGeneration(foo.Status.ObservedGeneration).
+		WithReplicas(foo.Status.Replicas).
+		WithAvailableReplicas(foo.Status.AvailableReplicas).
+		WithSelector(foo.Status.Selector)
+	for _, condition := range foo.Status.Conditions {
+		status.WithConditions(metaapply.Condition().
+			WithType(condition.Type).
+			WithStatus(condition.Status).
+			WithReason(condition.Reason).
+			WithMessage(condition.Message).
+			WithObservedGeneration(condition.ObservedGeneration).
+			WithLastTransitionTime(condition.LastTransitionTime))
+	}
+	desired := fooapply.Foo(foo.Name, foo.Namespace).
+		WithUID(foo.UID).WithResourceVersion(foo.ResourceVersion).WithStatus(status)
+	return foos.ApplyStatus(ctx, desired, force)
+}
+
+// createFoo creates a Foo. No controller works for it.
+func createFoo(t testing.TB, name string) *v1alpha1.Foo {
+	t.Helper()
+	return must.Get(foos.Create(t.Context(), &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
+	}, metav1.CreateOptions{FieldManager: "somebody"}))(t)
+}
+
+func TestUIDGuardsAnUpdateOfAStatusAndNotAnApply(t *testing.T) {
+	foo := createFoo(t, "replaced")
+	foo.UID = "00000000-0000-0000-0000-000000000000"
+	foo.ResourceVersion = ""
+	foo.Status.Replicas = 7
+
+	if _, err := updateStatus(t.Context(), foo); !apierrors.IsConflict(err) {
+		t.Errorf("UpdateStatus with another UID: got %v, want a conflict", err)
+	}
+	desired := fooapply.Foo(foo.Name, foo.Namespace).WithUID(foo.UID).
+		WithStatus(fooapply.FooStatus().WithReplicas(7))
+	if _, err := foos.ApplyStatus(t.Context(), desired, force); err != nil {
+		t.Errorf("ApplyStatus with another UID: got %v", err)
+	}
+	foo.ResourceVersion = "1"
+	if _, err := applyStatus(t.Context(), foo); !apierrors.IsConflict(err) {
+		t.Errorf("ApplyStatus with another resourceVersion: got %v, want a conflict", err)
+	}
+}
+
+func TestManyManagersCanWriteToAListWithKeys(t *testing.T) {
+	foo := createFoo(t, "conditions")
+	for _, condition := range []string{"Ready", "BackedUp"} {
+		desired := fooapply.Foo(foo.Name, foo.Namespace).WithStatus(fooapply.FooStatus().
+			WithConditions(metaapply.Condition().WithType(condition).WithStatus("True").
+				WithReason("Tested").WithMessage("").WithLastTransitionTime(metav1.Now())))
+		must.Get(foos.ApplyStatus(t.Context(), desired,
+			metav1.ApplyOptions{FieldManager: "manager of " + condition}))(t)
+	}
+
+	got := must.Get(foos.Get(t.Context(), foo.Name, metav1.GetOptions{}))(t)
+	if !meta.IsStatusConditionTrue(got.Status.Conditions, "Ready") ||
+		!meta.IsStatusConditionTrue(got.Status.Conditions, "BackedUp") {
+		t.Errorf("got conditions %+v, want both", got.Status.Conditions)
 	}
 }

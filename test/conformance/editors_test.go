@@ -146,8 +146,7 @@ func takesNothingOver(t *testing.T, n *namespace) {
 
 	if after := n.deployments.Get("bank"); suite.Untouched(after) != suite.Untouched(bank) ||
 		!reflect.DeepEqual(after.Spec, bank.Spec) {
-		t.Errorf("the Deployment was %s\nand is %s", suite.Describe(bank),
-			suite.Describe(after))
+		t.Errorf("the Deployment was %s\nand is %s", suite.Describe(bank), suite.Describe(after))
 	}
 }
 

@@ -117,9 +117,7 @@ func tryPatch(t *testing.T, stolen appsclient.DeploymentInterface, name, patch s
 }
 
 // mayNotWrite tries to change a Deployment that exists, and to create one like fresh.
-func mayNotWrite(
-	t *testing.T, stolen appsclient.DeploymentInterface, fresh *appsv1.Deployment,
-) {
+func mayNotWrite(t *testing.T, stolen appsclient.DeploymentInterface, fresh *appsv1.Deployment) {
 	create := func(deployment *appsv1.Deployment) error {
 		_, err := stolen.Create(t.Context(), deployment, metav1.CreateOptions{DryRun: dryRun})
 		return err

@@ -48,8 +48,7 @@ var (
 	steps     = flag.Int("steps", 80, "number of things that the users do in a history")
 	killEvery = flag.Duration("kill-every", 2*time.Second,
 		"how often something is killed in a history, on average")
-	quiet = flag.Duration("quiet", 3*time.Second,
-		"how long nothing may be written at the end")
+	quiet    = flag.Duration("quiet", 3*time.Second, "how long nothing may be written at the end")
 	patience = flag.Duration("patience", 90*time.Second,
 		"how long to wait for an expected change")
 	controllerPath = flag.String("controller", root+".local/bin/sample-controller",

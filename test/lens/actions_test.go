@@ -19,7 +19,7 @@ import (
 )
 
 // says waits until the list of what happens says something new: what it has said before is in mark.
-func (p *page) says(t testing.TB, mark int, wants ...string) {
+func (p *page) says(t *testing.T, mark int, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
 		p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[role=log] [data-id]")].some(
@@ -28,7 +28,7 @@ func (p *page) says(t testing.TB, mark int, wants ...string) {
 }
 
 // mark returns the number of the last entry in the list of what happens.
-func (p *page) mark(t testing.TB) int {
+func (p *page) mark(t *testing.T) int {
 	t.Helper()
 	return mustRead[int](t, p, `Math.max(0, ...[...document.querySelectorAll("[role=log] [data-id]")].map(
 		(note) => note.dataset.id.split("/")[1]))`)
@@ -55,7 +55,6 @@ func TestCreatedFooIsFollowedOnItsWay(t *testing.T) {
 	p.settle(t)
 	p.checkTimeLine(t)
 	p.mustWait(t, `/\d+ workers, \d+ idle/.test(document.querySelector(".picture").textContent)`)
-	p.shoot(t, "create")
 }
 
 // readWays lists the ways along the arrows of the time line, from each bar to its effects and to
@@ -107,7 +106,6 @@ func TestPageShowsWhatIsTrue(t *testing.T) {
 	for _, action := range []string{"create", "scale", "scale-deployment", "rename", "delete"} {
 		p.press(t, action)
 		p.settle(t)
-		p.shoot(t, action)
 	}
 	p.until(t, isEmpty)
 	p.settle(t)
@@ -162,7 +160,6 @@ func TestFirstFooIsGuided(t *testing.T) {
 			document.querySelector(".explained").innerText.startsWith("%d of 7")`, part, i+1))
 		if part == "queue" {
 			p.mustWait(t, `document.querySelector(".request.held")`)
-			p.shoot(t, "guide")
 		}
 		p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Next"))))
 	}
@@ -181,12 +178,10 @@ func TestTimeIsStopped(t *testing.T) {
 	p.mustWait(t, heldEvent)
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("1 thing")`)
 	p.mustWait(t, `document.querySelector("[data-layer=watches]").textContent.includes("foos, 1 event behind")`)
-	p.shoot(t, "paused-event")
 
 	p.key(t, kb.ArrowRight)
 	p.mustWait(t, heldCreate)
 	p.mustWait(t, "!"+heldEvent)
-	p.shoot(t, "paused-request")
 	if err := hasReplicas(1); !apierrors.IsNotFound(err) {
 		t.Errorf("the page shows that the create of the Deployment is held, but: %v", err)
 	}
@@ -224,7 +219,6 @@ func TestFaultsAreShownAndOvercome(t *testing.T) {
 			p.mustWait(t, fmt.Sprintf(`[...document.querySelectorAll("[role=log] [data-lesson=%s]")].some(
 				(note) => note.dataset.id.split("/")[1] > %d)`, lesson, mark))
 		}
-		p.shoot(t, "fault-"+test.fault)
 		p.settle(t)
 		p.until(t, func() error { return hasReplicas(3) })
 	}
@@ -241,7 +235,6 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 		status := fmt.Sprintf(`document.querySelector("[role=status]").innerText.includes(%q)`, test.says)
 		p.press(t, test.end)
 		p.mustWait(t, status)
-		p.shoot(t, test.end)
 		if test.end == "kill" {
 			p.mustWait(t, `parts.queue.text.textContent.includes("gone") &&
 				getComputedStyle(document.querySelector(".flow")).opacity < 1 &&

@@ -31,7 +31,6 @@ func TestLegendSaysWhatThePageOfTheLensSays(t *testing.T) {
 
 	p.mustDo(t, chromedp.Focus(chromedp.CSS(".legend summary")), chromedp.KeyEvent(" "))
 	p.mustWait(t, `document.querySelector(".legend").open`)
-	p.shoot(t, "legend")
 	p.mustDo(t, chromedp.KeyEvent(kb.Escape))
 	p.mustWait(t, `!document.querySelector(".legend").open`)
 	if mustRead[string](t, p, `lens.one("gate").mode`) != "open" {

@@ -1,8 +1,6 @@
 // Package lens opens the page of the lens in a real Chromium, and uses it as a person does. It
 // compares what the page shows with what is true on a control plane of its own. Without a Chromium,
 // no test is run.
-//
-// With -screenshots, the tests leave pictures of what they see in .local/lens/screenshots.
 package lens
 
 import (
@@ -35,8 +33,6 @@ const (
 var (
 	patience = flag.Duration("patience", 90*time.Second,
 		"how long to wait for an expected change")
-	screenshots = flag.Bool("screenshots", false,
-		"make pictures of what the tests see; look at them in .local/lens/screenshots")
 	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
 		"`path` of the controller that the lens watches")
 )
@@ -53,7 +49,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.benchtime", "100x") // Foos of the benchmark
 	flag.Parse()
 	path, err := chromium()
 	if noBrowser = err; err != nil {

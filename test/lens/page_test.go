@@ -5,12 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -61,7 +58,7 @@ func (l *lens) open() (*page, error) {
 }
 
 // begin returns the shared page when the cluster is empty, nothing is held and all is quiet.
-func begin(t testing.TB) *page {
+func begin(t *testing.T) *page {
 	t.Helper()
 	if noBrowser != nil {
 		t.Skipf("nothing is shown: %v", noBrowser)
@@ -69,6 +66,7 @@ func begin(t testing.TB) *page {
 	p := shared
 	p.watch(t)
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	p.mustWait(t, `lens.one("gate").mode === "open"`) // at Slow, the first Foo would be guided
 	foos := fooClient.SamplecontrollerV1alpha1().Foos(namespace)
 	deployments := kubeClient.AppsV1().Deployments(namespace) // the garbage collector takes its time
 	p.until(t, func() error {
@@ -89,7 +87,7 @@ func isEmpty() error {
 }
 
 // watch makes the test fail if there is an error in the page's console.
-func (p *page) watch(t testing.TB) {
+func (p *page) watch(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.errors = nil
@@ -109,7 +107,7 @@ func (p *page) do(actions ...chromedp.Action[chromedp.Void]) error {
 	return chromedp.Do(ctx, actions...)
 }
 
-func (p *page) mustDo(t testing.TB, actions ...chromedp.Action[chromedp.Void]) {
+func (p *page) mustDo(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	must.Do(t, p.do(actions...))
 }
@@ -125,7 +123,7 @@ func (p *page) wait(expression string) error {
 	return err
 }
 
-func (p *page) mustWait(t testing.TB, expression string) {
+func (p *page) mustWait(t *testing.T, expression string) {
 	t.Helper()
 	must.Do(t, p.wait(expression))
 }
@@ -136,18 +134,18 @@ func read[T any](p *page, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 }
 
-func mustRead[T any](t testing.TB, p *page, expression string) T {
+func mustRead[T any](t *testing.T, p *page, expression string) T {
 	t.Helper()
 	return must.Get(read[T](p, expression))(t)
 }
 
-func (p *page) until(t testing.TB, check func() error) {
+func (p *page) until(t *testing.T, check func() error) {
 	t.Helper()
 	must.Do(t, waitUntil(check))
 }
 
 // press presses the button of an action, and waits until that is done.
-func (p *page) press(t testing.TB, action string) {
+func (p *page) press(t *testing.T, action string) {
 	t.Helper()
 	button := fmt.Sprintf("[data-action=%q]", action)
 	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
@@ -214,7 +212,7 @@ const readShown = `(() => {
 
 // settle waits until the queue is empty, in the page and by the controller's own metrics. And the
 // page must show all objects as the API server has them, in the caches, too.
-func (p *page) settle(t testing.TB) {
+func (p *page) settle(t *testing.T) {
 	t.Helper()
 	p.until(t, func() error {
 		before, err := stored()
@@ -240,25 +238,8 @@ func (p *page) settle(t testing.TB) {
 	})
 }
 
-// shoot makes pictures of the page, if they are wanted: in light and in dark.
-func (p *page) shoot(t testing.TB, name string) {
-	t.Helper()
-	if !*screenshots {
-		return
-	}
-	folder := filepath.Join(root, ".local/lens/screenshots")
-	for _, theme := range []string{"light", "dark"} {
-		p.emulate(t, "prefers-color-scheme", theme)
-		p.mustDo(t, chromedp.Sleep(time.Second)) // movements end
-		picture, err := chromedp.Run(p.tab, chromedp.CaptureScreenshot())
-		file := filepath.Join(folder, name+"-"+theme+".png")
-		must.Do(t, cmp.Or(err, os.MkdirAll(folder, 0o755), os.WriteFile(file, picture, 0o644)))
-	}
-	p.emulate(t, "", "")
-}
-
 // emulate makes the browser say that the user prefers something.
-func (p *page) emulate(t testing.TB, feature, value string) {
+func (p *page) emulate(t *testing.T, feature, value string) {
 	t.Helper()
 	var features []*emulation.MediaFeature
 	if feature != "" {

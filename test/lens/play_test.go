@@ -41,7 +41,6 @@ func TestPlay(t *testing.T) {
 		p.press(t, "burst")
 		p.mustWait(t, `lens.of("object").size >= 2000`)
 		p.quiet(t)
-		p.shoot(t, "play")
 	})
 	for chapter := range strings.FieldsSeq("04-queue 05-owning 06-renaming 07-status 08-errors") {
 		t.Run(chapter, func(t *testing.T) {

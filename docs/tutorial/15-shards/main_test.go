@@ -14,6 +14,7 @@ import (
 	"example.com/sample-controller/internal/extra/shards"
 	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -23,10 +24,7 @@ func TestShardsShareTheFoosWithoutOverlap(t *testing.T) {
 		fake := fakes.New()
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 		defer cancel()
-		recorder, err := newRecorder(ctx, fake.Kube)
-		if err != nil {
-			t.Fatal(err)
-		}
+		recorder := must.Get(newRecorder(ctx, fake.Kube))(t)
 		p := &process{
 			options:  &options{Options: program.Options{Workers: 2, CacheSyncTimeout: time.Minute}},
 			clients:  &clients{&program.Clients{Kube: fake.Kube}, fake.Foo},
@@ -40,9 +38,7 @@ func TestShardsShareTheFoosWithoutOverlap(t *testing.T) {
 			}
 			_, err := fake.Foo.SamplecontrollerV1alpha1().Foos(foo.Namespace).Create(
 				ctx, foo, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		ended := make(chan error, 2)
 		// work works on one of two shards, and returns where Deployments have been created so far.

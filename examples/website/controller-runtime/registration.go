@@ -31,9 +31,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, website *v1alpha1.Webs
 
 // patchFinalizers writes the finalizers of website, and nothing else. A list in a merge patch
 // replaces what others have added since then, so the API server has to compare resourceVersions.
-func (r *Reconciler) patchFinalizers(
-	ctx context.Context, before, website *v1alpha1.Website,
-) error {
+func (r *Reconciler) patchFinalizers(ctx context.Context, before, website *v1alpha1.Website) error {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := r.Patch(ctx, website, patch); err != nil {
 		return fmt.Errorf("writing the finalizers: %w", err)

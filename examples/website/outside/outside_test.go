@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 // serve returns a client of a server.
@@ -17,25 +19,16 @@ func serve(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := NewClient(server.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(NewClient(server.URL, nil))(t)
 	return client
 }
 
 // all returns what the registry answers to GET /entries.
 func all(t *testing.T, c *Client) string {
 	t.Helper()
-	response, err := http.Get(c.base.JoinPath("entries").String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.Get(c.base.JoinPath("entries").String()))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(response.Body))(t)
 	return strings.TrimSpace(string(text))
 }
 
@@ -88,10 +81,7 @@ func (hangs) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func TestRegistryThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := NewClient("http://registry", hangs{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(NewClient("http://registry", hangs{}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begin := time.Now()
@@ -104,10 +94,7 @@ func TestRegistryThatHangsIsGivenUp(t *testing.T) {
 
 func TestFewRequestsAreUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := NewClient("http://registry", hangs{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(NewClient("http://registry", hangs{}))(t)
 		for range 2 {
 			busy := make(chan error, 20)
 			for range cap(busy) {

@@ -11,12 +11,12 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/leader"
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -30,8 +30,9 @@ const (
 // world is an API server, and the replicas that use it, in virtual time.
 type world struct {
 	t      *testing.T
-	client coordinationclient.LeasesGetter
-	drain  time.Duration // how long the running syncs of a shard last at most
+	server *apiserver.Server
+	client coordinationclient.LeasesGetter // that of the test, which nothing disturbs
+	drain  time.Duration                   // how long the running syncs of a shard last at most
 
 	mu       sync.Mutex
 	random   *rand.Rand
@@ -54,9 +55,9 @@ type replica struct {
 func bubble(t *testing.T, seed uint64, test func(*testing.T, *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			t: t, client: fakes.New().Kube.CoordinationV1(), random: rand.New(rand.NewPCG(seed, 1)),
-		}
+		server := must.Get(apiserver.New())(t)
+		w := &world{t: t, server: server, random: rand.New(rand.NewPCG(seed, 1)),
+			client: coordinationclient.NewForConfigOrDie(server.Config(nil))}
 		test(t, w)
 		for _, r := range w.live() {
 			r.stop()
@@ -75,7 +76,8 @@ func config(client coordinationclient.LeasesGetter, shards int) Config {
 func (w *world) start(shards int) *replica {
 	w.t.Helper()
 	r := &replica{world: w, ended: make(chan error, 1)}
-	r.Replica = must.Get(NewReplica(config(client{w.client, r}, shards)))(w.t)
+	client := coordinationclient.NewForConfigOrDie(w.server.Config(r))
+	r.Replica = must.Get(NewReplica(config(client, shards)))(w.t)
 	ctx, stop := context.WithCancel(klog.NewContext(w.t.Context(), klog.Logger{})) // logs nothing
 	r.stop = stop
 	w.mu.Lock()
@@ -177,23 +179,10 @@ func (w *world) expectLeases(want int) {
 	}
 }
 
-// client is a replica's client of Leases. It makes the replica's requests go through its network.
-type client struct {
-	coordinationclient.LeasesGetter
-	replica *replica
-}
-
-func (c client) Leases(namespace string) coordinationclient.LeaseInterface {
-	return leases{c.LeasesGetter.Leases(namespace), c.replica}
-}
-
-type leases struct {
-	coordinationclient.LeaseInterface
-	replica *replica
-}
-
-// send makes a request, unless it is lost or comes late.
-func send[T any](ctx context.Context, r *replica, request func() (T, error)) (answer T, err error) {
+// Serve lets the API server answer a request, unless that is lost or comes late.
+func (r *replica) Serve(
+	ctx context.Context, _ *apiserver.Request, do func() (*apiserver.Response, error),
+) (*apiserver.Response, error) {
 	w := r.world
 	w.mu.Lock()
 	lost := r.cut || r.dead
@@ -201,57 +190,16 @@ func send[T any](ctx context.Context, r *replica, request func() (T, error)) (an
 	delay := time.Duration(w.random.Int64N(int64(30 * time.Second)))
 	w.mu.Unlock()
 	if late {
-		time.AfterFunc(delay, func() { _, _ = request() })
+		time.AfterFunc(delay, func() { _, _ = do() })
 	}
 	if lost || late {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
-		return answer, ctx.Err()
+		return nil, ctx.Err()
 	}
-	return request()
+	return do()
 }
 
-var bg = context.Background()
-
-func (l leases) Create(
-	ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions,
-) (*coordinationv1.Lease, error) {
-	lease = lease.DeepCopy()
-	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Create(bg, lease, options)
-	})
-}
-
-func (l leases) Update(
-	ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions,
-) (*coordinationv1.Lease, error) {
-	lease = lease.DeepCopy()
-	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Update(bg, lease, options)
-	})
-}
-
-func (l leases) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	_, err := send(ctx, l.replica, func() (any, error) {
-		return nil, l.LeaseInterface.Delete(bg, name, options)
-	})
-	return err
-}
-
-func (l leases) List(
-	ctx context.Context, options metav1.ListOptions,
-) (*coordinationv1.LeaseList, error) {
-	return send(ctx, l.replica, func() (*coordinationv1.LeaseList, error) {
-		return l.LeaseInterface.List(bg, options)
-	})
-}
-
-func (l leases) Patch(
-	ctx context.Context, name string, kind types.PatchType, data []byte,
-	options metav1.PatchOptions, subresources ...string,
-) (*coordinationv1.Lease, error) {
-	return send(ctx, l.replica, func() (*coordinationv1.Lease, error) {
-		return l.LeaseInterface.Patch(bg, name, kind, data, options, subresources...)
-	})
-}
+// Event is for watches, of which there are none.
+func (*replica) Event(*apiserver.Watch, watch.Event) {}

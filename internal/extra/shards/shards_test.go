@@ -190,7 +190,7 @@ func TestConfigThatIsNotSafeIsRefused(t *testing.T) {
 		"deadline as long as the Lease": func(c *Config) { c.RenewDeadline = c.LeaseDuration },
 		"no time for a second renewal":  func(c *Config) { c.RetryPeriod = c.RenewDeadline },
 	} {
-		changed := config(client{}, shardCount)
+		changed := config(nil, shardCount)
 		change(&changed)
 		if _, err := NewReplica(changed); err == nil {
 			t.Errorf("%s: got no error, want one", name)

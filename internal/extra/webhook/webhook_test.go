@@ -64,9 +64,8 @@ func verify(t *testing.T, s *Server, bundle []byte) {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	certificate, err := s.certificate(nil)
-	must.Do(t, err)
-	_, err = certificate.Leaf.Verify(x509.VerifyOptions{
+	certificate := must.Get(s.certificate(nil))(t)
+	_, err := certificate.Leaf.Verify(x509.VerifyOptions{
 		Roots: roots, DNSName: host, CurrentTime: time.Now(),
 	})
 	if err != nil {
@@ -173,12 +172,10 @@ func TestDamagedSecretIsAnError(t *testing.T) {
 	client := fakes.New().Kube
 	must.Do(t, newServer(client).sync(t.Context()))
 	secrets := client.CoreV1().Secrets("default")
-	damaged, err := secrets.Get(t.Context(), secret, metav1.GetOptions{})
-	must.Do(t, err)
+	damaged := must.Get(secrets.Get(t.Context(), secret, metav1.GetOptions{}))(t)
 	damaged.Data["old.pem"] = []byte("no PEM")
-	_, err = secrets.Update(t.Context(), damaged, metav1.UpdateOptions{})
-	must.Do(t, err)
-	err = newServer(client).Start(t.Context())
+	must.Get(secrets.Update(t.Context(), damaged, metav1.UpdateOptions{}))(t)
+	err := newServer(client).Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "entry old.pem") ||
 		!strings.Contains(err.Error(), "delete the Secret") {
 		t.Errorf("got error %v, want one that names the entry and says what to do", err)
@@ -238,11 +235,9 @@ func TestBundleComesBackWhenSomebodyOverwritesIt(t *testing.T) {
 				}
 			}
 			check("start")
-			object, err := objects.Get(ctx, target.Name, metav1.GetOptions{})
-			must.Do(t, err)
+			object := must.Get(objects.Get(ctx, target.Name, metav1.GetOptions{}))(t)
 			setBundle(object.Object, []byte("somebody else's"))
-			_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
-			must.Do(t, err)
+			must.Get(objects.Update(ctx, object, metav1.UpdateOptions{}))(t)
 			synctest.Wait()
 			check("overwriting")
 		}

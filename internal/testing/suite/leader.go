@@ -68,9 +68,7 @@ func (p *Program) leaseRequests(t *testing.T, begin audit.Mark) (reads, writes [
 // standby read the free Lease more than twice. The Lease is free when rest has passed since standby
 // read the leader's last write. A standby reads it every 0.5 to 1.1 s. Counting the reads in the
 // audit log gives the same result on a busy machine.
-func expectTakeover(
-	t *testing.T, begin audit.Mark, leader, standby *Program, rest time.Duration,
-) {
+func expectTakeover(t *testing.T, begin audit.Mark, leader, standby *Program, rest time.Duration) {
 	t.Helper()
 	Eventually(t, "the standby has taken the Lease", func() (bool, string) {
 		reads, writes := standby.leaseRequests(t, begin)

@@ -33,7 +33,7 @@ func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	command.Env = append(command.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = log, log
 	endWithParent(command)
 	if err := command.Start(); err != nil {
