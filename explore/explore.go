@@ -167,7 +167,8 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
 	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
-		calm: map[string]*result{}, tried: map[string]bool{}}
+		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
+	defer x.summarize()
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)

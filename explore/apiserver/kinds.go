@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -141,6 +142,20 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	}
 	k.converter = builtinConverter
 	return k
+}
+
+// Mapper returns a mapper that knows the kinds of the server of a Config, without a request. It is a
+// MapperProvider for controller-runtime.
+func Mapper(config *rest.Config, _ *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvr, k := range config.Transport.(client).server.kinds {
+		scope := meta.RESTScopeRoot
+		if k.namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.AddSpecific(k.gvk, gvr, gvr.GroupVersion().WithResource(k.names.Singular), scope)
+	}
+	return mapper, nil
 }
 
 // discover answers what is not about objects.
