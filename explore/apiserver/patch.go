@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/applyconfigurations"
@@ -32,11 +30,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
-
-// errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
-var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
-	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
-	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
 
 // patched returns an object, or what a subresource shows of it, after a patch.
 func (s *Server) patched(
@@ -55,7 +48,10 @@ func (s *Server) patched(
 	case types.JSONPatchType:
 		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
 			after, err = patch.Apply(s.encode(old, ""))
-			err = unprocessable(err)
+			if err != nil {
+				err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+					schema.GroupResource{}, "", err.Error(), 0, false)
+			}
 		}
 	default:
 		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
@@ -94,28 +90,13 @@ func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[stri
 	}
 	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
 		patch, meta)
-	switch {
-	case errors.Is(err, mergepatch.ErrNoListOfLists),
-		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
-		err = unprocessable(err)
-	case !slices.Contains(errMergePatch, err):
-		err = withStatus(err, http.StatusInternalServerError, "")
-	}
-	return content, err
-}
-
-func unprocessable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-		schema.GroupResource{}, "", err.Error(), 0, false)
+	return content, withStatus(err, http.StatusInternalServerError, "")
 }
 
 // applied merges an applied configuration. It returns the object with it, and what there was, both
 // with managed fields.
-func (s *Server) applied(
-	r *Request, old *unstructured.Unstructured,
+func (r *Request) applied(
+	old *unstructured.Unstructured,
 ) (object, live *unstructured.Unstructured, err error) {
 	base := r.kind.newObject()
 	switch {
@@ -123,7 +104,7 @@ func (s *Server) applied(
 		return nil, nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not"+
 			" simulated")
 	case old != nil:
-		old = s.tracked(r.kind, old)
+		old = r.kind.tracked(old)
 		base = old.DeepCopy()
 	case r.Subresource != "":
 		return nil, nil, r.notFound()
@@ -142,9 +123,6 @@ func (s *Server) applied(
 	}
 	return object, old, r.decode(object)
 }
-
-// The managed fields of an object cost more than all else of a write. So an object has them from
-// its first apply on: then they are made of all writes that there were.
 
 // builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also
 // lets fields be owned that this version does not have.
@@ -237,25 +215,37 @@ func customConverter(k *kind) managedfields.TypeConverter {
 	return made
 }
 
-// track updates the managed fields of an object, if it has some.
-func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
+// track updates the managed fields of an object. They cost more than all else of a write, so an
+// object has none before its first apply.
+func (r *Request) track(object, old *unstructured.Unstructured) {
 	if metadataOf(old)["managedFields"] == nil {
 		delete(metadataOf(object), "managedFields")
 		return
 	}
-	*object = *r.kind.manage(old, object, r.Options.FieldManager, r.Subresource)
+	if r.Subresource == "scale" && !slices.ContainsFunc(old.GetManagedFields(), r.kind.ownsReplicas) {
+		return // as in a real API server, a Scale has none if nobody owns the replicas yet
+	}
+	manager := r.kind.manager(r.Subresource)
+	*object = *manager.UpdateNoErrors(old, object, r.Options.FieldManager).(*unstructured.Unstructured)
 }
 
-// manage returns an object with the managed fields after a write. As in a real API server, a Scale
-// has none if nobody owns the replicas yet.
-func (k *kind) manage(
-	live, object *unstructured.Unstructured, manager, subresource string,
-) *unstructured.Unstructured {
-	if subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
-		object.SetManagedFields(live.GetManagedFields())
-		return object
+// tracked returns a copy of an object with managed fields. If it had none, before-first-apply has all.
+func (k *kind) tracked(old *unstructured.Unstructured) *unstructured.Unstructured {
+	result := old.DeepCopy()
+	for _, part := range []string{"", "status"} {
+		if metadataOf(old)["managedFields"] != nil || part != "" && !k.has(part) {
+			break
+		}
+		live, object := k.newObject(), old.DeepCopy()
+		if k.is("namespaces") {
+			delete(object.Object, "spec") // the finalizers are the server's
+		}
+		live.SetManagedFields(result.GetManagedFields())
+		object.SetManagedFields(result.GetManagedFields())
+		object = k.manager(part).UpdateNoErrors(live, object, "before-first-apply").(*unstructured.Unstructured)
+		result.SetManagedFields(object.GetManagedFields())
 	}
-	return k.manager(subresource).UpdateNoErrors(live, object, manager).(*unstructured.Unstructured)
+	return result
 }
 
 // ownsReplicas reports whether an entry has the field that a Scale shows.
@@ -267,30 +257,4 @@ func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 		path = append(path, fieldpath.MakePathOrDie(name)...)
 	}
 	return err == nil && set.Has(path)
-}
-
-// tracked returns an object with its managed fields.
-func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.Unstructured {
-	if metadataOf(old)["managedFields"] != nil {
-		return old
-	}
-	live := k.newObject()
-	for _, write := range s.table(k).history {
-		if write.New == nil || write.New.GetUID() != old.GetUID() {
-			continue
-		}
-		object := k.view(write.New).DeepCopy()
-		if k.is("namespaces") {
-			delete(object.Object, "spec") // the finalizers are the server's
-		}
-		if write.manager == "" {
-			object.SetManagedFields(live.GetManagedFields())
-			live = object
-			continue
-		}
-		live = k.manage(live, object, write.manager, write.subresource)
-	}
-	object := old.DeepCopy()
-	object.SetManagedFields(live.GetManagedFields())
-	return object
 }
