@@ -38,7 +38,7 @@ import (
 
 var (
 	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
-		"for their time; say how far it is")
+		"for their time")
 	shard = flag.String("explore.shard", "", "which part of the cases to explore, and of how many "+
 		"(default: 1/1 with -explore.every, otherwise 1/4)")
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")

@@ -78,7 +78,8 @@ func (x *explorer) summarize() {
 		text += fmt.Sprintf("\n%6d  %s\n        the shortest: %s", g.cases, what, g.shortest)
 	}
 	if n > 1 {
-		x.t.Errorf("\nIn all, %d cases failed. What was wrong, in how many, and the shortest of them:%s", n, text)
+		x.t.Errorf("\nIn all, %d cases failed. What was wrong, in how many, and the shortest of them:%s",
+			n, text)
 	}
 }
 

@@ -30,7 +30,6 @@ type explorer struct {
 	failures   map[string]failures // by what was wrong first
 
 	count map[string]int // of cases and other things
-	told  time.Time      // when it said how far it is
 }
 
 // result is what came of a case.

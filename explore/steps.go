@@ -130,7 +130,8 @@ var (
 	// FailWrites lets them fail.
 	FailWrites = trouble("fail %d writes", apierrors.NewTimeoutError("injected", 0), false)
 	// Conflict lets them conflict, as if somebody else had written in between.
-	Conflict = trouble("let %d writes conflict", apierrors.NewConflict(anything, "", errInjected), false)
+	Conflict = trouble("let %d writes conflict", apierrors.NewConflict(anything, "", errInjected),
+		false)
 	// LoseAnswers lets them happen, but the controller gets an error.
 	LoseAnswers = trouble("lose %d answers", apierrors.NewTimeoutError("injected", 0), true)
 )

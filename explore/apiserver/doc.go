@@ -26,8 +26,8 @@
 //   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods go
 //     at once when they are deleted, and nobody removes an orphan or foregroundDeletion
 //     finalizer.
-//   - Authentication, authorization and reviews of access, quotas, webhooks and other admission, but
-//     for Namespaces.
+//   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
+//     but for Namespaces.
 //   - Validation of built-in kinds, except that of their metadata and the types of their fields.
 //     Their defaults are those of defaults.go. A Service gets no IP address.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there

@@ -131,8 +131,8 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	return k
 }
 
-// Mapper returns a mapper that knows the kinds of the server of a Config, without a request. It is a
-// MapperProvider for controller-runtime.
+// Mapper is a MapperProvider for controller-runtime: what it returns knows the kinds of the server
+// of a Config, without a request.
 func Mapper(config *rest.Config, _ *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for gvr, k := range config.Transport.(client).server.kinds {

@@ -229,7 +229,8 @@ func (r *Request) track(object, old *unstructured.Unstructured) {
 	*object = *manager.UpdateNoErrors(old, object, r.Options.FieldManager).(*unstructured.Unstructured)
 }
 
-// tracked returns a copy of an object with managed fields. If it had none, before-first-apply has all.
+// tracked returns a copy of an object with managed fields. If it had none, before-first-apply has
+// all.
 func (k *kind) tracked(old *unstructured.Unstructured) *unstructured.Unstructured {
 	result := old.DeepCopy()
 	for _, part := range []string{"", "status"} {
@@ -242,8 +243,8 @@ func (k *kind) tracked(old *unstructured.Unstructured) *unstructured.Unstructure
 		}
 		live.SetManagedFields(result.GetManagedFields())
 		object.SetManagedFields(result.GetManagedFields())
-		object = k.manager(part).UpdateNoErrors(live, object, "before-first-apply").(*unstructured.Unstructured)
-		result.SetManagedFields(object.GetManagedFields())
+		updated := k.manager(part).UpdateNoErrors(live, object, "before-first-apply")
+		result.SetManagedFields(updated.(*unstructured.Unstructured).GetManagedFields())
 	}
 	return result
 }
