@@ -38,30 +38,12 @@ func (s *Server) patched(
 	if old == nil {
 		return nil, r.notFound()
 	}
-	old = r.found(old).Object
-	var content map[string]any
-	var patch jsonpatch.Patch
-	after, err := []byte("null"), error(nil)
-	switch r.PatchType {
-	case types.StrategicMergePatchType:
-		content, err = r.strategicallyPatched(old)
-	case types.JSONPatchType:
-		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
-			after, err = patch.Apply(s.encode(old, ""))
-			if err != nil {
-				err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-					schema.GroupResource{}, "", err.Error(), 0, false)
-			}
-		}
-	default:
-		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
-	}
+	after, err := r.patch(s.encode(r.found(old).Object, ""))
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	if content == nil {
-		err = json.Unmarshal(after, &content)
-	}
+	var content map[string]any
+	err = json.Unmarshal(after, &content)
 	object := &unstructured.Unstructured{Object: content}
 	if err == nil && (content == nil || r.mustSayKind() && object.GetKind() == "") {
 		err = errNoKind
@@ -79,18 +61,28 @@ func (s *Server) patched(
 	return object, err
 }
 
-func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
-	var patch map[string]any
-	if err := json.Unmarshal(r.Patch, &patch); err != nil {
-		return nil, err
+// patch returns what the patch makes of an object, in JSON.
+func (r *Request) patch(before []byte) (after []byte, err error) {
+	switch r.PatchType {
+	case types.StrategicMergePatchType:
+		meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
+		if r.Subresource == "scale" {
+			meta.T = reflect.TypeFor[autoscalingv1.Scale]()
+		}
+		after, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, r.Patch, meta)
+		return after, withStatus(err, http.StatusInternalServerError, "")
+	case types.JSONPatchType:
+		patch, err := jsonpatch.DecodePatch(r.Patch)
+		if err != nil {
+			return nil, err
+		}
+		if after, err = patch.Apply(before); err != nil {
+			err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+				schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return after, err
 	}
-	meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
-	if r.Subresource == "scale" {
-		meta.T = reflect.TypeFor[autoscalingv1.Scale]()
-	}
-	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
-		patch, meta)
-	return content, withStatus(err, http.StatusInternalServerError, "")
+	return jsonpatch.MergePatch(before, r.Patch)
 }
 
 // applied merges an applied configuration. It returns the object with it, and what there was, both
