@@ -114,7 +114,7 @@ var (
 		w.finishNamespaces()
 		w.collectGarbage()
 	}}
-	// RollOut is a step in which the Pods of all workloads become available.
+	// RollOut is a step in which the Pods of all Deployments and StatefulSets become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
 	Restart = simulated("restart", func(w *World) {

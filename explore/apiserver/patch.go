@@ -156,19 +156,17 @@ func (k *kind) manager(subresource string) *managedfields.FieldManager {
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	one := oneVersion{kind: k}
-	made, err := create(k.converter(), one, unstructuredscheme.NewUnstructuredDefaulter(), one, k.gvk,
-		gv, subresource, filters)
+	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
+		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
 	return made
 }
 
-// oneVersion stands for the conversions and the constructors of objects that exist in one version.
+// oneVersion stands for the conversions of objects that exist in one version.
 type oneVersion struct {
 	runtime.ObjectConvertor // nil: nothing else is called
-	kind                    *kind
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
@@ -176,11 +174,6 @@ func (oneVersion) ConvertToVersion(
 	object runtime.Object, _ runtime.GroupVersioner,
 ) (runtime.Object, error) {
 	return object, nil
-}
-
-// New implements runtime.ObjectCreater.
-func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return v.kind.newObject(), nil
 }
 
 // customConverter makes a converter of a schema.
