@@ -44,44 +44,34 @@ func (w *World) collectGarbage() {
 	}
 }
 
-// collect deletes an object whose owners are all gone, and lets go one whose deletion waits for
-// what it owns.
+// collect deletes an object whose owners are all gone, and lets go one whose deletion in the
+// foreground waits for what it owns.
 func (w *World) collect(o *object, all []*object) {
-	owners := len(o.GetOwnerReferences())
+	owners := o.GetOwnerReferences()
 	left := slices.DeleteFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(all, func(o *object) bool { return o.GetUID() == owner.UID })
 	})
-	if len(left) == 0 && owners > 0 {
+	switch {
+	case len(left) == len(owners):
+	case len(left) == 0:
 		w.delete(o)
 		return
-	}
-	if len(left) < owners {
+	default:
 		w.update(o, func(o *object) { o.SetOwnerReferences(left) })
 	}
-	orphan := slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents)
-	foreground := slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents)
-	if o.GetDeletionTimestamp() == nil || !orphan && !foreground {
+	waits := func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents }
+	if o.GetDeletionTimestamp() == nil || !slices.ContainsFunc(o.GetFinalizers(), waits) {
 		return
 	}
 	for _, dependent := range all {
-		left := slices.DeleteFunc(dependent.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-			return r.UID == o.GetUID()
-		})
-		switch {
-		case len(left) == len(dependent.GetOwnerReferences()):
-		case orphan:
-			w.update(dependent, func(o *object) { o.SetOwnerReferences(left) })
-		case dependent.GetDeletionTimestamp() == nil:
+		isOwned := slices.ContainsFunc(dependent.GetOwnerReferences(),
+			func(owner metav1.OwnerReference) bool { return owner.UID == o.GetUID() })
+		if isOwned && dependent.GetDeletionTimestamp() == nil {
 			w.delete(dependent)
 			return // it is let go in the next round
 		}
 	}
-	w.update(o, func(o *object) {
-		o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(finalizer string) bool {
-			return finalizer == metav1.FinalizerDeleteDependents ||
-				finalizer == metav1.FinalizerOrphanDependents
-		}))
-	})
+	w.update(o, func(o *object) { o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), waits)) })
 }
 
 // delete deletes an object unless that is under way.
@@ -128,20 +118,18 @@ func (w *World) finishNamespaces() {
 	}
 }
 
-// rollOut makes the Pods of all workloads available, as their controllers would.
+// rollOut makes the Pods of Deployments and StatefulSets available, as their controllers would.
 func (w *World) rollOut() {
-	counts := map[string][]string{"ReplicaSet": {"replicas", "readyReplicas", "availableReplicas"}}
-	counts["Deployment"] = append(counts["ReplicaSet"], "updatedReplicas")
-	counts["StatefulSet"] = counts["Deployment"]
 	for _, o := range w.objects() {
-		counts := counts[o.GetKind()]
-		if o.GroupVersionKind().Group != "apps" || counts == nil || o.GetDeletionTimestamp() != nil {
+		kind := o.GroupVersionKind().GroupKind().String()
+		if kind != "Deployment.apps" && kind != "StatefulSet.apps" || o.GetDeletionTimestamp() != nil {
 			continue
 		}
 		w.update(o, func(o *object) {
 			replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 			_ = unstructured.SetNestedField(o.Object, o.GetGeneration(), "status", "observedGeneration")
-			for _, count := range counts {
+			for _, count := range []string{"replicas", "updatedReplicas", "readyReplicas",
+				"availableReplicas"} {
 				_ = unstructured.SetNestedField(o.Object, replicas, "status", count)
 				if replicas == 0 {
 					unstructured.RemoveNestedField(o.Object, "status", count)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -75,10 +74,6 @@ func (x *explorer) try(t *testing.T, plans []plan) {
 			continue
 		}
 		x.count["cases"]++
-		if *every && time.Since(x.told) > 10*time.Second {
-			x.told = time.Now()
-			fmt.Fprintf(os.Stderr, "%v, now %s/%s\n", x.count, t.Name(), p.name)
-		}
 		t.Run(p.name, func(t *testing.T) {
 			r := x.run(t, p)
 			if p.calm != nil && !r.isDisturbed() {
@@ -109,9 +104,6 @@ func (x *explorer) test(name string, test func(*testing.T)) {
 		test(t)
 		if n := x.count["missed"]; n > 10 && 10*n > x.count["cases"] {
 			t.Errorf("too many cases did not come about: %v", x.count)
-		}
-		if *every {
-			fmt.Fprintf(os.Stderr, "%s: %v\n", t.Name(), x.count)
 		}
 		if !t.Failed() {
 			t.Log(x.count)

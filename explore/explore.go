@@ -38,7 +38,7 @@ import (
 
 var (
 	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
-		"for their time; say how far it is")
+		"for their time")
 	shard = flag.String("explore.shard", "", "which part of the cases to explore, and of how many "+
 		"(default: 1/1 with -explore.every, otherwise 1/4)")
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
@@ -167,7 +167,8 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
 	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
-		calm: map[string]*result{}, tried: map[string]bool{}}
+		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
+	defer x.summarize()
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)

@@ -3,6 +3,7 @@ package explore
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,12 +47,40 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	if len(wrong) == 0 {
 		return
 	}
-	text := r.story() + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
-		"\nTo run this case alone:\n     " + alone(t.Name())
+	filmed := ""
 	if *film != "" {
-		text += "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
+		filmed = "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
 	}
-	t.Error(text)
+	what, length := wrong[0], strings.Count(r.story(), "\n")
+	g := x.failures[what]
+	if g.cases++; g.cases == 1 || length < g.length {
+		g.length, g.shortest = length, t.Name()
+		t.Error(r.story() + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
+			"\nTo run this case alone:\n     " + alone(t.Name()) + filmed)
+	}
+	x.failures[what] = g
+	t.Fail()
+}
+
+// failures are cases in which the same is wrong. Only one that is shorter than all before is told.
+type failures struct {
+	cases, length int
+	shortest      string
+}
+
+// summarize says how many cases have failed, unless it was only one.
+func (x *explorer) summarize() {
+	x.t.Helper()
+	n, text := 0, ""
+	for _, what := range slices.Sorted(maps.Keys(x.failures)) {
+		g := x.failures[what]
+		n += g.cases
+		text += fmt.Sprintf("\n%6d  %s\n        the shortest: %s", g.cases, what, g.shortest)
+	}
+	if n > 1 {
+		x.t.Errorf("\nIn all, %d cases failed. What was wrong, in how many, and the shortest of them:%s",
+			n, text)
+	}
 }
 
 // story says which steps there were, and what went wrong on purpose.

@@ -27,9 +27,9 @@ type explorer struct {
 	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
+	failures   map[string]failures // by what was wrong first
 
 	count map[string]int // of cases and other things
-	told  time.Time      // when it said how far it is
 }
 
 // result is what came of a case.

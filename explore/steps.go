@@ -25,9 +25,19 @@ import (
 // metadata: {name: a}}".
 func Create(object string) Step {
 	var u unstructured.Unstructured
-	err := yaml.Unmarshal([]byte(object), &u.Object)
+	malformed := yaml.Unmarshal([]byte(object), &u.Object)
 	name := fmt.Sprintf("create %s %s", u.GetKind(), u.GetName())
-	return Step{name, func(w *World) { w.tell(name, cmp.Or(err, w.create(u.DeepCopy()))) }}
+	return Step{name, func(w *World) {
+		err := malformed
+		if _, _, ok := w.server.LookupKind(u.GroupVersionKind()); err == nil && !ok {
+			err = fmt.Errorf("the API server has no kind %v: is its definition in CRDs?",
+				u.GroupVersionKind())
+		}
+		if err == nil {
+			_, err = w.client(&u).Create(context.Background(), u.DeepCopy(), metav1.CreateOptions{})
+		}
+		w.tell(name, err)
+	}}
 }
 
 // Patch returns a step that changes an object by a JSON merge patch, which is YAML:
@@ -87,7 +97,7 @@ func split(text string, namespaced bool) (namespace, name string) {
 }
 
 // client returns a client for an object and others of its kind, in its namespace. That is not
-// written into an object that has none: on a [Cluster], it is another one.
+// written into an object that has none: [OnCluster], it is another one.
 func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	gvr, namespaced, _ := w.server.LookupKind(o.GroupVersionKind())
 	namespace := o.GetNamespace()
@@ -97,16 +107,6 @@ func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	return w.users.Resource(gvr).Namespace(namespace)
 }
 
-// create creates an object as a user.
-func (w *World) create(o *unstructured.Unstructured) error {
-	if _, _, ok := w.server.LookupKind(o.GroupVersionKind()); !ok {
-		return fmt.Errorf("the API server has no kind %v: is its definition in CRDs?",
-			o.GroupVersionKind())
-	}
-	_, err := w.client(o).Create(context.Background(), o, metav1.CreateOptions{})
-	return err
-}
-
 // Steps that the cluster takes.
 var (
 	// CollectGarbage is a step in which the garbage collector and the controller of namespaces work.
@@ -114,7 +114,7 @@ var (
 		w.finishNamespaces()
 		w.collectGarbage()
 	}}
-	// RollOut is a step in which the Pods of all workloads become available.
+	// RollOut is a step in which the Pods of all Deployments and StatefulSets become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
 	Restart = simulated("restart", func(w *World) {
@@ -125,72 +125,54 @@ var (
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
 
-// FailWrites returns a step after which the next n writes of the controller fail.
-func FailWrites(n int) Step {
-	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
+// These return a step after which something goes wrong with the next n writes of the controller.
+var (
+	// FailWrites lets them fail.
+	FailWrites = trouble("fail %d writes", apierrors.NewTimeoutError("injected", 0), false)
+	// Conflict lets them conflict, as if somebody else had written in between.
+	Conflict = trouble("let %d writes conflict", apierrors.NewConflict(anything, "", errInjected),
+		false)
+	// LoseAnswers lets them happen, but the controller gets an error.
+	LoseAnswers = trouble("lose %d answers", apierrors.NewTimeoutError("injected", 0), true)
+)
+
+func trouble(format string, err error, happens bool) func(n int) Step {
+	return func(n int) Step {
+		name, a := fmt.Sprintf(format, n), Answer{Err: err, Happens: happens}
+		return network(name, func(w *World) {
+			w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
+		})
+	}
 }
 
-// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
-// else had written in between.
-func Conflict(n int) Step {
-	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
-}
-
-// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
-// an error.
-func LoseAnswers(n int) Step {
-	return trouble("lose %d answers", n,
-		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
-}
-
-func trouble(format string, n int, a Answer) Step {
-	name := fmt.Sprintf(format, n)
-	return network(name, func(w *World) {
-		w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
-	})
-}
-
-// Refuse returns a step after which admission refuses to let the controller create or change
-// objects of a resource. In this and the next steps, it is named as "foos" or "deployments.apps".
-func Refuse(resource string) Step {
-	return onLine("refuse ", resource, func(_ *World, l *line) { l.refused = true })
-}
-
-// Accept returns a step that undoes Refuse.
-func Accept(resource string) Step {
-	return onLine("accept ", resource, func(_ *World, l *line) { l.refused = false })
-}
-
-// HoldWatch returns a step after which the events of a resource are late: they come when
-// LetWatchesGo lets them.
-func HoldWatch(resource string) Step {
-	return onLine("hold the watch of ", resource, func(_ *World, l *line) { l.held = true })
-}
+// These return a step that changes what is between the controller and a resource, which is named as
+// "foos" or "deployments.apps".
+var (
+	// Refuse lets admission refuse to let the controller create or change objects.
+	Refuse = onLine("refuse ", func(_ *World, l *line) { l.refused = true })
+	// Accept undoes Refuse.
+	Accept = onLine("accept ", func(_ *World, l *line) { l.refused = false })
+	// HoldWatch makes events late: they come when LetWatchesGo lets them.
+	HoldWatch = onLine("hold the watch of ", func(_ *World, l *line) { l.held = true })
+	// LoseWatch lets no event come, until BreakWatch.
+	LoseWatch = onLine("lose the watch of ", func(_ *World, l *line) { l.lost = true })
+	// BreakWatch ends the watches with the error 410 Gone, so that the controller has to list again.
+	BreakWatch = onLine("break the watch of ", (*World).expire)
+)
 
 // LetWatchesGo is a step in which all events come that were held.
 var LetWatchesGo = network("let the watches go", (*World).letWatchesGo)
 
-// LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
-func LoseWatch(resource string) Step {
-	return onLine("lose the watch of ", resource, func(_ *World, l *line) { l.lost = true })
-}
-
-// BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
-// the controller has to list again.
-func BreakWatch(resource string) Step {
-	return onLine("break the watch of ", resource, (*World).expire)
-}
-
-// onLine returns a step that changes what is between the controller and a resource.
-func onLine(name, resource string, do func(*World, *line)) Step {
-	return network(name+resource, func(w *World) {
-		if gvr, _, ok := w.server.Lookup(resource); ok {
-			do(w, w.line(gvr.Resource))
-		} else {
-			w.mistakes = append(w.mistakes, fmt.Sprintf("%s%s: is its definition in CRDs?", name, resource))
-		}
-	})
+func onLine(name string, do func(*World, *line)) func(resource string) Step {
+	return func(resource string) Step {
+		return network(name+resource, func(w *World) {
+			if gvr, _, ok := w.server.Lookup(resource); ok {
+				do(w, w.line(gvr.Resource))
+			} else {
+				w.mistakes = append(w.mistakes, name+resource+": is its definition in CRDs?")
+			}
+		})
+	}
 }
 
 // network returns a step that changes what is between the controller and the API server.
@@ -222,27 +204,30 @@ func Together(name string, steps ...Step) Step {
 	}}
 }
 
-// Cluster lets steps happen in a namespace of a real cluster. There, the steps find no other
-// namespace than this one: it stands for [Namespace].
-type Cluster struct {
-	kinds *apiserver.Server // knows the resources, and has no objects
-	users dynamic.Interface
-}
-
-// NewCluster returns a Cluster that has the kinds of these YAML files, besides Kubernetes' own.
-func NewCluster(config *rest.Config, namespace string, crds ...string) (*Cluster, error) {
+// OnCluster lets steps happen in a namespace of a real cluster that has the kinds of these YAML
+// files, besides Kubernetes' own. There, the steps find no other namespace than this one: it stands
+// for [Namespace]. [CollectGarbage] and [RollOut] do nothing, because a cluster does so by itself.
+// What only an API server in memory can do is an error: that writes fail or are refused, that a
+// watch is held or lost, and [Restart].
+func OnCluster(config *rest.Config, namespace string, crds ...string) (func(Step) error, error) {
 	read, err := apiserver.ReadCRDs(crds...)
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := apiserver.New(read...)
+	kinds, err := apiserver.New(read...) // it has no objects
 	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return into{next, namespace} })
 	users, err := dynamic.NewForConfig(config)
-	return &Cluster{kinds, users}, err
+	return func(s Step) error {
+		w := &World{server: kinds, users: users}
+		if s.Do(w); len(w.mistakes) > 0 {
+			return errors.New(strings.Join(w.mistakes, "; "))
+		}
+		return nil
+	}, err
 }
 
 // into sends the requests for Namespace to another one.
@@ -255,15 +240,4 @@ func (i into) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Path = strings.Replace(r.URL.Path, "/namespaces/"+Namespace, "/namespaces/"+i.namespace, 1)
 	return i.RoundTripper.RoundTrip(r)
-}
-
-// Play lets a step happen. [CollectGarbage] and [RollOut] do nothing, because a cluster does so by
-// itself. What only an API server in memory can do is an error: that writes fail or are refused,
-// that a watch is held or lost, and [Restart].
-func (c *Cluster) Play(s Step) error {
-	w := &World{server: c.kinds, users: c.users}
-	if s.Do(w); len(w.mistakes) > 0 {
-		return errors.New(strings.Join(w.mistakes, "; "))
-	}
-	return nil
 }

@@ -232,7 +232,7 @@ var (
 	verdictLine = regexp.MustCompile(`(?m)^ *--- FAIL: .*$`)
 	position    = regexp.MustCompile(`(?m)^ *[\w]+\.go:\d+: *`)
 	panicked    = regexp.MustCompile(`(?m)^panic: .*$`)
-	alone       = regexp.MustCompile(`(?s)\n *To run this case alone:.*`)
+	alone       = regexp.MustCompile(`(?s)\n *(To run this case alone:|In all, ).*`)
 )
 
 // long is what a line may be long at most: some tests print whole objects.

@@ -190,7 +190,8 @@ func TestShortestFailure(t *testing.T) {
 	got := shortest("--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/x (0.1s)\n        a_test.go:7: \n" +
 		"            one\n              two\n            To run this case alone:\n" +
 		"              go test\n    --- FAIL: TestA/y (0.1s)\n        a_test.go:7: \n" +
-		"            1\n            2\n            3\nFAIL\n")
+		"            1\n            2\n            3\n    --- FAIL: TestA/z (0.1s)\n" +
+		"    a_test.go:9: \n        In all, 3 cases failed.\nFAIL\n")
 	if want := "one\n  two"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -41,14 +41,8 @@ type customKind struct {
 
 // CRD is a CustomResourceDefinition, understood. Servers share it.
 type CRD struct {
-	kinds  []*kind // one for each served version
-	object map[string]any
+	kinds []*kind // one for each served version
 }
-
-var (
-	crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
-	crdKind     = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
-)
 
 // ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
 func ReadCRDs(paths ...string) (crds []*CRD, _ error) {
@@ -71,7 +65,7 @@ func ParseCRDs(text []byte) (crds []*CRD, _ error) {
 	for document := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		err := yaml.Unmarshal(document, definition)
-		if err == nil && definition.Kind != crdKind.Kind {
+		if err == nil && definition.Kind != "CustomResourceDefinition" {
 			continue
 		}
 		crd := &CRD{}
@@ -87,20 +81,14 @@ func ParseCRDs(text []byte) (crds []*CRD, _ error) {
 }
 
 // understand reads what a definition says. It changes the definition.
-func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) (err error) {
+func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
-	crd.SetGroupVersionKind(crdKind)
-	yes := apiextensionsv1.ConditionTrue
-	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: crd.Spec.Names,
-		Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
-			{Type: apiextensionsv1.NamesAccepted, Status: yes, Reason: "NoConflicts"},
-			{Type: apiextensionsv1.Established, Status: yes, Reason: "InitialNamesAccepted"}}}
 	var stored schema.GroupVersionResource
 	for _, version := range crd.Spec.Versions {
 		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name,
 			Resource: crd.Spec.Names.Plural}
 		if version.Storage {
-			stored, crd.Status.StoredVersions = gvr, []string{version.Name}
+			stored = gvr
 		}
 		if !version.Served {
 			continue
@@ -120,8 +108,7 @@ func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) (err err
 		conversion.Strategy != apiextensionsv1.NoneConverter {
 		return errors.New("of several versions, only those with the conversion None are simulated")
 	}
-	c.object, err = converter.ToUnstructured(crd)
-	return err
+	return nil
 }
 
 // addVersion adds what a version says.
@@ -210,12 +197,6 @@ func (k *kind) validateCustom(
 	}
 	if !isStatus {
 		errs = append(errs, objectmeta.Validate(ctx, nil, object.Object, c.schema, false)...)
-	}
-	if k.scale != nil {
-		if !isStatus {
-			errs = append(errs, validateScale(object, k.scale.SpecReplicasPath)...)
-		}
-		errs = append(errs, validateScale(object, k.scale.StatusReplicasPath)...)
 	}
 	errs = append(errs, listErrs...)
 	switch {

@@ -88,10 +88,10 @@ func markDeleted(k *kind, object *unstructured.Unstructured) (stays bool) {
 		}
 		stays = isNamespace
 	}
-	if isNamespace {
+	if isNamespace && (stays || hasNamespaceFinalizers(k, object)) {
 		_ = unstructured.SetNestedField(object.Object, string(corev1.NamespaceTerminating), "status",
 			"phase")
-		return stays || hasNamespaceFinalizers(k, object)
+		return true
 	}
 	metadata["deletionGracePeriodSeconds"] = int64(0)
 	return false

@@ -12,33 +12,34 @@
 //     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
 //     Buffers, answers in JSON.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
-//     that are being deleted; no write where nothing changes. Events have one storage for both
-//     groups.
+//     that are being deleted; no write where nothing changes.
 //   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
 //     objects that begin or cease to match a selector; bookmarks and timeouts. One counter is the
 //     resourceVersion of all resources.
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
-//     by schema and CEL, ratcheting, and list types. Several versions, if nothing needs
-//     conversion.
+//     by schema and CEL, ratcheting, and list types, but not of the limits of replicas that scale
+//     adds. Several versions, if nothing needs conversion.
 //   - Fields of built-in kinds that this version of k8s.io/api does not know are kept.
-//   - Reviews of access: everything is allowed.
 //
 // # Not simulated
 //
 //   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods go
 //     at once when they are deleted, and nobody removes an orphan or foregroundDeletion
 //     finalizer.
-//   - Authentication, authorization, quotas, webhooks and other admission, but for Namespaces.
+//   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
+//     but for Namespaces.
 //   - Validation of built-in kinds, except that of their metadata and the types of their fields.
 //     Their defaults are those of defaults.go. A Service gets no IP address.
-//   - Managed fields before the first apply to an object. Then they tell of the writes before,
-//     too, but not when these were. An update that sends an object of before does not reset them.
-//   - Other versions of built-in kinds; conversion webhooks; definitions that a client creates.
+//   - Managed fields before the first apply to an object. Then the manager of all fields that there
+//     were is before-first-apply. An update that sends an object of before does not reset them.
+//   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.
+//     The Events of one of their two groups are not in the other one.
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
 //     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
-//   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list that
-//     wants a resourceVersion of the future gets status 504 at once.
+//   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list or a
+//     watch that wants a resourceVersion of the future gets status 504 at once.
 //   - Items of lists also say their kind; a real API server leaves that out of built-in ones.
 //     Errors have the codes, reasons and causes of a real API server, but not always the message.
+//     A strategic merge patch that is wrong gets status 500.
 package apiserver

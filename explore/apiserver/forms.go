@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"maps"
-	"math"
 	"reflect"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 func metadataOf(object *unstructured.Unstructured) map[string]any {
@@ -22,32 +20,15 @@ func (k *kind) view(object *unstructured.Unstructured) *unstructured.Unstructure
 	return converted(object, k.gvk.GroupVersion().String())
 }
 
-// converted returns an object in another version.
+// converted returns an object in another version, without changing its fields.
 func converted(object *unstructured.Unstructured, apiVersion string) *unstructured.Unstructured {
 	if object == nil || object.GetAPIVersion() == apiVersion {
 		return object
 	}
 	content := maps.Clone(object.Object)
-	if isCore := apiVersion == "v1"; isCore || apiVersion == "events.k8s.io/v1" {
-		for from, to := range eventFields {
-			if isCore {
-				from, to = to, from
-			}
-			if value, ok := content[from]; ok {
-				delete(content, from)
-				content[to] = value
-			}
-		}
-	}
 	content["apiVersion"] = apiVersion
 	return &unstructured.Unstructured{Object: content}
 }
-
-// eventFields are the fields of an Event whose names differ in v1 and in events.k8s.io/v1.
-var eventFields = map[string]string{"involvedObject": "regarding", "message": "note",
-	"source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
-	"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount",
-	"reportingComponent": "reportingController"}
 
 // sameObject reports whether two objects differ in nothing but times of managed fields.
 func sameObject(a, b *unstructured.Unstructured) bool {
@@ -114,9 +95,6 @@ func asObject(gvk schema.GroupVersionKind, value any) *unstructured.Unstructured
 // newObject returns an object of a kind, with nothing but what each has.
 func (k *kind) newObject() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
-	if k.goType != nil {
-		return asObject(k.gvk, reflect.New(k.goType).Interface())
-	}
 	object.SetGroupVersionKind(k.gvk)
 	return object
 }
@@ -133,21 +111,4 @@ func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Un
 		object.SetUID(uid)
 	}
 	return object
-}
-
-// validateScale checks a number of replicas.
-func validateScale(object *unstructured.Unstructured, path string) field.ErrorList {
-	replicas, _, err := unstructured.NestedInt64(object.Object, split(path)...)
-	message := ""
-	switch {
-	case err != nil:
-		message = err.Error()
-	case replicas < 0:
-		message = "should be a non-negative integer"
-	case replicas > math.MaxInt32:
-		message = "should be less than or equal to 2147483647"
-	default:
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath(path), replicas, message)}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -36,7 +37,6 @@ type kind struct {
 	fields     []string // field selectors, apart from the metadata's
 	parts      []string // its subresources
 	custom     *customKind
-	review     string // of a question for access: the status that says yes. It is not stored
 	converter  func() managedfields.TypeConverter
 }
 
@@ -55,22 +55,20 @@ const (
 		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingadmissionpolicies
 		validatingadmissionpolicybindings certificatesigningrequests clustertrustbundles
 		servicecidrs ipaddresses deviceclasses resourceslices devicetaintrules storageversions
-		storageversionmigrations customresourcedefinitions resourcepoolstatusrequests
-		selfsubjectaccessreviews subjectaccessreviews tokenreviews`
+		storageversionmigrations resourcepoolstatusrequests`
 	withGeneration = `priorityclasses ingressclasses networkpolicies ingresses endpointslices
 		poddisruptionbudgets resourceslices deviceclasses horizontalpodautoscalers flowschemas
 		prioritylevelconfigurations daemonsets statefulsets deployments replicasets jobs cronjobs
 		pods podtemplates replicationcontrollers validatingadmissionpolicies
 		mutatingadmissionpolicies mutatingwebhookconfigurations validatingwebhookconfigurations
-		mutatingadmissionpolicybindings validatingadmissionpolicybindings
-		customresourcedefinitions`
+		mutatingadmissionpolicybindings validatingadmissionpolicybindings`
 	scalable    = "deployments replicasets statefulsets replicationcontrollers"
 	conditional = `podcertificaterequests clustertrustbundles runtimeclasses podgroups workloads
 		storageversionmigrations poddisruptionbudgets storageversions csidrivers
 		csistoragecapacities volumeattachments csinodes leases leasecandidates
 		validatingadmissionpolicies mutatingadmissionpolicies mutatingwebhookconfigurations
 		validatingwebhookconfigurations mutatingadmissionpolicybindings
-		validatingadmissionpolicybindings customresourcedefinitions`
+		validatingadmissionpolicybindings`
 	createdByUpdate = `runtimeclasses rolebindings clusterrolebindings roles clusterroles leases
 		leasecandidates limitranges events services endpoints`
 	returnedByDelete = `resourceclaimtemplates resourceslices resourceclaims deviceclasses csidrivers
@@ -91,10 +89,6 @@ var selectable = map[string]string{
 	"replicationcontrollers": "status.replicas", "certificatesigningrequests": "spec.signerName",
 }
 
-// reviews are the questions for access, and what answers them: that everything is allowed.
-var reviews = map[string]string{"SelfSubjectAccessReview": "allowed",
-	"SubjectAccessReview": "allowed", "LocalSubjectAccessReview": "allowed", "TokenReview": "authenticated"}
-
 // builtin are Kubernetes' own kinds, each in its best version.
 var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 	types := scheme.Scheme.AllKnownTypes()
@@ -102,12 +96,11 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 	for gvk := range types {
 		_, hasList := types[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
 		older := version.CompareKubeAwareVersionStrings(best[gvk.GroupKind()], gvk.Version) > 0
-		if (hasList || reviews[gvk.Kind] != "") && gvk.Group != "extensions" && !older {
+		if hasList && gvk.Group != "extensions" && !older {
 			best[gvk.GroupKind()] = gvk.Version
 		}
 	}
-	definition := builtinKind(crdKind, reflect.TypeFor[apiextensionsv1.CustomResourceDefinition]())
-	kinds := map[schema.GroupVersionResource]*kind{definition.gvr: definition}
+	kinds := map[schema.GroupVersionResource]*kind{}
 	for gk, version := range best {
 		k := builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)])
 		kinds[k.gvr] = k
@@ -121,13 +114,8 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	k := &kind{gvk: gvk, gvr: plural, storage: plural, goType: goType}
 	k.names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural.Resource,
 		Singular: singular.Resource, Kind: gvk.Kind, ListKind: gvk.Kind + "List"}
-	if gvk.Group == "events.k8s.io" {
-		k.storage = schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	} else {
-		k.fields = strings.Fields(selectable[plural.Resource])
-	}
-	k.review = reviews[gvk.Kind]
-	if _, ok := goType.FieldByName("Status"); ok && k.review == "" {
+	k.fields = strings.Fields(selectable[plural.Resource])
+	if _, ok := goType.FieldByName("Status"); ok {
 		k.parts = append(k.parts, "status")
 	}
 	if k.is("namespaces") {
@@ -143,6 +131,20 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	return k
 }
 
+// Mapper is a MapperProvider for controller-runtime: what it returns knows the kinds of the server
+// of a Config, without a request.
+func Mapper(config *rest.Config, _ *http.Client) (meta.RESTMapper, error) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvr, k := range config.Transport.(client).server.kinds {
+		scope := meta.RESTScopeRoot
+		if k.namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.AddSpecific(k.gvk, gvr, gvr.GroupVersion().WithResource(k.names.Singular), scope)
+	}
+	return mapper, nil
+}
+
 // discover answers what is not about objects.
 func (s *Server) discover(r *Request) (*Response, error) {
 	path := strings.Trim(r.Path, "/")
@@ -150,7 +152,6 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	all := s.discovery(prefix == "api")
 	groups, resources, _ := discovery.SplitGroupsAndResources(*all)
 	gv, _ := schema.ParseGroupVersion(name)
-	group := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == name })
 	isAPI := prefix == "api" || prefix == "apis"
 	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
 	case path == "healthz" || path == "readyz" || path == "livez":
@@ -166,8 +167,6 @@ func (s *Server) discover(r *Request) (*Response, error) {
 		return document("APIVersions", &metav1.APIVersions{Versions: []string{"v1"}}), nil
 	case path == "apis":
 		return document("APIGroupList", groups), nil
-	case prefix == "apis" && group >= 0:
-		return document("APIGroup", &groups.Groups[group]), nil
 	case isAPI && resources[gv] != nil:
 		return document("APIResourceList", resources[gv]), nil
 	}
@@ -218,12 +217,10 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
-		ShortNames: k.names.ShortNames, Categories: k.names.Categories, Verbs: []string{"create"}}
+		ShortNames: k.names.ShortNames, Categories: k.names.Categories,
+		Verbs: strings.Fields("create delete deletecollection get list patch update watch")}
 	if k.namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace
-	}
-	if k.review == "" {
-		d.Verbs = strings.Fields("create delete deletecollection get list patch update watch")
 	}
 	for _, name := range k.parts {
 		gvk := &k.gvk

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"bytes"
-	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/applyconfigurations"
@@ -33,11 +31,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
 
-// errMergePatch are the errors of a strategic merge patch that is wrong whatever it is for.
-var errMergePatch = []error{mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList,
-	mergepatch.ErrBadPatchFormatForRetainKeys, mergepatch.ErrBadPatchFormatForSetElementOrderList,
-	mergepatch.ErrUnsupportedStrategicMergePatchFormat}
-
 // patched returns an object, or what a subresource shows of it, after a patch.
 func (s *Server) patched(
 	r *Request, old *unstructured.Unstructured,
@@ -45,27 +38,12 @@ func (s *Server) patched(
 	if old == nil {
 		return nil, r.notFound()
 	}
-	old = r.found(old).Object
-	var content map[string]any
-	var patch jsonpatch.Patch
-	after, err := []byte("null"), error(nil)
-	switch r.PatchType {
-	case types.StrategicMergePatchType:
-		content, err = r.strategicallyPatched(old)
-	case types.JSONPatchType:
-		if patch, err = jsonpatch.DecodePatch(r.Patch); err == nil {
-			after, err = patch.Apply(s.encode(old, ""))
-			err = unprocessable(err)
-		}
-	default:
-		after, err = jsonpatch.MergePatch(s.encode(old, ""), r.Patch)
-	}
+	after, err := r.patch(s.encode(r.found(old).Object, ""))
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	if content == nil {
-		err = json.Unmarshal(after, &content)
-	}
+	var content map[string]any
+	err = json.Unmarshal(after, &content)
 	object := &unstructured.Unstructured{Object: content}
 	if err == nil && (content == nil || r.mustSayKind() && object.GetKind() == "") {
 		err = errNoKind
@@ -83,39 +61,34 @@ func (s *Server) patched(
 	return object, err
 }
 
-func (r *Request) strategicallyPatched(old *unstructured.Unstructured) (map[string]any, error) {
-	var patch map[string]any
-	if err := json.Unmarshal(r.Patch, &patch); err != nil {
-		return nil, err
+// patch returns what the patch makes of an object, in JSON.
+func (r *Request) patch(before []byte) (after []byte, err error) {
+	switch r.PatchType {
+	case types.StrategicMergePatchType:
+		meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
+		if r.Subresource == "scale" {
+			meta.T = reflect.TypeFor[autoscalingv1.Scale]()
+		}
+		after, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, r.Patch, meta)
+		return after, withStatus(err, http.StatusInternalServerError, "")
+	case types.JSONPatchType:
+		patch, err := jsonpatch.DecodePatch(r.Patch)
+		if err != nil {
+			return nil, err
+		}
+		if after, err = patch.Apply(before); err != nil {
+			err = apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
+				schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return after, err
 	}
-	meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
-	if r.Subresource == "scale" {
-		meta.T = reflect.TypeFor[autoscalingv1.Scale]()
-	}
-	content, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(old.DeepCopy().Object,
-		patch, meta)
-	switch {
-	case errors.Is(err, mergepatch.ErrNoListOfLists),
-		errors.Is(err, mergepatch.ErrPatchContentNotMatchRetainKeys):
-		err = unprocessable(err)
-	case !slices.Contains(errMergePatch, err):
-		err = withStatus(err, http.StatusInternalServerError, "")
-	}
-	return content, err
-}
-
-func unprocessable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "",
-		schema.GroupResource{}, "", err.Error(), 0, false)
+	return jsonpatch.MergePatch(before, r.Patch)
 }
 
 // applied merges an applied configuration. It returns the object with it, and what there was, both
 // with managed fields.
-func (s *Server) applied(
-	r *Request, old *unstructured.Unstructured,
+func (r *Request) applied(
+	old *unstructured.Unstructured,
 ) (object, live *unstructured.Unstructured, err error) {
 	base := r.kind.newObject()
 	switch {
@@ -123,7 +96,7 @@ func (s *Server) applied(
 		return nil, nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not"+
 			" simulated")
 	case old != nil:
-		old = s.tracked(r.kind, old)
+		old = r.kind.tracked(old)
 		base = old.DeepCopy()
 	case r.Subresource != "":
 		return nil, nil, r.notFound()
@@ -142,9 +115,6 @@ func (s *Server) applied(
 	}
 	return object, old, r.decode(object)
 }
-
-// The managed fields of an object cost more than all else of a write. So an object has them from
-// its first apply on: then they are made of all writes that there were.
 
 // builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also
 // lets fields be owned that this version does not have.
@@ -186,19 +156,17 @@ func (k *kind) manager(subresource string) *managedfields.FieldManager {
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	one := oneVersion{kind: k}
-	made, err := create(k.converter(), one, unstructuredscheme.NewUnstructuredDefaulter(), one, k.gvk,
-		gv, subresource, filters)
+	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
+		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
 	if err != nil {
 		panic(err) // only without a converter
 	}
 	return made
 }
 
-// oneVersion stands for the conversions and the constructors of objects that exist in one version.
+// oneVersion stands for the conversions of objects that exist in one version.
 type oneVersion struct {
 	runtime.ObjectConvertor // nil: nothing else is called
-	kind                    *kind
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
@@ -206,11 +174,6 @@ func (oneVersion) ConvertToVersion(
 	object runtime.Object, _ runtime.GroupVersioner,
 ) (runtime.Object, error) {
 	return object, nil
-}
-
-// New implements runtime.ObjectCreater.
-func (v oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return v.kind.newObject(), nil
 }
 
 // customConverter makes a converter of a schema.
@@ -237,25 +200,38 @@ func customConverter(k *kind) managedfields.TypeConverter {
 	return made
 }
 
-// track updates the managed fields of an object, if it has some.
-func (s *Server) track(r *Request, object, old *unstructured.Unstructured) {
+// track updates the managed fields of an object. They cost more than all else of a write, so an
+// object has none before its first apply.
+func (r *Request) track(object, old *unstructured.Unstructured) {
 	if metadataOf(old)["managedFields"] == nil {
 		delete(metadataOf(object), "managedFields")
 		return
 	}
-	*object = *r.kind.manage(old, object, r.Options.FieldManager, r.Subresource)
+	if r.Subresource == "scale" && !slices.ContainsFunc(old.GetManagedFields(), r.kind.ownsReplicas) {
+		return // as in a real API server, a Scale has none if nobody owns the replicas yet
+	}
+	manager := r.kind.manager(r.Subresource)
+	*object = *manager.UpdateNoErrors(old, object, r.Options.FieldManager).(*unstructured.Unstructured)
 }
 
-// manage returns an object with the managed fields after a write. As in a real API server, a Scale
-// has none if nobody owns the replicas yet.
-func (k *kind) manage(
-	live, object *unstructured.Unstructured, manager, subresource string,
-) *unstructured.Unstructured {
-	if subresource == "scale" && !slices.ContainsFunc(live.GetManagedFields(), k.ownsReplicas) {
-		object.SetManagedFields(live.GetManagedFields())
-		return object
+// tracked returns a copy of an object with managed fields. If it had none, before-first-apply has
+// all.
+func (k *kind) tracked(old *unstructured.Unstructured) *unstructured.Unstructured {
+	result := old.DeepCopy()
+	for _, part := range []string{"", "status"} {
+		if metadataOf(old)["managedFields"] != nil || part != "" && !k.has(part) {
+			break
+		}
+		live, object := k.newObject(), old.DeepCopy()
+		if k.is("namespaces") {
+			delete(object.Object, "spec") // the finalizers are the server's
+		}
+		live.SetManagedFields(result.GetManagedFields())
+		object.SetManagedFields(result.GetManagedFields())
+		updated := k.manager(part).UpdateNoErrors(live, object, "before-first-apply")
+		result.SetManagedFields(updated.(*unstructured.Unstructured).GetManagedFields())
 	}
-	return k.manager(subresource).UpdateNoErrors(live, object, manager).(*unstructured.Unstructured)
+	return result
 }
 
 // ownsReplicas reports whether an entry has the field that a Scale shows.
@@ -267,30 +243,4 @@ func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 		path = append(path, fieldpath.MakePathOrDie(name)...)
 	}
 	return err == nil && set.Has(path)
-}
-
-// tracked returns an object with its managed fields.
-func (s *Server) tracked(k *kind, old *unstructured.Unstructured) *unstructured.Unstructured {
-	if metadataOf(old)["managedFields"] != nil {
-		return old
-	}
-	live := k.newObject()
-	for _, write := range s.table(k).history {
-		if write.New == nil || write.New.GetUID() != old.GetUID() {
-			continue
-		}
-		object := k.view(write.New).DeepCopy()
-		if k.is("namespaces") {
-			delete(object.Object, "spec") // the finalizers are the server's
-		}
-		if write.manager == "" {
-			object.SetManagedFields(live.GetManagedFields())
-			live = object
-			continue
-		}
-		live = k.manage(live, object, write.manager, write.subresource)
-	}
-	object := old.DeepCopy()
-	object.SetManagedFields(live.GetManagedFields())
-	return object
 }

@@ -120,7 +120,7 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	switch k := r.kind; {
 	case k == nil, !k.namespaced && r.Namespace != "", r.Subresource != "" && !k.has(r.Subresource):
 		return errNotServed
-	case r.Verb == "", r.Verb == "delete" && r.Subresource != "", k.review != "" && r.Verb != "create",
+	case r.Verb == "", r.Verb == "delete" && r.Subresource != "",
 		(r.Name == "") != (r.Verb == "create" || slices.Contains(manyObjects, r.Verb)):
 		return apierrors.NewMethodNotSupported(r.Resource.GroupResource(), from.Method)
 	}

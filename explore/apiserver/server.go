@@ -76,11 +76,6 @@ func New(crds ...*CRD) (*Server, error) {
 		for _, k := range crd.kinds {
 			s.kinds[k.gvr] = k
 		}
-		object := &unstructured.Unstructured{Object: maps.Clone(crd.object)}
-		object.Object["metadata"] = maps.Clone(metadataOf(object))
-		definitions := s.kinds[crdResource]
-		s.setIdentity(definitions, metadataOf(object))
-		s.commit(&Request{kind: definitions}, nil, object, false)
 	}
 	return s, nil
 }

@@ -33,8 +33,6 @@ type Write struct {
 	Type     watch.EventType
 	Old, New *unstructured.Unstructured // Old is nil if Type is Added, and New if it is Deleted
 	Event    *unstructured.Unstructured // what a watch shows
-
-	manager, subresource string // no manager if a delete is not finished yet
 }
 
 func keyOf(namespace, name string) string { return path.Join("/", namespace, name) }
@@ -57,10 +55,7 @@ func (s *Server) commit(
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	s.encoded.Store(object, nil) // it does not change any more, so that its JSON is kept
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
-	write := Write{s.revision, watch.Modified, old, object, object, "", r.Subresource}
-	if !strings.HasPrefix(r.Verb, "delete") {
-		write.manager = r.Options.FieldManager
-	}
+	write := Write{s.revision, watch.Modified, old, object, object}
 	if t.objects[key] = object; old == nil {
 		write.Type = watch.Added
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,7 +37,7 @@ const (
 // happens.
 func (s *Server) watch(r *Request) (*Response, error) {
 	revision, err := s.parseRevision(r)
-	if apierrors.IsBadRequest(err) {
+	if err != nil {
 		return nil, err
 	}
 	w := &Watch{Request: r, server: s, after: revision}
@@ -54,11 +53,8 @@ func (s *Server) watch(r *Request) (*Response, error) {
 		defer w.mu.Unlock()
 		w.changed.Broadcast()
 	})
-	var tooLarge *apierrors.StatusError
 	stream := r.List.SendInitialEvents != nil && *r.List.SendInitialEvents
 	switch {
-	case stream && errors.As(err, &tooLarge):
-		w.End(&tooLarge.ErrStatus)
 	case revision == 0 && r.List.SendInitialEvents != nil && !stream:
 		w.after = s.revision
 	case stream || revision == 0:

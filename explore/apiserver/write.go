@@ -25,13 +25,10 @@ func (s *Server) write(r *Request) (*Response, error) {
 	k, old, object := r.kind, s.existing(r), r.Body.DeepCopy()
 	var err error
 	switch {
-	case k.review != "":
-		object.Object["status"] = map[string]any{k.review: true}
-		return &Response{Code: http.StatusCreated, Object: object}, nil
 	case r.Verb == "create" && r.Subresource != "":
 		return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
 	case r.isApply():
-		object, old, err = s.applied(r, old)
+		object, old, err = r.applied(old)
 	case r.Verb == "patch":
 		object, err = s.patched(r, old)
 	default:
@@ -59,7 +56,7 @@ func (s *Server) write(r *Request) (*Response, error) {
 		object = k.withScale(old, object)
 	}
 	if !r.isApply() {
-		s.track(r, object, old)
+		r.track(object, old)
 	}
 	return s.replace(r, old, object)
 }

@@ -172,12 +172,15 @@ func (s *side) normal(value object) object {
 			delete(details, "retryAfterSeconds")
 			causes, _ := details["causes"].([]any) // the real server has some twice
 			for _, cause := range causes {
-				if cause.(object)["field"] == "patch" {
-					delete(cause.(object), "message") // has the whole object
+				if cause.(object)["field"] == "patch" || cause.(object)["reason"] == "FieldManagerConflict" {
+					delete(cause.(object), "message") // has the whole object, or a manager
 				}
 			}
 			var once []any
 			for _, cause := range causes {
+				if field, _ := cause.(object)["field"].(string); strings.HasPrefix(field, ".") {
+					continue // of scale, whose limits are not simulated
+				}
 				if !slices.ContainsFunc(once, func(other any) bool { return reflect.DeepEqual(cause, other) }) {
 					once = append(once, cause)
 				}
@@ -205,8 +208,12 @@ func (s *side) normalMetadata(metadata object) {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	})
 	managed, _ := metadata["managedFields"].([]any)
-	for _, entry := range managed {
+	managed = slices.DeleteFunc(managed, func(entry any) bool {
 		entry.(object)["time"] = "T"
+		return entry.(object)["operation"] != "Apply" // in memory, before-first-apply has them
+	})
+	if metadata["managedFields"] = managed; len(managed) == 0 {
+		delete(metadata, "managedFields")
 	}
 	slices.SortFunc(managed, func(a, b any) int { // their order is that of the times
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))

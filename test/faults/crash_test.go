@@ -109,7 +109,7 @@ func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	t.Helper()
 	r := &run{space: newSpace(t), crash: c, times: map[string]int{}}
 	config := must.Get(controlPlane.Config())(t)
-	users := must.Get(explore.NewCluster(config, r.namespace, root+"artifacts/examples/crd.yaml"))(t)
+	take := must.Get(explore.OnCluster(config, r.namespace, root+"artifacts/examples/crd.yaml"))(t)
 	url := serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
 		r.next = next
 		return r
@@ -120,7 +120,7 @@ func play(t *testing.T, s *explore.Scenario, c crash) *run {
 	})
 	r.await("the start", false)
 	for _, step := range s.Steps {
-		must.Do(t, users.Play(step))
+		must.Do(t, take(step))
 		r.await(step.Name, false)
 	}
 	r.await("the last step", true)

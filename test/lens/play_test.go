@@ -160,7 +160,7 @@ func playYAML(t *testing.T, p *page) {
 		} undefined`, old, replacement)), chromedp.Click(chromedp.JSPath(byText("Apply"))))
 		p.mustWait(t, fmt.Sprintf(`document.querySelector(".output").innerText.includes(%q)`, want))
 	}
-	apply("replicas: 2", "replicas: -2", "* spec.replicas: Invalid value: -2: ")
+	apply("replicas: 2", "replicas: -2", "spec.replicas: Invalid value: -2: ")
 	apply("replicas: -2", "replicas: 2", "foo.samplecontroller.k8s.io/my-foo serverside-applied")
 	p.summary(t, "deployments.apps/lens/my-foo", "2 of 2")
 	apply("deploymentName: my-foo", "deploymentName: My_Foo", `The Foo "my-foo" is invalid: spec.deploymentName: `)

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/explore/apiserver"
 )
 
 func TestExplore(t *testing.T) {
@@ -35,7 +32,5 @@ var options = ctrl.Options{
 	// Many Managers run in this program, one after the other.
 	Controller: config.Controller{SkipNameValidation: ptr.To(true)},
 	// The cache holds a mutex while a mapper asks the API server.
-	MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-		return testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme), nil
-	},
+	MapperProvider: apiserver.Mapper,
 }
