@@ -212,7 +212,7 @@ func (w *workspace) build(e *exercise, files map[string]string, name string) (st
 
 // run runs compiled tests in their folder, and reports whether they passed.
 func (w *workspace) run(e *exercise, binary string, flags ...string) (string, bool) {
-	command := exec.Command(binary, append(flags, "-test.timeout=1m")...)
+	command := exec.Command(binary, append(flags, "-test.timeout=5m")...)
 	command.Dir = filepath.Join(w.root, e.folder())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

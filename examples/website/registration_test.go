@@ -265,8 +265,10 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 		h.start()
 		names := h.createMany(100)
 		h.wait(time.Second) // the first requests to the registry are still under way
+		h.createWebsite(newWebsite("late"))
+		h.wait(time.Millisecond)
 
-		for _, name := range names {
+		for _, name := range append(names, "late") {
 			if h.getDeployment(name) == nil {
 				t.Errorf("%s has no Deployment", name)
 			}
@@ -278,8 +280,8 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 
 		h.registry.AnswerAfter(0)
 		h.wait(time.Minute)
-		if got := h.urls(); len(got) != 99 || h.websiteExists(names[0]) {
-			t.Errorf("in the registry: got %d Websites, want 99; the deleted one is still there: %t",
+		if got := h.urls(); len(got) != 100 || h.websiteExists(names[0]) {
+			t.Errorf("in the registry: got %d Websites, want 100; the deleted one is still there: %t",
 				len(got), h.websiteExists(names[0]))
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -264,6 +265,11 @@ func (f *fork) scriptsWork(t *testing.T, whole string) {
 		if !strings.Contains(text, "\n"+function[1]+"() ") && calls.MatchString(text) {
 			t.Errorf("hack/test calls %s, which is gone", function[1])
 		}
+	}
+	parse := exec.Command("bash", "-n")
+	parse.Stdin = strings.NewReader(text)
+	if output, err := parse.CombinedOutput(); err != nil {
+		t.Errorf("hack/test: %v\n%s", err, output)
 	}
 	for _, script := range []string{"hack/test", "Makefile", ".github/workflows/test.yaml"} {
 		for _, found := range folders.FindAllStringSubmatch(f.files[script], -1) {
