@@ -15,9 +15,10 @@ var project = []string{
 	"docs/README.md", "docs/learn", "docs/learn.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
-	"lens/kubectl", "lens/main_js.go", "lens/play", "lens/program_js.go", "test/lens/play_test.go",
-	"test/apply", "test/apiserver", "test/bench", "test/shards", "hack/fork",
-	"internal/testing/mutants/website.txt", "internal/testing/foos", "CHANGELOG.md", ".ci",
+	".github/workflows/page.yaml", "lens/kubectl", "lens/main_js.go", "lens/play",
+	"lens/program_js.go", "test/lens/play_test.go", "test/apply", "test/apiserver",
+	"test/bench", "test/shards", "hack/fork", "internal/testing/mutants/website.txt",
+	"internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
 // part is what a fork has if it is asked for: files, and how other files speak of them.

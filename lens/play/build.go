@@ -4,12 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 )
 
@@ -110,50 +106,6 @@ func (o *overlay) fill() error {
 		return err
 	}
 	return o.add("internal/clientconfig/clientconfig.go", []byte(clientConfig))
-}
-
-// kept are the groups of the API that the page needs.
-var kept = regexp.MustCompile(
-	`^(apps|authentication|authorization|autoscaling|coordination|core|events)/v1/`)
-
-// trim makes the build use a k8s.io/api in which most kinds have no code for Protocol Buffers. They
-// are linked all the same, because kubernetes.Interface names them all.
-func (o *overlay) trim() error {
-	found, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
-	if err != nil {
-		return err
-	}
-	from, to := os.DirFS(strings.TrimSpace(string(found))), filepath.Join(o.folder, "api")
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	err = fs.WalkDir(from, ".", func(file string, entry fs.DirEntry, err error) error {
-		isExtra := path.Base(file) == "generated.pb.go" && !kept.MatchString(file)
-		if err != nil || entry.IsDir() || path.Ext(file) != ".go" && file != "go.mod" || isExtra {
-			return err
-		}
-		text, err := fs.ReadFile(from, file)
-		if err != nil {
-			return err
-		}
-		return writeFile(filepath.Join(to, file), text)
-	})
-	if err != nil {
-		return err
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if file == "go.mod" {
-			text = append(text, "\nreplace k8s.io/api => "+to+"\n"...)
-		}
-		if err := writeFile(filepath.Join(o.folder, file), text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // addProgram makes a package of a program, and packs its source.

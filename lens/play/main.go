@@ -64,7 +64,7 @@ func write(out string) error {
 	}
 	build := exec.Command("hack/compile", "the page", wasm, "-overlay", overlayFile, "-trimpath",
 		"-modfile", filepath.Join(o.folder, "go.mod"),
-		"-ldflags=-s -w", "--", "./lens")
+		"-ldflags=-s -w", "-gcflags=all=-l", "--", "./lens")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
