@@ -46,7 +46,7 @@ spec: {content: hello, port: 80, replicas: 1}`)
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: a}
-data: {content: secret}`)
+data: {index.html: secret}`)
 	deleteWebsite = explore.Delete("websites/a")
 	registryDown  = failRegistry("the registry is down", ErrDown)
 	registryLoses = failRegistry("the registry's answers are lost", ErrLost)
@@ -84,7 +84,7 @@ var scenarios = []explore.Scenario{
 }
 
 // problems returns what is wrong when everything is quiet: the registry knows all Websites that are
-// served, and no others, and nobody has written to a ConfigMap of somebody else.
+// served, and no others, and no Website is Ready with a ConfigMap of somebody else.
 func problems(now explore.State) (problems []string) {
 	known := now.Outside.(*Registry).Known()
 	for _, website := range explore.List[v1alpha1.Website](now, "websites") {

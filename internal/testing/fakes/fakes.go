@@ -272,11 +272,12 @@ func (t *Tracker) Delete(
 }
 
 // CountWrites returns how many actions have that verb and resource. The verb "*" stands for all
-// writes of any resource.
+// writes, and the resource "*" for all resources.
 func CountWrites(actions []clienttesting.Action, verb, resource string) (n int) {
 	for _, action := range actions {
 		reads := slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
-		if action.Matches(verb, resource) || verb == "*" && !reads {
+		if verb == "*" && !reads && (resource == "*" || action.Matches(action.GetVerb(), resource)) ||
+			action.Matches(verb, resource) {
 			n++
 		}
 	}
