@@ -17,9 +17,9 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
   "$(go -C "$top" tool -n "$1")" --go-header-file "$top/hack/boilerplate.go.txt" "${@:2}"
 }
 
-# generate FOLDER GROUP VERSIONS PLURAL CRD: generate what is made from FOLDER/pkg/apis/GROUP, for
-# each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the
-# generators would guess it from the kind.
+# generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from FOLDER/pkg/apis/GROUP,
+# for each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the
+# generators would guess it from the kind. APPLY=no leaves out apply configurations.
 generate() (
   cd "$1"
   read -ra versions <<<"$3"
@@ -33,12 +33,15 @@ generate() (
 
   gen deepcopy-gen --output-file zz_generated.deepcopy.go "${apis[@]}"
   gen register-gen --output-file zz_generated.register.go "${apis[@]}"
-  gen applyconfiguration-gen --output-dir "$out/applyconfiguration" \
-    --output-pkg "$package/$out/applyconfiguration" "${apis[@]}"
+  local apply=()
+  if [[ ${6:-} != no ]]; then
+    apply=(--apply-configuration-package "$package/$out/applyconfiguration")
+    gen applyconfiguration-gen --output-dir "$out/applyconfiguration" --output-pkg "${apply[1]}" \
+      "${apis[@]}"
+  fi
   gen client-gen --output-dir "$out/clientset" --output-pkg "$package/$out/clientset" \
     --plural-exceptions "$4" --clientset-name versioned --input-base "$package/pkg/apis" \
-    "${versions[@]/#/--input=$2/}" \
-    --apply-configuration-package "$package/$out/applyconfiguration"
+    "${versions[@]/#/--input=$2/}" "${apply[@]}"
   gen lister-gen --output-dir "$out/listers" --output-pkg "$package/$out/listers" \
     --plural-exceptions "$4" "${apis[@]}"
   gen informer-gen --output-dir "$out/informers" --output-pkg "$package/$out/informers" \
@@ -72,4 +75,4 @@ generate examples/website website v1alpha1 Website:Websites artifacts/crd.yaml >
 
 echo docs/tutorial/14-versions
 generate docs/tutorial/14-versions samplecontroller 'v1alpha1 v1beta1' Foo:Foos \
-  artifacts/crd/crd.yaml >/dev/null
+  artifacts/crd/crd.yaml no >/dev/null

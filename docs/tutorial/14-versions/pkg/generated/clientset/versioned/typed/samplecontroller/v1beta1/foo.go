@@ -8,7 +8,6 @@ import (
 	context "context"
 
 	samplecontrollerv1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
-	applyconfigurationsamplecontrollerv1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/applyconfiguration/samplecontroller/v1beta1"
 	scheme "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/scheme"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
@@ -34,21 +33,18 @@ type FooInterface interface {
 	List(ctx context.Context, opts v1.ListOptions) (*samplecontrollerv1beta1.FooList, error)
 	Watch(ctx context.Context, opts v1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts v1.PatchOptions, subresources ...string) (result *samplecontrollerv1beta1.Foo, err error)
-	Apply(ctx context.Context, foo *applyconfigurationsamplecontrollerv1beta1.FooApplyConfiguration, opts v1.ApplyOptions) (result *samplecontrollerv1beta1.Foo, err error)
-	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
-	ApplyStatus(ctx context.Context, foo *applyconfigurationsamplecontrollerv1beta1.FooApplyConfiguration, opts v1.ApplyOptions) (result *samplecontrollerv1beta1.Foo, err error)
 	FooExpansion
 }
 
 // foos implements FooInterface
 type foos struct {
-	*gentype.ClientWithListAndApply[*samplecontrollerv1beta1.Foo, *samplecontrollerv1beta1.FooList, *applyconfigurationsamplecontrollerv1beta1.FooApplyConfiguration]
+	*gentype.ClientWithList[*samplecontrollerv1beta1.Foo, *samplecontrollerv1beta1.FooList]
 }
 
 // newFoos returns a Foos
 func newFoos(c *SamplecontrollerV1beta1Client, namespace string) *foos {
 	return &foos{
-		gentype.NewClientWithListAndApply[*samplecontrollerv1beta1.Foo, *samplecontrollerv1beta1.FooList, *applyconfigurationsamplecontrollerv1beta1.FooApplyConfiguration](
+		gentype.NewClientWithList[*samplecontrollerv1beta1.Foo, *samplecontrollerv1beta1.FooList](
 			"foos",
 			c.RESTClient(),
 			scheme.ParameterCodec,

@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
-	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
-	typedsamplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeFoos implements FooInterface
 type fakeFoos struct {
-	*gentype.FakeClientWithListAndApply[*v1alpha1.Foo, *v1alpha1.FooList, *samplecontrollerv1alpha1.FooApplyConfiguration]
+	*gentype.FakeClientWithList[*v1alpha1.Foo, *v1alpha1.FooList]
 	Fake *FakeSamplecontrollerV1alpha1
 }
 
-func newFakeFoos(fake *FakeSamplecontrollerV1alpha1, namespace string) typedsamplecontrollerv1alpha1.FooInterface {
+func newFakeFoos(fake *FakeSamplecontrollerV1alpha1, namespace string) samplecontrollerv1alpha1.FooInterface {
 	return &fakeFoos{
-		gentype.NewFakeClientWithListAndApply[*v1alpha1.Foo, *v1alpha1.FooList, *samplecontrollerv1alpha1.FooApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1alpha1.Foo, *v1alpha1.FooList](
 			fake.Fake,
 			namespace,
 			v1alpha1.SchemeGroupVersion.WithResource("foos"),

@@ -6,20 +6,19 @@ package fake
 
 import (
 	v1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
-	samplecontrollerv1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/applyconfiguration/samplecontroller/v1beta1"
-	typedsamplecontrollerv1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/typed/samplecontroller/v1beta1"
+	samplecontrollerv1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/typed/samplecontroller/v1beta1"
 	gentype "k8s.io/client-go/gentype"
 )
 
 // fakeFoos implements FooInterface
 type fakeFoos struct {
-	*gentype.FakeClientWithListAndApply[*v1beta1.Foo, *v1beta1.FooList, *samplecontrollerv1beta1.FooApplyConfiguration]
+	*gentype.FakeClientWithList[*v1beta1.Foo, *v1beta1.FooList]
 	Fake *FakeSamplecontrollerV1beta1
 }
 
-func newFakeFoos(fake *FakeSamplecontrollerV1beta1, namespace string) typedsamplecontrollerv1beta1.FooInterface {
+func newFakeFoos(fake *FakeSamplecontrollerV1beta1, namespace string) samplecontrollerv1beta1.FooInterface {
 	return &fakeFoos{
-		gentype.NewFakeClientWithListAndApply[*v1beta1.Foo, *v1beta1.FooList, *samplecontrollerv1beta1.FooApplyConfiguration](
+		gentype.NewFakeClientWithList[*v1beta1.Foo, *v1beta1.FooList](
 			fake.Fake,
 			namespace,
 			v1beta1.SchemeGroupVersion.WithResource("foos"),
