@@ -13,7 +13,7 @@ const meaningMark = "<!-- meaning -->\n"
 // The words of the old meanings: of Foos, and of Websites.
 var (
 	fooWords     = regexp.MustCompile(`(?i)deploymentName|replicas`)
-	websiteWords = regexp.MustCompile(`(?i)\bcontent\b|replicas|configmap|registry`)
+	websiteWords = regexp.MustCompile(`(?i)\b(?:content|replicas|services?|page)\b|configmap`)
 )
 
 // meansNothing matches the files in which these words have another meaning.

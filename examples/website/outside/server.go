@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Entry is what the registry knows of a website.
+// Entry is what the registry knows of a Website.
 type Entry struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`

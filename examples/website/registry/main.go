@@ -1,5 +1,5 @@
-// Command registry is the registry of websites that the example's controller keeps in step. It has
-// no disk: when it ends, it has lost everything.
+// Command registry is the registry of Websites that the controller keeps in step. It has no disk:
+// when it ends, it has lost everything.
 //
 //	go -C examples run ./website/registry
 //	curl http://127.0.0.1:8090/entries
