@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/explore/apiserver"
@@ -37,19 +38,22 @@ func (w *World) objects() (all []*object) {
 func (w *World) collectGarbage() {
 	for before := int64(-1); before != w.server.Revision(); {
 		before = w.server.Revision()
-		all := w.objects()
+		all, alive := w.objects(), map[types.UID]bool{}
 		for _, o := range all {
-			w.collect(o, all)
+			alive[o.GetUID()] = true
+		}
+		for _, o := range all {
+			w.collect(o, all, alive)
 		}
 	}
 }
 
 // collect deletes an object whose owners are all gone, and lets go one whose deletion in the
 // foreground waits for what it owns.
-func (w *World) collect(o *object, all []*object) {
+func (w *World) collect(o *object, all []*object, alive map[types.UID]bool) {
 	owners := o.GetOwnerReferences()
 	left := slices.DeleteFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(all, func(o *object) bool { return o.GetUID() == owner.UID })
+		return !alive[owner.UID]
 	})
 	switch {
 	case len(left) == len(owners):
