@@ -21,7 +21,7 @@ IMAGEFLAGS ?= -o .local/image.tar
 on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
   passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
 
-.PHONY: help help-all demo test run build image generate mutants fuzz
+.PHONY: help help-all demo test run build generate
 .PHONY: deploy undeploy cluster cluster-empty cluster-foos cluster-down kubeconfig clean
 
 help:
@@ -76,6 +76,7 @@ cluster-down: ## stop the local control plane and delete its state
 build: # build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
+.PHONY: image
 image: # build the container image without docker, into .local/image.tar
 	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
 
@@ -150,6 +151,7 @@ faults: # everything around the controller fails, for a minute: test/faults
 
 #= More tests than make test-all has
 
+.PHONY: mutants
 mutants: # break the code in every listed way; each time, a test must fail
 	go test -skip /conformance -timeout 30m ./internal/testing/mutants -mutants
 
@@ -179,6 +181,7 @@ faults-all: # every crash, event and error in every scenario; it can be resumed
 histories: # run 5,000 random histories of faults and edits in virtual time
 	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
 
+.PHONY: fuzz
 fuzz: # fuzz each target for five minutes; a real API server judges what is written
 	@$(call on,test,hack/fuzz 5m)
 

@@ -245,6 +245,15 @@ func (f *fork) scriptsWork(t *testing.T, whole string) {
 			t.Errorf("hack/test calls %s, which is gone", function[1])
 		}
 	}
+	lists := strings.Join(stepLists.FindAllString(text, -1), " ")
+	for _, step := range regexp.MustCompile(`(?m)^step_(\S+)\(\)`).FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(stepNames.FindAllString(lists, -1), step[1]) {
+			t.Errorf("no list of hack/test has the step %s", step[1])
+		}
+	}
+	if !regexp.MustCompile(`(?m)^\.PHONY:.* test\b`).MatchString(f.files["Makefile"]) {
+		t.Error("make test does nothing: the folder test is there")
+	}
 	parse := exec.Command("bash", "-n")
 	parse.Stdin = strings.NewReader(text)
 	if output, err := parse.CombinedOutput(); err != nil {
