@@ -51,11 +51,12 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	if *film != "" {
 		filmed = "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
 	}
-	what, length := wrong[0], strings.Count(r.story(), "\n")
+	story := r.story()
+	what, length := wrong[0], strings.Count(story, "\n")
 	g := x.failures[what]
 	if g.cases++; g.cases == 1 || length < g.length {
 		g.length, g.shortest = length, t.Name()
-		t.Error(r.story() + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
+		t.Error(story + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
 			"\nTo run this case alone:\n     " + alone(t.Name()) + filmed)
 	}
 	x.failures[what] = g

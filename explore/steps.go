@@ -125,54 +125,72 @@ var (
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
 
-// These return a step after which something goes wrong with the next n writes of the controller.
-var (
-	// FailWrites lets them fail.
-	FailWrites = trouble("fail %d writes", apierrors.NewTimeoutError("injected", 0), false)
-	// Conflict lets them conflict, as if somebody else had written in between.
-	Conflict = trouble("let %d writes conflict", apierrors.NewConflict(anything, "", errInjected),
-		false)
-	// LoseAnswers lets them happen, but the controller gets an error.
-	LoseAnswers = trouble("lose %d answers", apierrors.NewTimeoutError("injected", 0), true)
-)
-
-func trouble(format string, err error, happens bool) func(n int) Step {
-	return func(n int) Step {
-		name, a := fmt.Sprintf(format, n), Answer{Err: err, Happens: happens}
-		return network(name, func(w *World) {
-			w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
-		})
-	}
+// FailWrites returns a step after which the next n writes of the controller fail.
+func FailWrites(n int) Step {
+	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
 }
 
-// These return a step that changes what is between the controller and a resource, which is named as
-// "foos" or "deployments.apps".
-var (
-	// Refuse lets admission refuse to let the controller create or change objects.
-	Refuse = onLine("refuse ", func(_ *World, l *line) { l.refused = true })
-	// Accept undoes Refuse.
-	Accept = onLine("accept ", func(_ *World, l *line) { l.refused = false })
-	// HoldWatch makes events late: they come when LetWatchesGo lets them.
-	HoldWatch = onLine("hold the watch of ", func(_ *World, l *line) { l.held = true })
-	// LoseWatch lets no event come, until BreakWatch.
-	LoseWatch = onLine("lose the watch of ", func(_ *World, l *line) { l.lost = true })
-	// BreakWatch ends the watches with the error 410 Gone, so that the controller has to list again.
-	BreakWatch = onLine("break the watch of ", (*World).expire)
-)
+// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
+// else had written in between.
+func Conflict(n int) Step {
+	return trouble("let %d writes conflict", n,
+		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
+}
+
+// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
+// an error.
+func LoseAnswers(n int) Step {
+	return trouble("lose %d answers", n,
+		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
+}
+
+func trouble(format string, n int, a Answer) Step {
+	name := fmt.Sprintf(format, n)
+	return network(name, func(w *World) {
+		w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
+	})
+}
+
+// Refuse returns a step after which admission refuses to let the controller create or change
+// objects of a resource. In this and the next steps, it is named as "foos" or "deployments.apps".
+func Refuse(resource string) Step {
+	return onLine("refuse ", resource, func(_ *World, l *line) { l.refused = true })
+}
+
+// Accept returns a step that undoes Refuse.
+func Accept(resource string) Step {
+	return onLine("accept ", resource, func(_ *World, l *line) { l.refused = false })
+}
+
+// HoldWatch returns a step after which the events of a resource are late: they come when
+// LetWatchesGo lets them.
+func HoldWatch(resource string) Step {
+	return onLine("hold the watch of ", resource, func(_ *World, l *line) { l.held = true })
+}
 
 // LetWatchesGo is a step in which all events come that were held.
 var LetWatchesGo = network("let the watches go", (*World).letWatchesGo)
 
-func onLine(name string, do func(*World, *line)) func(resource string) Step {
-	return func(resource string) Step {
-		return network(name+resource, func(w *World) {
-			if gvr, _, ok := w.server.Lookup(resource); ok {
-				do(w, w.line(gvr.Resource))
-			} else {
-				w.mistakes = append(w.mistakes, name+resource+": is its definition in CRDs?")
-			}
-		})
-	}
+// LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
+func LoseWatch(resource string) Step {
+	return onLine("lose the watch of ", resource, func(_ *World, l *line) { l.lost = true })
+}
+
+// BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
+// the controller has to list again.
+func BreakWatch(resource string) Step {
+	return onLine("break the watch of ", resource, (*World).expire)
+}
+
+// onLine returns a step that changes what is between the controller and a resource.
+func onLine(name, resource string, do func(*World, *line)) Step {
+	return network(name+resource, func(w *World) {
+		if gvr, _, ok := w.server.Lookup(resource); ok {
+			do(w, w.line(gvr.Resource))
+		} else {
+			w.mistakes = append(w.mistakes, name+resource+": is its definition in CRDs?")
+		}
+	})
 }
 
 // network returns a step that changes what is between the controller and the API server.
