@@ -179,11 +179,17 @@ func (f *fork) borrowTools(dir string) error {
 
 // copyFile copies a program to another file system, where it cannot be linked.
 func copyFile(from, to string) error {
-	text, err := os.ReadFile(from)
+	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o755)
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }
 
 func (f *fork) generate(ctx context.Context, dir string) error {
