@@ -17,9 +17,10 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
   "$(go -C "$top" tool -n "$1")" --go-header-file "$top/hack/boilerplate.go.txt" "${@:2}"
 }
 
-# generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from FOLDER/pkg/apis/GROUP,
-# for each of VERSIONS, with spaces between them. PLURAL is that of the resource. Without it, the
-# generators would guess it from the kind. APPLY=no leaves out apply configurations.
+# generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from
+# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with spaces between them. PLURAL is that of the
+# resource. Without it, the generators would guess it from the kind. If APPLY is no, there are no
+# apply configurations.
 generate() (
   cd "$1"
   read -ra versions <<<"$3"
@@ -33,15 +34,15 @@ generate() (
 
   gen deepcopy-gen --output-file zz_generated.deepcopy.go "${apis[@]}"
   gen register-gen --output-file zz_generated.register.go "${apis[@]}"
-  local apply=()
+  local apply=''
   if [[ ${6:-} != no ]]; then
-    apply=(--apply-configuration-package "$package/$out/applyconfiguration")
-    gen applyconfiguration-gen --output-dir "$out/applyconfiguration" --output-pkg "${apply[1]}" \
+    apply=$package/$out/applyconfiguration
+    gen applyconfiguration-gen --output-dir "$out/applyconfiguration" --output-pkg "$apply" \
       "${apis[@]}"
   fi
   gen client-gen --output-dir "$out/clientset" --output-pkg "$package/$out/clientset" \
     --plural-exceptions "$4" --clientset-name versioned --input-base "$package/pkg/apis" \
-    "${versions[@]/#/--input=$2/}" "${apply[@]}"
+    "${versions[@]/#/--input=$2/}" --apply-configuration-package "$apply"
   gen lister-gen --output-dir "$out/listers" --output-pkg "$package/$out/listers" \
     --plural-exceptions "$4" "${apis[@]}"
   gen informer-gen --output-dir "$out/informers" --output-pkg "$package/$out/informers" \
