@@ -7,20 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
-// A permission or a resource is missing for good if a reflector has met that error so often, for so
-// long. In 30s, it meets a lasting error five or six times. An API server that restarts causes one
-// such error or two.
+// A permission is missing for good if a reflector has met that error so often, for so long. In 30s,
+// it meets a lasting error five or six times. An API server that restarts causes one such error or
+// two.
 const (
 	watchErrorTimes = 5
 	watchErrorGrace = 30 * time.Second
+)
+
+// WaitUntilServed waits so long for a resource, and asks so often.
+const (
+	servedGrace = 15 * time.Second
+	servedEvery = 500 * time.Millisecond
 )
 
 // Factory is the part of a generated SharedInformerFactory, of any API group, that a Group needs.
@@ -76,20 +84,18 @@ func (g *Group) Check(*http.Request) error {
 }
 
 // watchErrorHandler calls fail after errors that do not go away by waiting: a resource that the API
-// server does not serve, and a missing permission. A reflector alone would log them for ever. Once
-// the caches have been filled, it calls fail only if the errors last: an API server that is
-// starting may forbid what it will soon allow.
+// server does not serve (see WaitUntilServed), and a missing permission. A reflector alone would log
+// them for ever. Once the caches have been filled, a missing permission has to last: an API server
+// that is starting may forbid what it will soon allow.
 func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
 	var since, last time.Time // the first and the last error in a row
 	var times int
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {
-		hint := ""
-		switch {
-		case apierrors.IsNotFound(err):
-			hint = g.InstallHint
-		case apierrors.IsForbidden(err):
-			hint = "grant it, or narrow the watch with --namespace"
-		default:
+		if apierrors.IsNotFound(err) {
+			fail(fmt.Errorf("%w; %s", err, g.InstallHint))
+			return
+		}
+		if !apierrors.IsForbidden(err) {
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
 			return
 		}
@@ -102,8 +108,39 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 			cache.DefaultWatchErrorHandler(ctx, reflector, err)
 			return
 		}
-		fail(fmt.Errorf("%w; %s", err, hint))
+		fail(fmt.Errorf("%w; grant it, or narrow the watch with --namespace", err))
 	}
+}
+
+// WaitUntilServed wraps the transport of a client. If the API server does not serve a resource, a
+// list or watch waits up to 15s for it. So informers soon see a CustomResourceDefinition that is
+// made again: a reflector waits longer after each error, up to a minute.
+func WaitUntilServed(next http.RoundTripper) http.RoundTripper { return waiter{next} }
+
+type waiter struct{ next http.RoundTripper }
+
+func (w waiter) RoundTrip(r *http.Request) (*http.Response, error) {
+	for begin := time.Now(); ; {
+		response, err := w.next.RoundTrip(r)
+		if err != nil || isServed(r, response) || time.Since(begin) >= servedGrace {
+			return response, err
+		}
+		_ = response.Body.Close() // nothing of it is needed
+		klog.FromContext(r.Context()).Info("Not served by the API server; trying again",
+			"path", r.URL.Path)
+		select {
+		case <-time.After(servedEvery):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+}
+
+// isServed reports whether the API server knows the resource of a request. A missing object is a
+// Status in JSON or Protobuf; what is not served, plain text.
+func isServed(r *http.Request, response *http.Response) bool {
+	return r.Method != http.MethodGet || response.StatusCode != http.StatusNotFound ||
+		!strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain")
 }
 
 // StripManagedFields is a transform for informers. It drops managedFields, which are often the

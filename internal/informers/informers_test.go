@@ -3,6 +3,8 @@ package informers
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +19,8 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var (
@@ -87,6 +91,45 @@ func TestStartSaysWhyTheCachesCannotBeFilled(t *testing.T) {
 			}
 			if err := g.Check(nil); err == nil {
 				t.Error("the group is ready after its start failed")
+			}
+		})
+	}
+}
+
+// transport is an API server that answers so.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestListWaitsUntilItsResourceIsServed(t *testing.T) {
+	const text, object = "text/plain; charset=utf-8", "application/json"
+	for _, test := range []struct {
+		method, contentType string
+		missing             int // how often the answer is that there is none
+		wantCode            int
+		want                time.Duration
+	}{
+		{http.MethodGet, text, 0, http.StatusOK, 0},
+		{http.MethodGet, text, 3, http.StatusOK, 1500 * time.Millisecond},
+		{http.MethodGet, text, 1000, http.StatusNotFound, 15 * time.Second},
+		{http.MethodGet, object, 3, http.StatusNotFound, 0},
+		{http.MethodPost, text, 3, http.StatusNotFound, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, begin := 0, time.Now()
+			server := transport(func(*http.Request) (*http.Response, error) {
+				asked++
+				code := http.StatusOK
+				if asked <= test.missing {
+					code = http.StatusNotFound
+				}
+				header := http.Header{"Content-Type": {test.contentType}}
+				return &http.Response{StatusCode: code, Header: header, Body: http.NoBody}, nil
+			})
+			r := httptest.NewRequest(test.method, "/apis/example.com/v1/foos", nil)
+			response := must.Get(WaitUntilServed(server).RoundTrip(r))(t)
+			if response.StatusCode != test.wantCode || time.Since(begin) != test.want {
+				t.Errorf("%+v: got code %d after %v", test, response.StatusCode, time.Since(begin))
 			}
 		})
 	}

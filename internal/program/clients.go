@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
 )
@@ -49,6 +50,7 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
+	config.Wrap(informers.WaitUntilServed)
 	// Protobuf is cheaper than JSON on both sides.
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
