@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -167,26 +167,23 @@ func (r *run) makeFoo(ctx context.Context, name string) error {
 func (b *bench) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
+	var refused error // the last one: a server may end a request that deletes very much
 	for {
 		left := false
 		for _, resource := range resources {
 			client := b.metadata.Resource(resource).Namespace(namespace)
 			list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
 			if err != nil {
-				return fmt.Errorf("cleaning up: %w", err)
+				return fmt.Errorf("cleaning up: %w", errors.Join(err, refused))
 			}
 			if len(list.Items) == 0 {
 				continue
 			}
 			left = true
-			err = client.DeleteCollection(ctx, metav1.DeleteOptions{
+			refused = client.DeleteCollection(ctx, metav1.DeleteOptions{
 				GracePeriodSeconds: new(int64(0)),
 				PropagationPolicy:  new(metav1.DeletePropagationBackground),
 			}, metav1.ListOptions{})
-			// The API server gives a request one minute, after which there may be more to delete.
-			if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
-				return fmt.Errorf("cleaning up: %w", err)
-			}
 		}
 		if !left {
 			return nil

@@ -136,6 +136,37 @@ func TestTableShowsMediansAndRatios(t *testing.T) {
 	}
 }
 
+func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
+	results := &Results{}
+	measured := func(contender string, value float64) {
+		results.Runs = append(results.Runs, Result{Contender: contender, Mode: modePaused, Foos: 10,
+			Figures: map[string]float64{"x": value}})
+	}
+	for i := range 10 {
+		measured(this, 100+float64(10*i)) // 100 to 190
+		measured("lasso", 100)
+	}
+	for _, test := range []struct {
+		most    float64
+		inverse bool
+		want    string
+	}{
+		{1.8, false, "met: 1.10 to 1.80"}, {1.0, false, "missed: 1.10 to 1.80"},
+		{1.2, false, "not certain: 1.10 to 1.80"}, {0.9, true, "not certain: 0.56 to 0.91"},
+		{0.92, true, "met: 0.56 to 0.91"},
+	} {
+		what := target{"X", modePaused, "x", test.most, test.inverse}
+		if got := what.verdict(results, "lasso", 10); got != test.want {
+			t.Errorf("at most %v: got %q, want %q", test.most, got, test.want)
+		}
+	}
+	results.Runs = results.Runs[:8]
+	if got := (target{"X", modePaused, "x", 2, false}).verdict(results, "lasso", 10); got !=
+		"not certain: 1.00 to 1.30" {
+		t.Errorf("with four repetitions: got %q", got)
+	}
+}
+
 func TestContendersTakeTurns(t *testing.T) {
 	o := must.Get(parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"}))(t)
 	var got []string

@@ -163,7 +163,11 @@ func (o options) plan() []Result {
 						Contender: c.id, Mode: mode, Foos: foos, Repetition: repetition + 1,
 					})
 				}
-				slices.Reverse(order) // so that none always follows the same one
+				// So that each is as often the first and the last, and follows each other one.
+				slices.Reverse(order)
+				if repetition%2 == 1 {
+					order = append(order[1:], order[0])
+				}
 			}
 		}
 	}
