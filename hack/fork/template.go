@@ -25,7 +25,7 @@ var ofFoos = []string{
 }
 
 // exampleParts are the parts that a fork of the example can have.
-var exampleParts = []string{"internal-tests", "mutants", "owned", "shards", "webhook"}
+var exampleParts = []string{"internal-tests", "mutants", "owned", "webhook"}
 
 // moves says where files of the example go, and what goes nowhere. The first that fits counts.
 var moves = [][2]string{
