@@ -188,12 +188,12 @@ fuzz: # fuzz each target for five minutes; a real API server judges what is writ
 .PHONY: bench bench-long
 bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
 	@hack/cluster build
-	examples/build controller-runtime lasso
+	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
 	go -C test/bench run . $(BENCH)
 	go -C test/bench run . -draw
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
-	examples/build controller-runtime lasso
+	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
 	go -C test/bench run . -foos 1000,5000,20000 -modes paused -o results/long.json
 	go -C test/bench run . -draw
 

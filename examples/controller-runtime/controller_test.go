@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,14 +12,28 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/sample-controller/examples/internal/lagging"
 	"example.com/sample-controller/internal/testing/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// lagging is a client whose Cache never shows the last write. It has only Get, which names the
+// object, and waits unless it may return an old state.
+type lagging struct{ client.Client }
+
+func (lagging) Get(
+	ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption,
+) error {
+	if !(&client.GetOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
+		<-ctx.Done()
+		return fmt.Errorf("waiting for the cache: %w", ctx.Err())
+	}
+	object.SetName(key.Name)
+	return ctx.Err()
+}
+
 func TestReadDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{Client: lagging.Client{}}
+		r := &Reconciler{Client: lagging{}}
 		foo := &v1alpha1.Foo{}
 		begin := time.Now()
 

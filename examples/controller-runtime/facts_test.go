@@ -26,6 +26,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -240,4 +241,31 @@ func (a *api) startManager(t *testing.T, options ctrl.Options) ctrl.Manager {
 	go func() { _ = mgr.Start(t.Context()) }()
 	synctest.Wait()
 	return mgr
+}
+
+func TestSetControllerReferenceTakesOverObjects(t *testing.T) {
+	scheme := runtime.NewScheme()
+	must.Do(t, v1alpha1.Install(scheme))
+	owner := func(name string) metav1.OwnerReference {
+		return metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Foo", Name: name, UID: "old",
+			Controller: new(true),
+		}
+	}
+	for name, test := range map[string]struct {
+		owners    []metav1.OwnerReference
+		takesOver bool
+	}{
+		"of nobody":                {nil, true},
+		"of a deleted Foo":         {[]metav1.OwnerReference{owner("web")}, true},
+		"of a Foo of another name": {[]metav1.OwnerReference{owner("other")}, false},
+	} {
+		foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "new"}}
+		child := &metav1.ObjectMeta{Name: "web", UID: "exists", OwnerReferences: test.owners}
+		err := controllerutil.SetControllerReference(foo, child, scheme)
+		got := metav1.IsControlledBy(child, foo)
+		if got != test.takesOver || got != (err == nil) {
+			t.Errorf("%s: taken over is %v, want %v; error %v", name, got, test.takesOver, err)
+		}
+	}
 }

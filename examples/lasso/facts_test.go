@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,107 +13,185 @@ import (
 	lassocache "github.com/rancher/lasso/pkg/cache"
 	"github.com/rancher/lasso/pkg/client"
 	"github.com/rancher/lasso/pkg/controller"
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/rancher/lasso/pkg/log"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// The tests in facts_test.go and facts_queue_test.go pin what docs/frameworks.md says about Lasso.
-// They test no code of this program.
+// These tests pin what docs/frameworks.md says about Lasso. They test no code of this program.
 
-var fooResource = v1alpha1.Resource("foos").WithVersion(v1alpha1.GroupVersion.Version)
+// emptyInformer is synced, and has no objects.
+type emptyInformer struct{ cache.SharedIndexInformer }
 
-// oneFoo is an API server with one Foo that never changes, and without Deployments. It needs no
-// network, so that a test can run in a bubble.
-type oneFoo struct {
-	mu     sync.Mutex
-	listed []string // resources
-}
+func (emptyInformer) HasSynced() bool { return true }
 
-func (o *oneFoo) RoundTrip(r *http.Request) (*http.Response, error) {
-	response := httptest.NewRecorder()
-	response.Header().Set("Content-Type", "application/json")
-	resource := path.Base(r.URL.Path)
-	switch query := r.URL.Query(); {
-	case query.Has("sendInitialEvents"):
-		response.WriteHeader(http.StatusUnprocessableEntity) // a list does the same, and is shorter
-	case query.Has("watch"):
-		result := response.Result()
-		result.Body, _ = io.Pipe()
-		return result, nil
-	case resource == "foos", resource == "deployments":
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.listed = append(o.listed, resource)
-		if resource == "deployments" {
-			_ = json.NewEncoder(response).Encode(&appsv1.DeploymentList{
-				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-			})
-			break
-		}
-		_ = json.NewEncoder(response).Encode(&v1alpha1.FooList{
-			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-			Items:    []v1alpha1.Foo{{ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1"}}},
-		})
-	}
-	return response.Result(), nil
-}
-
-func newCaches(
-	t *testing.T, api *oneFoo, options *lassocache.SharedCacheFactoryOptions,
-) lassocache.SharedCacheFactory {
+// startLasso starts a controller of Lasso with one worker in a bubble.
+func startLasso(
+	ctx context.Context, t *testing.T, sync func(key string) error,
+) controller.Controller {
 	t.Helper()
-	scheme := must.Get(newScheme())(t)
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	clients := must.Get(client.NewSharedClientFactory(
-		&rest.Config{Host: "http://api", Transport: api, UserAgent: "default"},
-		&client.SharedClientFactoryOptions{Scheme: scheme, Mapper: mapper}))(t)
-	return lassocache.NewSharedCachedFactory(clients, options)
+	informer := cache.NewSharedIndexInformer(
+		&cache.ListWatch{}, &v1alpha1.Foo{}, 0, cache.Indexers{})
+	lasso := controller.New("", emptyInformer{informer},
+		func(context.Context) error { return nil },
+		controller.HandlerFunc(func(key string, _ runtime.Object) error {
+			return sync(key)
+		}), nil)
+	must.Do(t, lasso.Start(ctx, 1))
+	synctest.Wait()
+	return lasso
 }
 
-func TestOnlyTheEnvironmentSwitchesTheResyncOff(t *testing.T) {
+func TestLassoDelaysWhatIsEnqueuedByNameAndNotByKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		synced := map[string]time.Duration{}
+		lasso := startLasso(t.Context(), t, func(key string) error {
+			synced[key] = time.Since(begin)
+			return nil
+		})
+
+		lasso.EnqueueKey("default/by-key")
+		lasso.Enqueue("default", "by-name")
+		time.Sleep(time.Second)
+		synctest.Wait()
+
+		if at, ok := synced["default/by-key"]; !ok || at != 0 {
+			t.Errorf("synced by key after %v (%v), want at once", at, ok)
+		}
+		if at := synced["default/by-name"]; at != 5*time.Millisecond {
+			t.Errorf("synced by name after %v, want 5ms", at)
+		}
+	})
+}
+
+func TestLassoGoesOnUntilTheQueueIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var synced []string
+		lasso := startLasso(ctx, t, func(key string) error {
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			synced = append(synced, key)
+			return nil
+		})
+		for _, key := range []string{"default/a", "default/b", "default/c"} {
+			lasso.EnqueueKey(key)
+		}
+		synctest.Wait() // the first is being synced
+
+		cancel()
+		time.Sleep(time.Minute)
+
+		mu.Lock()
+		defer mu.Unlock()
+		if len(synced) != 3 {
+			t.Errorf("got %v synced, want all three: then stop can be simpler", synced)
+		}
+	})
+}
+
+func TestEachEnqueueMakesAFailingKeyWaitTwiceAsLong(t *testing.T) {
 	for name, test := range map[string]struct {
-		environment string
-		option      time.Duration
-		want        []time.Duration // of resyncs in 25 hours
+		enqueue func(controller.Controller)
+		want    int // milliseconds between the first sync, which fails, and the second
 	}{
-		"default":                      {"", 0, []time.Duration{10 * time.Hour, 20 * time.Hour}},
-		"environment":                  {"0", 0, nil},
-		"option":                       {"", 15 * time.Hour, []time.Duration{15 * time.Hour}},
-		"option, although environment": {"0", 15 * time.Hour, []time.Duration{15 * time.Hour}},
+		"EnqueueKey": {func(c controller.Controller) { c.EnqueueKey("default/web") }, 5},
+		"Enqueue":    {func(c controller.Controller) { c.Enqueue("default", "web") }, 5120},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("CATTLE_RESYNC_DEFAULT", test.environment)
 			synctest.Test(t, func(t *testing.T) {
-				options := &lassocache.SharedCacheFactoryOptions{DefaultResync: test.option}
-				caches := newCaches(t, &oneFoo{}, options)
-				foos := must.Get(caches.ForKind(meaning.FooKind))(t)
-				var got []time.Duration
-				begin := time.Now()
-				_, err := foos.AddEventHandler(cache.ResourceEventHandlerFuncs{
-					UpdateFunc: func(_, _ any) { got = append(got, time.Since(begin)) },
+				var syncs []time.Time
+				proceed := make(chan struct{})
+				lasso := startLasso(t.Context(), t, func(key string) error {
+					if key == "default/before" {
+						<-proceed
+						return nil
+					}
+					syncs = append(syncs, time.Now())
+					if len(syncs) == 1 {
+						return errors.New("injected")
+					}
+					return nil
 				})
-				must.Do(t, errors.Join(err, caches.Start(t.Context())))
-				time.Sleep(25 * time.Hour)
+				lasso.EnqueueKey("default/before") // keeps the worker busy
 				synctest.Wait()
-				if keys := foos.GetStore().ListKeys(); len(keys) != 1 {
-					t.Fatalf("got the Foos %v, want one", keys)
+				for range 10 {
+					test.enqueue(lasso)
 				}
-				if !slices.Equal(got, test.want) {
-					t.Errorf("got resyncs after %v, want %v", got, test.want)
+				close(proceed)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				want := time.Duration(test.want) * time.Millisecond
+				if len(syncs) != 2 || syncs[1].Sub(syncs[0]) != want {
+					t.Errorf("got syncs at %v, want two with %v between them", syncs, want)
 				}
 			})
 		})
 	}
+}
+
+func TestLassoRetriesAConflictWithoutLoggingIt(t *testing.T) {
+	conflict := apierrors.NewConflict(v1alpha1.Resource("foos"), "web", errors.New(
+		"the object has been modified; please apply your changes to the latest version and try again"))
+	for name, test := range map[string]struct {
+		err  error
+		want int32 // entries in the log
+	}{"conflict": {conflict, 0}, "any other": {errors.New("injected"), 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logged atomic.Int32
+				before := log.Errorf
+				t.Cleanup(func() { log.Errorf = before })
+				log.Errorf = func(string, ...any) { logged.Add(1) }
+				syncs := 0
+				lasso := startLasso(t.Context(), t, func(string) error {
+					if syncs++; syncs == 1 {
+						return test.err
+					}
+					return nil
+				})
+				lasso.EnqueueKey("default/web")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if syncs != 2 || logged.Load() != test.want {
+					t.Errorf("got %d syncs and %d errors in the log, want 2 and %d",
+						syncs, logged.Load(), test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestIfOneHandlerOfAKindFailsAllAreCalledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []string
+		handlers := &controller.SharedHandler{}
+		for _, name := range []string{"fails once", "succeeds"} {
+			handlers.Register(t.Context(), name, controller.SharedControllerHandlerFunc(
+				func(_ string, object runtime.Object) (runtime.Object, error) {
+					calls = append(calls, name)
+					if len(calls) == 1 {
+						return object, errors.New("injected")
+					}
+					return object, nil
+				}))
+		}
+		lasso := startLasso(t.Context(), t, func(key string) error { return handlers.OnChange(key, nil) })
+		lasso.EnqueueKey("default/web")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := []string{"fails once", "succeeds", "fails once", "succeeds"}
+		if !slices.Equal(calls, want) {
+			t.Errorf("got the calls %q, want %q", calls, want)
+		}
+	})
 }
 
 // brokenClients is an API server that does not answer until it is healthy.
@@ -147,61 +220,5 @@ func TestLassoWaitsForTheAPIServerAlsoAfterAStop(t *testing.T) {
 		if err := <-started; err != nil {
 			t.Logf("Start returned %v when the API server answered", err)
 		}
-	})
-}
-
-func TestAllWaysLeadToOneControllerOfAKind(t *testing.T) {
-	factory := controller.NewSharedControllerFactory(newCaches(t, &oneFoo{}, nil), nil)
-	want := factory.ForResourceKind(fooResource, "Foo", true)
-	byKind, err := factory.ForKind(meaning.FooKind)
-	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
-	byResource := factory.ForResource(fooResource, true)
-	must.Do(t, errors.Join(err, err2))
-	if byKind != want || byObject != want || byResource != want {
-		t.Error("got several controllers of one kind, want one")
-	}
-}
-
-func TestTheUserAgentIsNotForCachesAndNotForObject(t *testing.T) {
-	caches := newCaches(t, &oneFoo{}, nil)
-	factory := controller.NewSharedControllerFactoryWithAgent(
-		"special", controller.NewSharedControllerFactory(caches, nil))
-	byKind, err := factory.ForKind(meaning.FooKind)
-	byObject, err2 := factory.ForObject(&v1alpha1.Foo{})
-	ofCache, err3 := caches.SharedClientFactory().ForKind(meaning.FooKind)
-	must.Do(t, errors.Join(err, err2, err3))
-	got := []string{byKind.Client().Config.UserAgent, byObject.Client().Config.UserAgent,
-		ofCache.Config.UserAgent}
-	if want := []string{"special", "default", "default"}; !slices.Equal(got, want) {
-		t.Errorf("got the user agents %v, want %v", got, want)
-	}
-}
-
-// TestNoCacheBeforeTheFirstHandler shows Lasso's deferred controller. A controller alone costs
-// nothing: its cache, with its list and watch, begins with the first handler or key.
-func TestNoCacheBeforeTheFirstHandler(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := &oneFoo{}
-		factory := controller.NewSharedControllerFactory(newCaches(t, api, nil), nil)
-		foos, err := factory.ForKind(meaning.FooKind)
-		deployments, err2 := factory.ForObject(&appsv1.Deployment{})
-		must.Do(t, errors.Join(err, err2))
-		start := func(wantLists ...string) {
-			t.Helper()
-			// It returns when the caches are filled.
-			must.Do(t, factory.Start(t.Context(), 1))
-			synctest.Wait()
-			api.mu.Lock()
-			defer api.mu.Unlock()
-			if !slices.Equal(api.listed, wantLists) {
-				t.Errorf("got lists of %v, want of %v", api.listed, wantLists)
-			}
-		}
-		start()
-		nothing := func(_ string, object runtime.Object) (runtime.Object, error) { return object, nil }
-		foos.RegisterHandler(t.Context(), "nothing", controller.SharedControllerHandlerFunc(nothing))
-		start("foos")
-		deployments.Enqueue("default", "web")
-		start("foos", "deployments")
 	})
 }

@@ -25,16 +25,15 @@ var ofFoos = []string{
 }
 
 // exampleParts are the parts that a fork of the example can have.
-var exampleParts = []string{"internal-tests", "mutants", "owned", "shards", "webhook"}
+var exampleParts = []string{"internal-tests", "mutants", "owned", "webhook"}
 
-// moves says where files of the example go, and what goes nowhere. The first that fits counts.
+// moves says where files of the example go. The first that fits counts.
 var moves = [][2]string{
-	{"controller-runtime/", ""},
 	{"artifacts/deploy/", "artifacts/deploy/"},
 	{"artifacts/monitoring/", "artifacts/monitoring/"},
 	{"artifacts/", "artifacts/examples/"},
 	{"conformance/", "test/conformance/"},
-	{"", ""},
+	{"", ""}, // the rest
 }
 
 // paths replaces the paths and the commands in files of the example.
@@ -78,9 +77,7 @@ func (r *repository) template(from string) (*repository, error) {
 		case !isIn(file, shared) || isIn(file, ofFoos):
 			continue
 		}
-		if to != "" {
-			moved.files[to], moved.modes[to] = text, r.modes[file]
-		}
+		moved.files[to], moved.modes[to] = text, r.modes[file]
 	}
 	return &moved, nil
 }
@@ -97,13 +94,10 @@ func (r *repository) newNames(n names) names {
 	return n
 }
 
-// placeOf returns where a file of the example goes, or "".
+// placeOf returns where a file of the example goes.
 func placeOf(file string) string {
 	for _, place := range moves {
 		if rest, fits := strings.CutPrefix(file, place[0]); fits {
-			if place[0] != "" && place[1] == "" {
-				return ""
-			}
 			return place[1] + rest
 		}
 	}

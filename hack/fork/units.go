@@ -17,7 +17,7 @@ var project = []string{
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
 	".github/workflows/page.yaml", "lens/kubectl", "lens/main_js.go", "lens/play",
 	"lens/program_js.go", "test/lens/play_test.go", "test/apply", "test/apiserver",
-	"test/bench", "test/shards", "hack/fork", "internal/testing/mutants/website.txt",
+	"test/bench", "hack/fork", "internal/testing/mutants/website.txt",
 	"internal/testing/foos", "CHANGELOG.md", ".ci",
 }
 
@@ -60,7 +60,6 @@ var parts = []part{
 		"test/conformance/editors_test.go", "test/conformance/flood_test.go",
 		"test/conformance/owners_test.go", "test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
-	{name: "shards", paths: []string{"internal/extra/shards"}, words: `^## More than one replica`},
 	{name: "webhook", paths: []string{"internal/extra/webhook"}},
 }
 

@@ -250,8 +250,8 @@ type contender struct {
 
 var contenders = []contender{
 	{id: this, title: "this controller", program: "sample-controller"},
-	{id: "controller-runtime", title: "controller-runtime", program: "foo-controller-runtime"},
-	{id: "lasso", title: "Lasso", program: "foo-lasso", noMetrics: true},
+	{id: "controller-runtime", title: "controller-runtime", program: "examples/controller-runtime"},
+	{id: "lasso", title: "Lasso", program: "examples/lasso", noMetrics: true},
 }
 
 const page = root + "/docs/performance.md"

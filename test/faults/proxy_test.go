@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -44,28 +43,17 @@ type proxy struct {
 	on     bool
 }
 
-// startProxy starts a proxy that injects no faults yet.
+// startProxy starts a proxy that injects no faults yet. It serves until the test ends. If RoundTrip
+// returns an error, the connection is closed.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
-	t.Helper()
-	p := &proxy{random: random}
-	p.url = serveProxy(t, func(next http.RoundTripper) http.RoundTripper {
-		p.next = next
-		return p
-	})
-	return p
-}
-
-// serveProxy serves a proxy until the test ends. Its requests to the API server go through the
-// transport that wrap returns. If that returns an error, the connection is closed.
-func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 	t.Helper()
 	config := must.Get(controlPlane.Config())(t)
 	target, _, err := rest.DefaultServerUrlFor(config)
 	must.Do(t, err)
-	next := must.Get(rest.TransportFor(config))(t)
+	p := &proxy{next: must.Get(rest.TransportFor(config))(t), random: random}
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     wrap(next),
+		Transport:     p,
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
@@ -76,7 +64,8 @@ func serveProxy(t *testing.T, wrap transport.WrapperFunc) (url string) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	return server.URL
+	p.url = server.URL
+	return p
 }
 
 func (p *proxy) inject(on bool) {

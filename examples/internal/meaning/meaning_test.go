@@ -13,9 +13,9 @@ import (
 var update = flag.Bool("update", false, "make the package anew from the deployment.go of the root")
 
 // exported matches the names that others use. They begin with a lower-case letter in the root.
-var exported = regexp.MustCompile(`\b(controllerName|fooKind|fooUIDLabel|managedByLabel|` +
+var exported = regexp.MustCompile(`\b(controllerName|fooKind|managedByLabel|` +
 	`reason[A-Z]\w+|newDeployment|setOwnedFields|desiredStatus|readyCondition|notReady|rolledOut|` +
-	`desiredReplicas|nameTaken|terminatingStatus)\b`)
+	`nameTaken|terminatingStatus)\b`)
 
 func TestFooMeansTheSameEverywhere(t *testing.T) {
 	const file = "zz_generated.deployment.go"

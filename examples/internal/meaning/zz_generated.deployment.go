@@ -27,9 +27,9 @@ const (
 	// ManagedByLabel is on every Deployment that this controller creates. The informer selects by
 	// it: a Deployment without this label is not in the cache.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
-	// FooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
+	// fooUIDLabel selects the Pods of a Foo. A Foo's name may be too long for a label, a UID never
 	// is. And a Foo that is deleted and created again does not inherit the Pods of the old one.
-	FooUIDLabel = v1alpha1.GroupName + "/foo-uid"
+	fooUIDLabel = v1alpha1.GroupName + "/foo-uid"
 
 	containerName  = "web"
 	containerImage = "nginxinc/nginx-unprivileged:1.27-alpine"
@@ -77,7 +77,7 @@ func NewDeployment(foo *v1alpha1.Foo) *appsv1.Deployment {
 // the API server fills in, and what other people and programs write, stays as it is.
 func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataLabel(&deployment.ObjectMeta, ManagedByLabel, ControllerName)
-	deployment.Spec.Replicas = new(DesiredReplicas(foo.Spec.Replicas))
+	deployment.Spec.Replicas = new(desiredReplicas(foo.Spec.Replicas))
 	template := &deployment.Spec.Template
 	for key, value := range podLabels(foo) {
 		metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
@@ -113,7 +113,7 @@ func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 
 // podLabels returns the labels that select the Pods of foo, and of no other Foo.
 func podLabels(foo *v1alpha1.Foo) map[string]string {
-	return map[string]string{FooUIDLabel: string(foo.UID)}
+	return map[string]string{fooUIDLabel: string(foo.UID)}
 }
 
 // DesiredStatus returns the status that foo should have. deployment is its Deployment, or nil if
@@ -139,7 +139,7 @@ func DesiredStatus(
 // ReadyCondition returns whether deployment is rolled out and available and, if not, why.
 func ReadyCondition(deployment *appsv1.Deployment) metav1.Condition {
 	message := fmt.Sprintf("Deployment %q has %d of %d replicas available", deployment.Name,
-		deployment.Status.AvailableReplicas, DesiredReplicas(deployment.Spec.Replicas))
+		deployment.Status.AvailableReplicas, desiredReplicas(deployment.Spec.Replicas))
 	if deployment.DeletionTimestamp != nil {
 		return NotReady(ReasonTerminating,
 			fmt.Sprintf("Deployment %q is being deleted", deployment.Name))
@@ -223,17 +223,17 @@ func printable(r rune) rune {
 // desired number of replicas exists, all updated and available. `kubectl rollout status` accepts
 // more replicas. But a Foo that was scaled down is not ready until the surplus is gone.
 func RolledOut(deployment *appsv1.Deployment) bool {
-	status, desired := deployment.Status, DesiredReplicas(deployment.Spec.Replicas)
+	status, desired := deployment.Status, desiredReplicas(deployment.Spec.Replicas)
 	return status.ObservedGeneration >= deployment.Generation &&
 		status.Replicas == desired &&
 		status.UpdatedReplicas == desired &&
 		status.AvailableReplicas == desired
 }
 
-// DesiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
+// desiredReplicas returns how many Pods the spec.replicas of a Foo or of a Deployment asks for. The
 // API server fills in an absent count. But the cache may still hold a Foo that was read before the
 // CustomResourceDefinition had that default.
-func DesiredReplicas(replicas *int32) int32 {
+func desiredReplicas(replicas *int32) int32 {
 	if replicas == nil {
 		return 1
 	}

@@ -1,5 +1,5 @@
 // Package websites describes to the package explore what users do with Websites, and what they
-// want. Both programs that serve Websites are explored with it.
+// want.
 package websites
 
 import (
