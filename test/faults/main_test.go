@@ -11,7 +11,7 @@
 // Foos and Deployments talk to the API server directly. All random choices come from the seed, but
 // when they take effect depends on the machine: a replay is similar, not identical.
 //
-// TestEveryCrash leaves less to chance: the controller dies at each of its writes.
+// TestExplore in the root's folder leaves less to chance: the controller dies at each request.
 package faults
 
 import (

@@ -3,7 +3,6 @@ package faults
 import (
 	"fmt"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -91,14 +90,13 @@ func (s *supervisor) waitAndRecord() bool {
 	return !s.stopped
 }
 
-// kill ends the current program without a warning. It is gone when exited is closed.
-func (s *supervisor) kill() (exited <-chan struct{}) {
+// kill ends the current program without a warning.
+func (s *supervisor) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
 	s.current.Signal(syscall.SIGKILL)
 	total.count("controller killed")
-	return s.current.Exited
 }
 
 // replace asks the current program to end, as a rolling update does, and waits until it has.
@@ -125,12 +123,6 @@ func (s *supervisor) stop() {
 	s.current.Signal(syscall.SIGKILL)
 	s.mu.Unlock()
 	<-s.done
-}
-
-func (s *supervisor) works() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.killed && strings.Contains(s.current.Output(), "Starting the workers")
 }
 
 func (s *supervisor) output() string {
