@@ -193,13 +193,18 @@ func eventually(now explore.State) (problems []string) {
 // between stands between the controller and its API server. Just before a deletion, it takes the
 // Deployment away from its owner. If it is blind, it shows no change of an owner.
 type between struct {
-	kube  kubernetes.Interface
-	blind bool
+	kube     kubernetes.Interface
+	blind    bool
+	notFound int // the next patches that do not find their object
 }
 
-func (b between) Serve(
+func (b *between) Serve(
 	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
 ) (*apiserver.Response, error) {
+	if r.Verb == "patch" && b.notFound > 0 {
+		b.notFound--
+		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
+	}
 	if r.Verb == "delete" {
 		_, err := b.kube.AppsV1().Deployments(r.Namespace).Patch(ctx, r.Name, types.MergePatchType,
 			[]byte(`{"metadata": {"ownerReferences": null}}`), metav1.PatchOptions{})
@@ -210,7 +215,7 @@ func (b between) Serve(
 	return do()
 }
 
-func (b between) Event(w *apiserver.Watch, e watch.Event) {
+func (b *between) Event(w *apiserver.Watch, e watch.Event) {
 	isChange := e.Type == watch.Modified || e.Type == watch.Deleted
 	if !b.blind || !isChange || e.Object.GetObjectKind().GroupVersionKind().Kind != "DaemonSet" {
 		w.Send(e)
@@ -228,14 +233,15 @@ func TestMessageIsWhatTheAPIServerTakes(t *testing.T) {
 
 // runBetween runs a controller, and then test when it has made the Deployment x.
 func runBetween(
-	t *testing.T, blind bool, test func(*testing.T, kubernetes.Interface, *appsv1.DaemonSet),
+	t *testing.T, b *between, test func(*testing.T, kubernetes.Interface, *appsv1.DaemonSet),
 ) {
 	synctest.Test(t, func(t *testing.T) {
 		server := must.Get(apiserver.New())(t)
 		kube := kubernetes.NewForConfigOrDie(server.Config(nil))
+		b.kube = kube
 		ctx, cancel := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
-		go func() { stopped <- run(ctx, server.Config(between{kube, blind})) }()
+		go func() { stopped <- run(ctx, server.Config(b)) }()
 		owner := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 		owner.Spec.Template.Spec.Hostname = "x"
 		owner = must.Get(kube.AppsV1().DaemonSets("default").Create(
@@ -257,7 +263,9 @@ func has(t *testing.T, kube kubernetes.Interface, namespace, name string, want b
 }
 
 func TestObjectOfADeletedOwnerIsNotMadeAgain(t *testing.T) {
-	runBetween(t, true, func(t *testing.T, kube kubernetes.Interface, _ *appsv1.DaemonSet) {
+	runBetween(t, &between{blind: true}, func(
+		t *testing.T, kube kubernetes.Interface, _ *appsv1.DaemonSet,
+	) {
 		apps, now := kube.AppsV1(), metav1.DeleteOptions{}
 		must.Do(t, apps.DaemonSets("default").Delete(t.Context(), "a", now))
 		must.Do(t, apps.Deployments("default").Delete(t.Context(), "x", now))
@@ -267,8 +275,24 @@ func TestObjectOfADeletedOwnerIsNotMadeAgain(t *testing.T) {
 	})
 }
 
+func TestObjectThatGoesWhileItIsUpdatedIsLookedAtAgain(t *testing.T) {
+	runBetween(t, &between{notFound: 1}, func(
+		t *testing.T, kube kubernetes.Interface, _ *appsv1.DaemonSet,
+	) {
+		must.Get(kube.AppsV1().Deployments("default").Patch(t.Context(), "x", types.MergePatchType,
+			[]byte(`{"metadata": {"labels": null}}`), metav1.PatchOptions{}))(t)
+		time.Sleep(time.Minute)
+
+		got := must.Get(kube.AppsV1().Deployments("default").Get(
+			t.Context(), "x", metav1.GetOptions{}))(t)
+		if got.Labels[label] != manager {
+			t.Errorf("got the labels %v, want the one that the informer selects by", got.Labels)
+		}
+	})
+}
+
 func TestOnlyWhatTheOwnerHasIsDeleted(t *testing.T) {
-	runBetween(t, false, func(t *testing.T, kube kubernetes.Interface, owner *appsv1.DaemonSet) {
+	runBetween(t, &between{}, func(t *testing.T, kube kubernetes.Interface, owner *appsv1.DaemonSet) {
 		must.Get(kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 			ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}, metav1.CreateOptions{}))(t)
 		owners := []metav1.OwnerReference{
