@@ -3,9 +3,7 @@ package explore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,10 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 // Create returns a step that creates an object, which is YAML: "{apiVersion: v1, kind: ConfigMap,
@@ -96,8 +91,7 @@ func split(text string, namespaced bool) (namespace, name string) {
 	return "", text
 }
 
-// client returns a client for an object and others of its kind, in its namespace. That is not
-// written into an object that has none: [OnCluster], it is another one.
+// client returns a client for an object and others of its kind, in its namespace.
 func (w *World) client(o *unstructured.Unstructured) dynamic.ResourceInterface {
 	gvr, namespaced, _ := w.server.LookupKind(o.GroupVersionKind())
 	namespace := o.GetNamespace()
@@ -117,10 +111,10 @@ var (
 	// RollOut is a step in which the Pods of all Deployments and StatefulSets become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
-	Restart = simulated("restart", func(w *World) {
+	Restart = Step{"restart", func(w *World) {
 		w.stop()
 		w.start()
-	})
+	}}
 	// Pause is a step that takes a moment, in which the controller does all that it can do at once.
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
@@ -195,20 +189,9 @@ func onLine(name, resource string, do func(*World, *line)) Step {
 
 // network returns a step that changes what is between the controller and the API server.
 func network(name string, do func(*World)) Step {
-	return simulated(name, func(w *World) {
+	return Step{name, func(w *World) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		do(w)
-	})
-}
-
-// simulated returns a step that only a World with an API server in memory can take.
-func simulated(name string, do func(*World)) Step {
-	return Step{name, func(w *World) {
-		if w.controller == nil {
-			w.tell(name, errors.New("a cluster cannot do that; an API server in memory can"))
-			return
-		}
 		do(w)
 	}}
 }
@@ -220,42 +203,4 @@ func Together(name string, steps ...Step) Step {
 			s.Do(w)
 		}
 	}}
-}
-
-// OnCluster lets steps happen in a namespace of a real cluster that has the kinds of these YAML
-// files, besides Kubernetes' own. There, the steps find no other namespace than this one: it stands
-// for [Namespace]. [CollectGarbage] and [RollOut] do nothing, because a cluster does so by itself.
-// What only an API server in memory can do is an error: that writes fail or are refused, that a
-// watch is held or lost, and [Restart].
-func OnCluster(config *rest.Config, namespace string, crds ...string) (func(Step) error, error) {
-	read, err := apiserver.ReadCRDs(crds...)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := apiserver.New(read...) // it has no objects
-	if err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return into{next, namespace} })
-	users, err := dynamic.NewForConfig(config)
-	return func(s Step) error {
-		w := &World{server: kinds, users: users}
-		if s.Do(w); len(w.mistakes) > 0 {
-			return errors.New(strings.Join(w.mistakes, "; "))
-		}
-		return nil
-	}, err
-}
-
-// into sends the requests for Namespace to another one.
-type into struct {
-	http.RoundTripper
-	namespace string
-}
-
-func (i into) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Path = strings.Replace(r.URL.Path, "/namespaces/"+Namespace, "/namespaces/"+i.namespace, 1)
-	return i.RoundTripper.RoundTrip(r)
 }

@@ -215,38 +215,6 @@ func TestCodeIsFound(t *testing.T) {
 	}
 }
 
-// What is seen in a recording has to lead to the steps that are in it.
-func TestRecordingHasWhatWasSeen(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	for _, seen := range []model.Seen{
-		{Program: &model.Program{Command: "controller", Running: true}},
-		{Server: &model.Server{State: "up"}},
-		{Log: "I0102 03:04:05.000006 1 a.go:1] \"Starting the workers\" count=2"},
-		{User: &model.User{Command: "kubectl </script>"}},
-	} {
-		s.lens.see(seen)
-	}
-	w := get(s.routes(), "/recording")
-	if got := w.Header().Get("Content-Disposition"); got != `attachment; filename="controller.js"` {
-		t.Errorf("Content-Disposition is %s", got)
-	}
-	recording := must.Get(model.ParseRecording(w.Body.Bytes()))(t)
-	if recording.Title != "controller -v=5" || recording.Program != "." ||
-		recording.Code["sync"].Name != "syncHandler" {
-		t.Errorf("got %q, %q, %+v", recording.Title, recording.Program, recording.Code["sync"])
-	}
-	_, steps, err := recording.Again()
-	if err != nil || len(steps) != 4 || len(recording.Steps) != 4 {
-		t.Fatalf("%d steps again, %d in the recording, want 4 (%v)",
-			len(steps), len(recording.Steps), err)
-	}
-	for i, step := range recording.Steps {
-		if string(step) != string(steps[i]) {
-			t.Errorf("step %d is\n%s, again it is\n%s", i, step, steps[i])
-		}
-	}
-}
-
 func TestRecordingIsBounded(t *testing.T) {
 	l := newLens("")
 	l.size = maxRecording - 1000

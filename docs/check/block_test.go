@@ -2,11 +2,9 @@ package check
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -171,50 +169,6 @@ func TestEndsThatLeadNowhereAreNoticed(t *testing.T) {
 	outside := brokenPage(t, "\n<details>\n</details>"+right)
 	if problems := checkEnd(outside, "a.md"); len(problems) > 0 {
 		t.Errorf("a correct end: got %q, want no problem", problems)
-	}
-}
-
-// deletesAll matches a command that deletes all objects of a kind. If the shell is connected to
-// another cluster, the objects are somebody else's.
-var deletesAll = regexp.MustCompile(`\bkubectl\b[^|;&\n]* delete [^|;&\n` + "`" + `]*--all\b`)
-
-// checkDeletes returns the commands of a file that delete more than the objects they name.
-func checkDeletes(path, text string) (problems []string) {
-	text = strings.ReplaceAll(text, "\\\n", " ") // continued lines
-	for _, match := range deletesAll.FindAllString(text, -1) {
-		problems = append(problems, fmt.Sprintf("%s: %s: delete the objects by name", path, match))
-	}
-	return problems
-}
-
-func TestNothingIsDeletedThatWasNotNamed(t *testing.T) {
-	for _, p := range allPages(t) {
-		report(t, checkDeletes(p.path, strings.Join(p.lines, "\n")))
-	}
-	files := trackedFiles(t, ":!*.go", ":!*.md")
-	if files["hack/lint"] == "" {
-		t.Errorf("files: got %q, want the scripts among them", slices.Sorted(maps.Keys(files)))
-	}
-	for path, text := range files {
-		report(t, checkDeletes(path, text))
-	}
-}
-
-func TestDeletesOfWhatWasNotNamedAreNoticed(t *testing.T) {
-	for _, wrong := range []string{
-		"Clean up with `kubectl delete foos --all`.",
-		"$ kubectl -n default delete foos,deployments --all",
-		"kubectl delete --wait=false --all foos", "kubectl delete \\\n  foos --all", `"$bin/kubectl" delete foos --all-namespaces --all`,
-	} {
-		expectProblem(t, checkDeletes("page", wrong), "by name")
-	}
-	for _, right := range []string{
-		"kubectl delete foo/all", "kubectl wait --for=delete pods --all", "kubectl get all; echo --all",
-		"kubectl delete foo/web && kubectl wait --for=delete pods --all",
-	} {
-		if problems := checkDeletes("page", right); len(problems) > 0 {
-			t.Errorf("%s: got %q, want no problem", right, problems)
-		}
 	}
 }
 

@@ -47,12 +47,6 @@ func deployment(name string) *appsv1.Deployment {
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}}}}
 }
 
-func newFoo(name string, spec map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"kind": "Foo",
-		"apiVersion": "samplecontroller.k8s.io/v1alpha1", "metadata": map[string]any{"name": name},
-		"spec": spec}}
-}
-
 func TestTypedClient(t *testing.T) {
 	for _, media := range []string{"", runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 		config := start(t).Config(nil)
@@ -125,46 +119,6 @@ func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 		if value != "yes" {
 			t.Errorf("%s: the field is gone", patchType)
 		}
-	}
-}
-
-func TestCustomResourcesAreHeldToTheirSchema(t *testing.T) {
-	client := dynamic.NewForConfigOrDie(start(t).Config(nil)).Resource(foos).Namespace("default")
-	created, err := client.Create(t.Context(), newFoo("a", map[string]any{"deploymentName": "a",
-		"unknown": "x"}), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec, _, _ := unstructured.NestedMap(created.Object, "spec")
-	if len(spec) != 2 || spec["replicas"] != int64(1) {
-		t.Errorf("spec: got %v, want a default, and no unknown field", spec)
-	}
-	for _, spec := range []map[string]any{{}, {"deploymentName": "A_B"},
-		{"deploymentName": "a", "replicas": int64(-1)}, {"deploymentName": int64(1)}} {
-		_, err := client.Create(t.Context(), newFoo("b", spec), metav1.CreateOptions{})
-		if !apierrors.IsInvalid(err) {
-			t.Errorf("%v: got %v, want Invalid", spec, err)
-		}
-	}
-	_ = unstructured.SetNestedField(created.Object, int64(2), "status", "replicas")
-	_ = unstructured.SetNestedField(created.Object, int64(7), "spec", "replicas")
-	updated, err := client.UpdateStatus(t.Context(), created, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	replicas, _, _ := unstructured.NestedInt64(updated.Object, "spec", "replicas")
-	if replicas != 1 || updated.GetGeneration() != 1 {
-		t.Errorf("the status also changed the spec: %v", updated)
-	}
-	scale, err := client.Patch(t.Context(), "a", types.MergePatchType,
-		[]byte(`{"spec": {"replicas": 5}}`), metav1.PatchOptions{}, "scale")
-	if err != nil || scale.GetKind() != "Scale" {
-		t.Errorf("scale: got %v, %v", scale, err)
-	}
-	updated, _ = client.Get(t.Context(), "a", metav1.GetOptions{})
-	replicas, _, _ = unstructured.NestedInt64(updated.Object, "spec", "replicas")
-	if replicas != 5 || updated.GetGeneration() != 2 {
-		t.Errorf("scaled: got %v", updated)
 	}
 }
 

@@ -57,8 +57,8 @@ var parts = []part{
 		"test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)|NOT RUN: the test of the image`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",
-		"test/conformance/editors_test.go", "test/conformance/flood_test.go",
-		"test/conformance/owners_test.go", "test/conformance/policy_table_test.go",
+		"test/conformance/editors_test.go", "test/conformance/owners_test.go",
+		"test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
 	{name: "webhook", paths: []string{"internal/extra/webhook"}},
 }

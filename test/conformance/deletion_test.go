@@ -51,15 +51,6 @@ func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
 	}
 }
 
-// createHeldFoo creates a Foo and waits until it is Ready. A finalizer holds the Foo until the test
-// ends.
-func (n *namespace) createHeldFoo(replicas int32) {
-	n.T.Helper()
-	foo := newFoo("web", "web", replicas)
-	foo.Finalizers = []string{"example.com/held"}
-	n.createReadyFoo(foo)
-}
-
 // hasNothing reports whether the status says that the Foo is being deleted and has no Pods.
 func hasNothing(foo *v1alpha1.Foo) bool {
 	return notReadyBecause("FooTerminating")(foo) && foo.Status.ObservedGeneration == foo.Generation &&
@@ -69,7 +60,9 @@ func hasNothing(foo *v1alpha1.Foo) bool {
 func TestStatusOfAFooThatIsHeldStaysTrue(t *testing.T) {
 	behaviour(t, 7)
 	n := parallelNamespace(t)
-	n.createHeldFoo(2)
+	held := newFoo("web", "web", 2)
+	held.Finalizers = []string{"example.com/held"} // until the test ends
+	n.createReadyFoo(held)
 	watch, begin := n.watchDeployments(), suite.Now(t)
 
 	n.Kubectl("delete", "foo/web", "--wait=false")
@@ -83,17 +76,4 @@ func TestStatusOfAFooThatIsHeldStaysTrue(t *testing.T) {
 
 	watch.nothingCreated()
 	n.fewRequests(begin)
-}
-
-func TestStatusOfAFooThatIsHeldStaysTrueInForeground(t *testing.T) {
-	behaviour(t, 7)
-	n := parallelNamespace(t)
-	n.createHeldFoo(1)
-	watch := n.watchDeployments()
-
-	n.Kubectl("delete", "foo/web", "--cascade=foreground", "--wait=false")
-
-	n.deployments.Gone("web")
-	n.foos.When("web", "is not Ready: FooTerminating, without Pods", hasNothing)
-	watch.nothingCreated()
 }

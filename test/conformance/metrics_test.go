@@ -25,7 +25,7 @@ func scrape(t *testing.T, address string) map[string]float64 {
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 	suite.ServesMetricsNamedIn(t, "../../docs/production.md",
-		`\b(workqueue|rest_client|leader_election|process|go)_[a-z_]*[a-z]\b`,
+		`\b(workqueue|rest_client|leader_election|informer|process|go)_[a-z_]*[a-z]\b`,
 		func(n *suite.Namespace) { n.CatchUp() })
 }
 

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -116,34 +114,5 @@ func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.Co
 			}
 		}
 		return false, "there is no such condition"
-	})
-}
-
-// TestFooThatWasStoredWithoutReplicasHasOne is about the upgrade from a CustomResourceDefinition
-// without that default. It uses a copy under another name, which no controller watches.
-func TestFooThatWasStoredWithoutReplicasHasOne(t *testing.T) {
-	behaviour(t, 4)
-	n := parallelNamespace(t)
-	foos := must.Get(os.ReadFile(crd))(t)
-	olds := strings.NewReplacer("samplecontroller.k8s.io", "old.example.com", "foos", "olds",
-		"singular: foo", "singular: old", "Foo", "Old").Replace(string(foos))
-	t.Cleanup(func() { n.Kubectl("delete", "crd/olds.old.example.com") })
-	n.Apply(strings.Replace(olds, "default: 1\n", "\n", 1))
-	const old = `{"apiVersion": "old.example.com/v1alpha1", "kind": "Old",
-		"metadata": {"name": "stored"}, "spec": {"deploymentName": "web"}}`
-	suite.Eventually(t, "an object without replicas is stored", func() (bool, string) {
-		output, err := n.TryKubectl(old, "apply", "-f", "-")
-		return err == nil, output
-	})
-	if got := n.Kubectl("get", "old/stored", "--output=jsonpath={.spec.replicas}"); got != "" {
-		t.Fatalf("without the default, the object has %s replicas, want none", got)
-	}
-
-	n.Apply(olds)
-
-	suite.Eventually(t, "the stored object has 1 replica", func() (bool, string) {
-		scale, err := n.TryKubectl("", "get", "old/stored", "--subresource=scale",
-			"--output=jsonpath={.spec.replicas}")
-		return err == nil && scale == "1", scale
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,6 @@ import (
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // thief returns how somebody with the token of the deployed controller finds the cluster. The API
@@ -101,36 +99,6 @@ func lifetime(t *testing.T, token string) time.Duration {
 		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
 	}
 	return time.Duration(times.Expires-times.Issued) * time.Second
-}
-
-func TestRefusalsAreToldApart(t *testing.T) {
-	n := newNamespace(t)
-	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
-	if output, err := n.TryKubectl(held, "create", "-f", "-"); err != nil {
-		t.Fatal(output)
-	}
-	t.Cleanup(func() {
-		n.Kubectl("patch", "configmap/held", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
-	})
-	n.Kubectl("delete", "namespace", n.Name, "--wait=false")
-	begin, somebody := suite.Now(t), &suite.Program{User: n.Name + "-somebody"}
-
-	for _, command := range [][]string{
-		{"create", "configmap", "late", "--as-group=system:masters"}, {"get", "configmaps"},
-	} {
-		output, err := n.TryKubectl("", append(command, "--as="+somebody.User)...)
-		if err == nil {
-			t.Fatalf("kubectl %q succeeded, want it refused: %s", command, output)
-		}
-	}
-
-	refused := somebody.Requests(t, begin, func(r audit.Request) bool {
-		return r.ResponseStatus.Code == http.StatusForbidden
-	})
-	if len(refused) != 2 || suite.LacksPermission(refused[0]) || !suite.LacksPermission(refused[1]) {
-		t.Errorf("got the refusals %v; want one for the namespace that is being deleted, and one for "+
-			"a missing permission", refused)
-	}
 }
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {

@@ -246,9 +246,9 @@ func (s *space) state() (*state, error) {
 		if owner := metav1.GetControllerOf(d); owner != nil && !owners[owner.UID] {
 			is.report("Deployment %s belongs to no Foo: %+v", d.Name, owner)
 		}
-		if d.DeletionTimestamp != nil && !slices.Contains(d.Finalizers, "example.com/held") {
+		if d.DeletionTimestamp != nil {
 			is.report("Deployment %s is being deleted", d.Name)
-		} else if d.DeletionTimestamp == nil && !scenarios.IsAvailable(d) {
+		} else if !scenarios.IsAvailable(d) {
 			is.report("Deployment %s is not rolled out: %+v", d.Name, d.Status)
 		}
 	}

@@ -10,6 +10,8 @@
 // the controller and the API server, a proxy injects faults. Users who create, change and delete
 // Foos and Deployments talk to the API server directly. All random choices come from the seed, but
 // when they take effect depends on the machine: a replay is similar, not identical.
+//
+// TestExplore in the root's folder leaves less to chance: the controller dies at each request.
 package faults
 
 import (

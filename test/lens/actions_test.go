@@ -250,26 +250,6 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 	p.settle(t)
 }
 
-// A program that begins another watch gets buttons for it. The others may be in use.
-func TestOtherWatchLeavesTheButtonsInUse(t *testing.T) {
-	p := begin(t)
-	p.press(t, "cut-foos")
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`{ // as if another watch had been there before
-		const other = document.querySelector("[data-action=hold-foos]");
-		other.dataset.action = "hold-others";
-		window.inUse = [...document.querySelectorAll(".actions *")].filter((e) => e !== other);
-		actionsFor = -1;
-		lens.draw("actions");
-	}`))
-	p.mustWait(t, `!document.querySelector("[data-action=hold-others]") &&
-		document.querySelector("[data-action=hold-foos]")`)
-	if !mustRead[bool](t, p, `inUse.every((e) => e.isConnected) &&
-		document.querySelectorAll(".actions [open]").length === 1`) {
-		t.Error("the page has made buttons anew, or has opened another group")
-	}
-	p.settle(t)
-}
-
 func TestNothingMovesIfThatIsNotWanted(t *testing.T) {
 	p := begin(t)
 	for _, preference := range []string{"no-preference", "reduce"} {

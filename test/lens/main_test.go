@@ -68,8 +68,7 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 		return 1, fmt.Errorf("building the lens: %w: %s", err, output)
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), append(
-		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath),
-		chromedp.Flag("host-resolver-rules", "MAP site.example 127.0.0.1"))...)
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browserPath))...)
 	defer end()
 	browser, end = chromedp.NewContext(allocator)
 	defer end()

@@ -170,28 +170,6 @@ func contains(labels, selector map[string]string) bool {
 	return len(selector) > 0
 }
 
-func TestConfigMapHasTheDashboard(t *testing.T) {
-	objects, err := exec.Command(root+".local/bin/kubectl", "kustomize", folder).Output()
-	if err != nil {
-		t.Fatalf("kubectl kustomize: %v; hack/cluster build makes kubectl", err)
-	}
-	for object := range strings.SplitSeq(string(objects), "\n---\n") {
-		configMap := parse[corev1.ConfigMap](t, object)
-		if configMap.Kind != "ConfigMap" {
-			continue
-		}
-		if got := configMap.Data["sample-controller.json"]; got != readFile(t, folder+"dashboard.json") {
-			t.Errorf("the ConfigMap has another dashboard: %s", got)
-		}
-		if configMap.Labels["grafana_dashboard"] != "1" || configMap.Namespace != "sample-controller" {
-			t.Errorf("the ConfigMap is in namespace %q with labels %v",
-				configMap.Namespace, configMap.Labels)
-		}
-		return
-	}
-	t.Errorf("the kustomization has no ConfigMap:\n%s", objects)
-}
-
 // dashboard is what these tests read of dashboard.json.
 type dashboard struct {
 	Templating struct {
@@ -213,18 +191,4 @@ func readDashboard(t *testing.T) dashboard {
 		t.Fatal("the dashboard has no panels")
 	}
 	return read
-}
-
-var variable = regexp.MustCompile(`\$\{?(\w+)`)
-
-func TestDashboardDefinesItsVariables(t *testing.T) {
-	known := map[string]bool{"__rate_interval": true, "__all": true}
-	for _, defined := range readDashboard(t).Templating.List {
-		known[defined.Name] = true
-	}
-	for _, used := range variable.FindAllStringSubmatch(readFile(t, folder+"dashboard.json"), -1) {
-		if !known[used[1]] {
-			t.Errorf("the variable %s is not defined", used[0])
-		}
-	}
 }

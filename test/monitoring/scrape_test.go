@@ -148,7 +148,6 @@ func TestPrometheusAnswersEachQuestion(t *testing.T) {
 		return len(left) == 0, strings.Join(slices.Sorted(slices.Values(why)), "\n")
 	})
 	p.rulesWork()
-	p.knowsWhatTheDocumentationNames()
 	for _, address := range addresses {
 		lint(t, address, w.prometheusConfig().BearerToken)
 	}
@@ -175,24 +174,6 @@ func (p *prometheus) rulesWork() {
 		slices.Sort(good)
 		return slices.Equal(good, want), fmt.Sprintf("%+v, %v", loaded, err)
 	})
-}
-
-// knowsWhatTheDocumentationNames checks that Prometheus has the metrics that the page names. Some
-// are there only for a while, such as those of a Foo that is not Ready.
-func (p *prometheus) knowsWhatTheDocumentationNames() {
-	p.t.Helper()
-	page := readFile(p.t, root+"docs/production.md")
-	names := regexp.MustCompile(`\b(foo_controller|informer|leader_election|process|rest_client|`+
-		`workqueue)_[a-z_]*[a-z]\b`).FindAllString(page, -1)
-	if len(names) < 10 {
-		p.t.Errorf("docs/production.md names only the metrics %q, want at least 10", names)
-	}
-	for _, metric := range names {
-		found, err := p.query(fmt.Sprintf(`count(last_over_time({__name__=~"%s(_bucket)?"}[1h]))`, metric))
-		if len(found) == 0 {
-			p.t.Errorf("docs/production.md names %s, but Prometheus does not know it (%v)", metric, err)
-		}
-	}
 }
 
 // lint lets promtool judge the names of the metrics that only this controller has.

@@ -1,7 +1,9 @@
 package owned
 
 import (
-	"errors"
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,423 +14,211 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 
-	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/explore"
+	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/must"
 )
 
-var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+// owner returns a step that creates a DaemonSet that asks for a Deployment.
+func owner(name, deployment string) explore.Step {
+	return explore.Create(fmt.Sprintf(`{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: %s},
+		spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {
+		hostname: %s, containers: [{name: web, image: web}]}}}}`, name, deployment))
+}
 
-func (h *harness) expectReported(foo, reason string) {
-	h.t.Helper()
-	if got, ok := h.reported[foo]; !ok || got != reason {
-		h.t.Errorf("reported for %s: got %q (%t), want %q", foo, got, ok, reason)
+// foreign returns a step that creates a Deployment that belongs to nobody.
+func foreign(labels string) explore.Step {
+	return explore.Create("{apiVersion: apps/v1, kind: Deployment, metadata: {name: x, labels: " +
+		labels + "}, spec: {replicas: 3}}")
+}
+
+func change(patch string) explore.Step { return explore.Patch("deployments.apps/x", patch) }
+
+func rename(deployment string) explore.Step {
+	return explore.Patch("daemonsets.apps/a", "spec: {template: {spec: {hostname: "+deployment+"}}}")
+}
+
+var (
+	create           = owner("a", "x")
+	deleteOwner      = explore.Delete("daemonsets.apps/a")
+	deleteDeployment = explore.Delete("deployments.apps/x")
+	holdOwners       = explore.HoldWatch("daemonsets.apps")
+	letGo            = explore.LetWatchesGo
+	rollOut          = explore.RollOut
+	collect          = explore.CollectGarbage
+	refuse           = explore.Refuse("deployments.apps")
+	accept           = explore.Accept("deployments.apps")
+)
+
+func steps(steps ...explore.Step) []explore.Step { return steps }
+
+var scenarios = []explore.Scenario{
+	{Name: "create", Steps: steps(create), Begins: 1},
+	{Name: "label", Steps: steps(create, change("metadata: {labels: null}"))},
+	{Name: "children", Steps: steps(create, deleteDeployment, explore.Delete("configmaps/a"),
+		change("spec: {replicas: 7, paused: true}"), explore.Patch("configmaps/a", "data: null"))},
+	{Name: "rename", Steps: steps(create, rollOut, rename("z"), rollOut), Begins: 3},
+	{Name: "rename and back", Steps: steps(create, rollOut, rename("z"), rename("x"), rollOut)},
+	{Name: "unseen rename",
+		Steps: steps(create, rollOut, rename("z"), holdOwners, rename("x"), rollOut, letGo)},
+	{Name: "delete", Steps: steps(create, deleteOwner)},
+	{Name: "unseen deletion",
+		Steps: steps(create, rollOut, holdOwners, deleteOwner, collect, letGo)},
+	{Name: "taken", Steps: steps(foreign("{}"), create, deleteDeployment)},
+	{Name: "taken and labelled", Steps: steps(foreign("{managed-by: b}"), create, deleteDeployment)},
+	{Name: "taken for good", Steps: steps(foreign("{}"), create)},
+	{Name: "two owners", AnyEnd: true,
+		Steps: steps(create, owner("b", "x"), rollOut, deleteOwner, collect, rollOut)},
+	{Name: "released", AnyEnd: true,
+		Steps: steps(create, change("metadata: {ownerReferences: null}"))},
+	{Name: "terminating", Steps: steps(create, rollOut, explore.Together("delete, which is held",
+		change("metadata: {finalizers: [example.com/held]}"), deleteDeployment),
+		change("spec: {replicas: 7}"), change("metadata: {finalizers: null}"))},
+	{Name: "refused", Steps: steps(refuse, create, accept)},
+	{Name: "failing", Steps: steps(explore.FailWrites(1), create, explore.Conflict(1), rename("z"))},
+	{Name: "never seen", Steps: steps(explore.Together("delete what no watch showed",
+		explore.LoseWatch("deployments.apps"), create, explore.Pause, deleteDeployment),
+		explore.BreakWatch("deployments.apps"))},
+	{Name: "namespace", Steps: steps(create, rollOut,
+		explore.Delete("namespaces/"+explore.Namespace), deleteDeployment)},
+}
+
+func TestExplore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all faults together take a quarter of a minute")
+	}
+	for _, o := range explore.Test(t, explore.Controller{
+		Run: run, Scenarios: scenarios, Always: always, Eventually: eventually,
+		Delay: blockedRetryDelay + 5*time.Second, OldCaches: true,
+	}) {
+		refused := apierrors.IsInvalid(o.Answer.Err) || apierrors.IsForbidden(o.Answer.Err) ||
+			apierrors.IsBadRequest(o.Answer.Err)
+		if refused && o.ForGood && o.Request.Kind == "create-deployments" && len(o.Waits) > 0 &&
+			!slices.Contains(o.Waits, blockedRetryDelay) {
+			t.Errorf("%s: tried again after %v, want %v", o.Answer.Name, o.Waits, blockedRetryDelay)
+		}
 	}
 }
 
-func (h *harness) expectOwner(deployment, owner string) {
-	h.t.Helper()
-	d := h.deployment(deployment)
-	if d == nil {
-		h.t.Fatalf("there is no Deployment %s", deployment)
+// controllerOf returns the owner that controls an object, or nil.
+func controllerOf(object metav1.Object, now explore.State) *appsv1.DaemonSet {
+	for _, owner := range explore.List[appsv1.DaemonSet](now, "daemonsets.apps") {
+		if metav1.IsControlledBy(object, owner) {
+			return owner
+		}
 	}
-	got := ""
-	if controller := metav1.GetControllerOf(d); controller != nil {
-		got = controller.Name
+	return nil
+}
+
+// always returns what speaks against a write, or "".
+func always(write explore.Write, now explore.State) string {
+	if write.Resource == "daemonsets" {
+		for _, c := range explore.As[appsv1.DaemonSet](write.New).Status.Conditions {
+			if c.Reason == "" || c.Status == corev1.ConditionTrue && c.Reason != "ConfigMapExists" {
+				return fmt.Sprintf("it reports %q before the last child is there", c.Reason)
+			}
+			if strings.Contains(c.Message, "being terminated") {
+				return "it reports that the namespace goes"
+			}
+		}
+		return ""
 	}
-	if got != owner {
-		h.t.Errorf("owner of %s: got %q, want %q", deployment, got, owner)
+	old, desired := explore.As[appsv1.Deployment](write.Old), explore.As[appsv1.Deployment](write.New)
+	switch {
+	case old == nil && desired.Labels[label] == "":
+		return "its informer will not show that"
+	case old == nil && controllerOf(desired, now) == nil:
+		return "the owner is gone"
+	case write.Resource != "deployments" || old == nil:
+		return ""
 	}
-}
-
-func TestObjectsOfAllKindsAreCreatedInOneSync(t *testing.T) {
-	slow := func(h *harness) { // so another sync comes only when the API server has all objects
-		fakes.Lag(h.t, &h.Kube.Fake, "configmaps", time.Minute)
-		fakes.Lag(h.t, &h.Kube.Fake, "deployments", time.Minute)
+	owner := controllerOf(old, now)
+	switch {
+	case owner == nil:
+		return "it belongs to nobody"
+	case write.Verb == "delete" && deploymentOf(owner) == old.Name:
+		return "its owner asks for it"
+	case write.Verb != "delete" && old.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case write.Verb != "delete" && old.Spec.Paused != desired.Spec.Paused:
+		return "others had written what it changes"
 	}
-	bubble(t, slow, func(h *harness) {
-		h.create("a", "web")
-
-		if h.count("create", "configmaps") != 1 || h.count("create", "deployments") != 1 {
-			t.Errorf("got %d ConfigMaps and %d Deployments, want one of each",
-				h.count("create", "configmaps"), h.count("create", "deployments"))
-		}
-		if _, ok := h.reported["a"]; ok {
-			t.Error("something was reported before the informers have shown what was created")
-		}
-	})
+	return ""
 }
 
-func TestObjectHasOwnerFieldsAndEvent(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		foo := h.create("a", "web")
-
-		d := h.deployment("web")
-		controller := metav1.GetControllerOf(d)
-		if controller == nil || controller.UID != foo.UID || controller.Kind != "Foo" ||
-			controller.APIVersion != "samplecontroller.k8s.io/v1alpha1" {
-			t.Errorf("got controller %v, want the Foo", controller)
+// eventually returns what is wrong when everything is quiet.
+func eventually(now explore.State) (problems []string) {
+	for _, owner := range explore.List[appsv1.DaemonSet](now, "daemonsets.apps") {
+		d := explore.Get[appsv1.Deployment](now, "deployments.apps", deploymentOf(owner))
+		configMap := explore.Get[corev1.ConfigMap](now, "configmaps", owner.Name)
+		if d == nil {
+			problems = append(problems, owner.Name+" has no Deployment")
+			continue
 		}
-		if d.Labels[label] != manager || d.Spec.Replicas == nil {
-			t.Fatalf("got labels %v and replicas %v, want what SetFields sets", d.Labels, d.Spec.Replicas)
+		want := "True ConfigMapExists"
+		switch {
+		case !metav1.IsControlledBy(d, owner):
+			want = "False DeploymentNameTaken"
+			if configMap != nil && owner.Status.ObservedGeneration == 1 && owner.Name == "a" &&
+				controllerOf(d, now) == nil && *d.Spec.Replicas == 3 {
+				problems = append(problems, "a ConfigMap was made, which may need the Deployment")
+			}
+		case d.DeletionTimestamp != nil:
+			want = "False DeploymentTerminating"
+		case *d.Spec.Replicas != 1 || d.Labels[label] != manager || configMap == nil ||
+			configMap.Data["deployment"] != d.Name:
+			problems = append(problems, fmt.Sprintf("%s has %v and %v", owner.Name, d, configMap))
 		}
-		if got := h.events("DeploymentCreated"); len(got) != 1 || got[0] != `Created Deployment "web"` {
-			t.Errorf("got Events %q", got)
+		got := ""
+		for _, c := range owner.Status.Conditions {
+			got = fmt.Sprint(c.Status, " ", c.Reason)
 		}
-		h.expectReported("a", "Progressing")
-		h.rollOut("web")
-		h.expectReported("a", "Available")
-	})
-}
-
-// The API server refuses a condition without a reason.
-func TestKindWithoutReadinessIsReadyForAReason(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		got, err := h.children[0].Sync(t.Context(), h.create("a", "web"))
-
-		want := metav1.Condition{Type: "Ready", Status: "True", Reason: "ConfigMapExists",
-			Message: `ConfigMap "a" exists`}
-		if err != nil || got == nil || *got != want {
-			t.Errorf("got %+v (error: %v), want %+v", got, err, want)
+		if got != want || owner.Status.ObservedGeneration != owner.Generation {
+			problems = append(problems, fmt.Sprintf("%s is %q, want %q", owner.Name, got, want))
 		}
-	})
-}
-
-func TestOnlyOwnedFieldsAreRepaired(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-
-		h.change("web", func(d *appsv1.Deployment) {
-			d.Spec.Replicas, d.Spec.Paused = new(int32(7)), true
-		})
-
-		if d := h.deployment("web"); *d.Spec.Replicas != 1 || !d.Spec.Paused {
-			t.Errorf("got %d replicas and paused %t, want 1 and true", *d.Spec.Replicas, d.Spec.Paused)
-		}
-		if got := h.events("DeploymentUpdated"); len(got) != 1 {
-			t.Errorf("got Events %q, want one", got)
-		}
-	})
-}
-
-func TestObjectOfSomebodyElseIsNotTouched(t *testing.T) {
-	for name, labels := range map[string]map[string]string{
-		"that the informer does not show": nil,
-		"that the informer shows":         {label: "another"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			foreign := func(h *harness) { h.foreign("web", labels) }
-			bubble(t, foreign, func(h *harness) {
-				h.create("a", "web")
-				time.Sleep(time.Minute)
-				synctest.Wait()
-
-				h.expectReported("a", "DeploymentNameTaken")
-				if d := h.deployment("web"); d.Spec.Replicas != nil || h.count("patch", "deployments") > 0 {
-					t.Errorf("the Deployment was changed: %v", d)
-				}
-				if got := h.failed.Load(); got != 0 {
-					t.Errorf("%d syncs have failed", got)
-				}
-				h.delete("web")
-				time.Sleep(blockedRetryDelay)
-				synctest.Wait()
-				h.expectOwner("web", "a")
-			})
-		})
 	}
-}
-
-func TestNothingIsReportedBeforeAWriteIsSeen(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-		h.rollOut("web")
-		h.reports = 0
-		configMaps := h.Kube.CoreV1().ConfigMaps(namespace)
-		configMap := must.Get(configMaps.Get(t.Context(), "a", metav1.GetOptions{}))(t)
-		configMap.Data = nil
-		must.Get(configMaps.Update(t.Context(), configMap, metav1.UpdateOptions{}))(t)
-		h.settle()
-
-		if h.reports != 1 {
-			t.Errorf("got %d reports, want 1: by the sync that follows the repair", h.reports)
+	for _, d := range explore.List[appsv1.Deployment](now, "deployments.apps") {
+		owner := controllerOf(d, now)
+		if owner != nil && deploymentOf(owner) != d.Name && d.Labels[label] != "" {
+			problems = append(problems, d.Name+" is left over from "+owner.Name)
 		}
-	})
-}
-
-func TestNothingIsMadeThatMayNeedWhatIsNotReady(t *testing.T) {
-	taken := func(h *harness) {
-		must.Get(h.Kube.CoreV1().ConfigMaps(namespace).Create(h.t.Context(), &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: namespace},
-		}, metav1.CreateOptions{}))(h.t)
 	}
-	bubble(t, taken, func(h *harness) {
-		h.create("a", "web")
-
-		h.expectReported("a", "ConfigMapNameTaken")
-		if got := h.count("create", "deployments"); got != 0 {
-			t.Errorf("got %d Deployments, which may need the ConfigMap, want none", got)
-		}
-	})
+	return problems
 }
 
-func TestSecondOwnerTakesOverWhenTheFirstGoes(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("first", "web")
-		h.create("second", "web")
-		h.expectReported("second", "DeploymentNameTaken")
-		h.expectOwner("web", "first")
-
-		must.Do(t, h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "first",
-			metav1.DeleteOptions{}))
-		h.settle()
-		h.delete("web") // as the garbage collector does
-
-		h.expectOwner("web", "second")
-	})
+// between stands between the controller and its API server. Just before a deletion, it takes the
+// Deployment away from its owner. If it is blind, it shows no change of an owner.
+type between struct {
+	kube     kubernetes.Interface
+	blind    bool
+	notFound int // the next patches that do not find their object
 }
 
-func TestReleasedObjectIsThatOfSomebodyElse(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-		h.change("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
-		h.expectReported("a", "DeploymentNameTaken")
-	})
-}
-
-func TestRemovedLabelIsPutBack(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-		h.change("web", func(d *appsv1.Deployment) { d.Labels = nil })
-
-		if got := h.deployment("web").Labels[label]; got != manager {
-			t.Errorf("got label %q, want %q", got, manager)
-		}
-	})
-}
-
-func TestObjectThatIsBeingDeletedIsNotRepaired(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-		h.change("web", func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/held"} })
-		h.delete("web")
-		h.change("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
-
-		if got := *h.deployment("web").Spec.Replicas; got != 7 {
-			t.Errorf("got %d replicas, want 7, as somebody wrote", got)
-		}
-		h.expectReported("a", "DeploymentTerminating")
-
-		h.change("web", func(d *appsv1.Deployment) { d.Finalizers = nil })
-		h.expectOwner("web", "a")
-	})
-}
-
-func TestWhatTheAPIServerRefusesIsReportedAndRetriedSlowly(t *testing.T) {
-	for name, refusal := range map[string]error{
-		"forbidden": apierrors.NewForbidden(deployments, "web", errors.New("quota")),
-		"invalid":   apierrors.NewInvalid(schema.GroupKind{Kind: "Deployment"}, "web", nil),
-		"bad":       apierrors.NewBadRequest("unreadable"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			refuse := func(h *harness) { h.Fail("create", "deployments", 2, refusal) }
-			bubble(t, refuse, func(h *harness) {
-				h.create("a", "web")
-				time.Sleep(time.Millisecond)
-				synctest.Wait()
-				h.expectReported("a", "DeploymentRejected")
-				if got := h.count("create", "configmaps"); got != 1 {
-					t.Errorf("got %d ConfigMaps, want 1: they do not need the Deployment", got)
-				}
-
-				time.Sleep(2 * blockedRetryDelay)
-				synctest.Wait()
-				h.expectOwner("web", "a")
-				if got := h.failed.Load(); got != 0 {
-					t.Errorf("%d syncs have failed, want none: nobody can mend it sooner", got)
-				}
-			})
-		})
+func (b *between) Serve(
+	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
+) (*apiserver.Response, error) {
+	if r.Verb == "patch" && b.notFound > 0 {
+		b.notFound--
+		return nil, apierrors.NewNotFound(r.Resource.GroupResource(), r.Name)
 	}
-}
-
-func TestRequestThatFailsIsRetried(t *testing.T) {
-	fail := func(h *harness) {
-		h.Fail("create", "deployments", 1, apierrors.NewInternalError(errors.New("injected")))
+	if r.Verb == "delete" {
+		_, err := b.kube.AppsV1().Deployments(r.Namespace).Patch(ctx, r.Name, types.MergePatchType,
+			[]byte(`{"metadata": {"ownerReferences": null}}`), metav1.PatchOptions{})
+		if err != nil {
+			return nil, err
+		}
 	}
-	bubble(t, fail, func(h *harness) {
-		h.create("a", "web")
-		time.Sleep(time.Second)
-		synctest.Wait()
-
-		h.expectOwner("web", "a")
-		if got := h.failed.Load(); got != 1 {
-			t.Errorf("%d syncs have failed, want 1", got)
-		}
-	})
+	return do()
 }
 
-func TestNothingIsCreatedInANamespaceThatGoes(t *testing.T) {
-	goes := apierrors.NewForbidden(deployments, "web", errors.New("being terminated"))
-	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	bubble(t, func(h *harness) { h.Fail("create", "deployments", 1000, goes) }, func(h *harness) {
-		h.create("a", "web")
-		time.Sleep(time.Hour)
-		synctest.Wait()
-
-		// The event of the ConfigMap brings the key back once. After that, only the namespace's end does.
-		if got := h.count("create", "deployments"); got > 2 || h.failed.Load() > 0 {
-			t.Errorf("got %d creates and %d failures in an hour, want at most 2 and none", got,
-				h.failed.Load())
-		}
-	})
-}
-
-func TestObjectOfADeletedOwnerIsNotMadeAgain(t *testing.T) {
-	late := func(h *harness) { fakes.Lag(h.t, &h.Foo.Fake, "foos", time.Second) }
-	bubble(t, late, func(h *harness) {
-		h.create("a", "web")
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		must.Do(t, h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Delete(t.Context(), "a",
-			metav1.DeleteOptions{}))
-		h.delete("web") // the informer of Foos does not know yet
-		time.Sleep(time.Minute)
-		synctest.Wait()
-
-		if h.deployment("web") != nil {
-			t.Error("the Deployment was made again")
-		}
-	})
-}
-
-func TestNothingIsWrittenTwiceWhileTheInformerIsLate(t *testing.T) {
-	late := func(h *harness) { fakes.Lag(h.t, &h.Kube.Fake, "deployments", 5*time.Second) }
-	bubble(t, late, func(h *harness) {
-		h.create("a", "web")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-
-		if got := h.count("create", "deployments"); got != 1 {
-			t.Errorf("got %d creates, want 1", got)
-		}
-		if !h.logged("0s no sync has seen the last write") {
-			t.Errorf("the key was not queued in case that the event never comes: %q", h.log)
-		}
-	})
-}
-
-func TestObjectThatGoesWhileItIsUpdatedIsLookedAtAgain(t *testing.T) {
-	gone := func(h *harness) {
-		h.Fail("patch", "deployments", 1, apierrors.NewNotFound(deployments, "web"))
-	}
-	bubble(t, gone, func(h *harness) {
-		// The client of the test has the same failure, so somebody writes past it.
-		h.create("a", "web")
-		d := h.deployment("web")
-		d.Spec.Replicas = new(int32(7))
-		must.Do(t, h.KubeTracker.Update(deployments.WithVersion("v1"), d, namespace))
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-
-		if got := *h.deployment("web").Spec.Replicas; got != 1 {
-			t.Errorf("got %d replicas, want 1", got)
-		}
-		if h.failed.Load() != 0 || !h.logged("1s the Deployment was deleted in between") {
-			t.Errorf("got %d failures, and %q", h.failed.Load(), h.log)
-		}
-	})
-}
-
-func TestFormerObjectIsDeletedWhenTheNewOneIsReady(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		foo := h.create("a", "old")
-		h.rollOut("old")
-		h.rename(foo, "new")
-		h.expectOwner("old", "a")
-		h.expectOwner("new", "a")
-
-		h.rollOut("new")
-
-		if h.deployment("old") != nil {
-			t.Error("the former Deployment is still there")
-		}
-		want := `Deleted Deployment "old", now replaced by "new"`
-		if got := h.events("DeploymentDeleted"); len(got) != 1 || got[0] != want {
-			t.Errorf("got Events %q", got)
-		}
-	})
-}
-
-func TestFormerObjectStaysIfTheOwnerHasItsNameAgain(t *testing.T) {
-	late := func(h *harness) { fakes.Lag(h.t, &h.Foo.Fake, "foos", 5*time.Second) }
-	bubble(t, late, func(h *harness) {
-		foo := h.create("a", "old")
-		time.Sleep(time.Minute)
-		h.rollOut("old")
-		h.rename(foo, "new")
-		time.Sleep(time.Minute)
-		renamed := must.Get(h.Foo.SamplecontrollerV1alpha1().Foos(namespace).Get(t.Context(), "a",
-			metav1.GetOptions{}))(t)
-		h.rename(renamed, "old")
-
-		h.rollOut("new") // the informer does not show yet that the owner has changed again
-
-		if h.deployment("old") == nil {
-			t.Error("the Deployment that the owner asks for was deleted")
-		}
-		time.Sleep(time.Minute)
-		if h.deployment("old") == nil || h.deployment("new") != nil {
-			t.Error("in the end, want the old Deployment, and not the new one")
-		}
-	})
-}
-
-func TestFormerObjectThatWasReleasedIsNotDeleted(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		foo := h.create("a", "old")
-		h.rollOut("old")
-		h.rename(foo, "new")
-		// Somebody takes the owner reference off, and the informer does not show that yet.
-		d := h.deployment("old")
-		d.OwnerReferences = nil
-		fresh := d.DeepCopy()
-		h.Kube.PrependReactor("delete", "deployments", releaseFirst(h, fresh))
-
-		h.rollOut("new")
-
-		if h.deployment("old") == nil {
-			t.Error("a Deployment was deleted that its owner had no more")
-		}
-	})
-}
-
-func TestObjectOfAnotherNamespaceIsNotTheOwners(t *testing.T) {
-	bubble(t, nothing, func(h *harness) {
-		h.create("a", "web")
-		h.foreign("bank", nil)
-		forged := h.deployment("web")
-		forged.Name, forged.Namespace, forged.UID = "bank", "elsewhere", "forged"
-		forged.ResourceVersion = ""
-		must.Get(h.Kube.AppsV1().Deployments("elsewhere").Create(h.t.Context(), forged,
-			metav1.CreateOptions{}))(h.t)
-
-		h.rollOut("web")
-
-		if got := h.count("delete", "deployments"); got != 0 || h.failed.Load() != 0 {
-			h.t.Errorf("got %d deletions and %d failed syncs, want none", got, h.failed.Load())
-		}
-	})
-}
-
-// releaseFirst writes fresh just before a deletion.
-func releaseFirst(h *harness, fresh *appsv1.Deployment) clienttesting.ReactionFunc {
-	return func(clienttesting.Action) (bool, runtime.Object, error) {
-		_ = h.KubeTracker.Update(deployments.WithVersion("v1"), fresh, namespace) // fails the second time
-		return false, nil, nil
+func (b *between) Event(w *apiserver.Watch, e watch.Event) {
+	isChange := e.Type == watch.Modified || e.Type == watch.Deleted
+	if !b.blind || !isChange || e.Object.GetObjectKind().GroupVersionKind().Kind != "DaemonSet" {
+		w.Send(e)
 	}
 }
 
@@ -439,4 +229,97 @@ func TestMessageIsWhatTheAPIServerTakes(t *testing.T) {
 		!strings.HasPrefix(got, "\ufffd[31mé") || !strings.HasSuffix(got, "é...") {
 		t.Errorf("got %d bytes, %q", len(got), got)
 	}
+}
+
+// runBetween runs a controller, and then test when it has made the Deployment x.
+func runBetween(
+	t *testing.T, b *between, test func(*testing.T, kubernetes.Interface, *appsv1.DaemonSet),
+) {
+	synctest.Test(t, func(t *testing.T) {
+		server := must.Get(apiserver.New())(t)
+		kube := kubernetes.NewForConfigOrDie(server.Config(nil))
+		b.kube = kube
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- run(ctx, server.Config(b)) }()
+		owner := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+		owner.Spec.Template.Spec.Hostname = "x"
+		owner = must.Get(kube.AppsV1().DaemonSets("default").Create(
+			t.Context(), owner, metav1.CreateOptions{}))(t)
+		time.Sleep(time.Minute)
+		test(t, kube, owner)
+		cancel()
+		<-stopped
+	})
+}
+
+// has fails the test unless there is such a Deployment, or none.
+func has(t *testing.T, kube kubernetes.Interface, namespace, name string, want bool) {
+	t.Helper()
+	_, err := kube.AppsV1().Deployments(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	if (err == nil) != want || err != nil && !apierrors.IsNotFound(err) {
+		t.Errorf("Deployment %s/%s: got error %v, want it: %t", namespace, name, err, want)
+	}
+}
+
+func TestObjectOfADeletedOwnerIsNotMadeAgain(t *testing.T) {
+	runBetween(t, &between{blind: true}, func(
+		t *testing.T, kube kubernetes.Interface, _ *appsv1.DaemonSet,
+	) {
+		apps, now := kube.AppsV1(), metav1.DeleteOptions{}
+		must.Do(t, apps.DaemonSets("default").Delete(t.Context(), "a", now))
+		must.Do(t, apps.Deployments("default").Delete(t.Context(), "x", now))
+		time.Sleep(time.Minute)
+
+		has(t, kube, "default", "x", false)
+	})
+}
+
+func TestObjectThatGoesWhileItIsUpdatedIsLookedAtAgain(t *testing.T) {
+	runBetween(t, &between{notFound: 1}, func(
+		t *testing.T, kube kubernetes.Interface, _ *appsv1.DaemonSet,
+	) {
+		must.Get(kube.AppsV1().Deployments("default").Patch(t.Context(), "x", types.MergePatchType,
+			[]byte(`{"metadata": {"labels": null}}`), metav1.PatchOptions{}))(t)
+		time.Sleep(time.Minute)
+
+		got := must.Get(kube.AppsV1().Deployments("default").Get(
+			t.Context(), "x", metav1.GetOptions{}))(t)
+		if got.Labels[label] != manager {
+			t.Errorf("got the labels %v, want the one that the informer selects by", got.Labels)
+		}
+	})
+}
+
+func TestOnlyWhatTheOwnerHasIsDeleted(t *testing.T) {
+	runBetween(t, &between{}, func(t *testing.T, kube kubernetes.Interface, owner *appsv1.DaemonSet) {
+		must.Get(kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}, metav1.CreateOptions{}))(t)
+		owners := []metav1.OwnerReference{
+			*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind("DaemonSet")),
+		}
+		create := func(namespace, name string, owners []metav1.OwnerReference) {
+			must.Get(kube.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: manager},
+					OwnerReferences: owners},
+			}, metav1.CreateOptions{}))(t)
+		}
+		create("default", "old", owners)
+		create("elsewhere", "bank", owners)
+		owners[0].UID = "of somebody else"
+		create("default", "bank", owners)
+		must.Get(kube.AppsV1().Deployments("default").Patch(t.Context(), "x", types.MergePatchType,
+			[]byte(`{"status": {"availableReplicas": 1}}`), metav1.PatchOptions{}, "status"))(t)
+		time.Sleep(time.Minute)
+
+		has(t, kube, "elsewhere", "bank", true)
+		for name, owners := range map[string]int{"old": 0, "bank": 1} { // between takes old away
+			got := must.Get(kube.AppsV1().Deployments("default").Get(
+				t.Context(), name, metav1.GetOptions{}))(t).OwnerReferences
+			if len(got) != owners {
+				t.Errorf("%s has %d owners, want %d: the controller tries to delete old, and not bank",
+					name, len(got), owners)
+			}
+		}
+	})
 }

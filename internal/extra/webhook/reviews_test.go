@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,8 +24,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/internal/testing/fakes"
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -218,26 +215,6 @@ func TestReviewsWaitForMemoryOnlySoLong(t *testing.T) {
 			release(all)
 		}
 	})
-}
-
-// Strangers hold all connections, and send nothing. After the timeout, others are served.
-func TestConnectionsThatAreSilentEnd(t *testing.T) {
-	s := newServer(fakes.New().Kube)
-	s.config.Address = freeport.Address(t)
-	must.Do(t, s.Start(t.Context()))
-	start := time.Now()
-	for range maxConnections {
-		connection := must.Get(net.Dial("tcp", s.config.Address))(t)
-		defer connection.Close()
-	}
-	dialed := time.Since(start)
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: s.clientConfig()}}
-	response := must.Get(client.Get("https://" + s.config.Address))(t)
-	must.Do(t, response.Body.Close())
-	took := time.Since(start)
-	if dialed < time.Second && took < 9*time.Second || took > requestTimeout {
-		t.Errorf("another client waited %v, want 10s", took)
-	}
 }
 
 // TestFloodOfReviewsHasRoomInItsContainer sends the reviews that take most to a process of its own.

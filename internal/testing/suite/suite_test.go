@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,20 +50,5 @@ func TestWritesToTheStatusLeaveAnObjectUntouched(t *testing.T) {
 	object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Manager: "other"})
 	if after := Untouched(object); after == before {
 		t.Errorf("after another write: got still %s", after)
-	}
-}
-
-func TestDescriptionLeavesTheObjectAsItIs(t *testing.T) {
-	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "user"}},
-	}}
-
-	text := Describe(object)
-
-	if !strings.Contains(text, "web") || strings.Contains(text, "user") {
-		t.Errorf("got %s, want the name and no managed fields", text)
-	}
-	if len(object.ManagedFields) != 1 {
-		t.Error("the object has lost its managed fields")
 	}
 }
