@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"runtime"
 	"strings"
 	"syscall/js"
 	"time"
@@ -30,10 +29,6 @@ const (
 	// actInterval is how often the other controllers of the cluster look for work, or less often if
 	// they have much of it: nothing else happens meanwhile.
 	actInterval = 200 * time.Millisecond
-	// turns is how often all others have their turn before a request is answered. There is one
-	// thread, and no goroutine is interrupted: a worker that never waits would keep the watches, each
-	// of whose events needs several turns, from showing it what it has written.
-	turns = 20
 	// burst is how many Foos the button for many creates.
 	burst = 1000
 )
@@ -144,9 +139,6 @@ type quotas struct{ server *apiserver.Server }
 func (q quotas) Serve(
 	_ context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
 ) (*apiserver.Response, error) {
-	for range turns {
-		runtime.Gosched()
-	}
 	if r.Verb == "create" && r.Resource.Resource == "deployments" {
 		for _, quota := range q.server.List(schema.GroupVersionResource{Version: "v1",
 			Resource: "resourcequotas"}) {
