@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,10 +124,15 @@ func (w *World) finishNamespaces() {
 }
 
 // rollOut makes the Pods of Deployments and StatefulSets available, as their controllers would.
+// What has not changed since then needs nothing more.
 func (w *World) rollOut() {
+	before := w.rolledOut
+	w.rolledOut = w.server.Revision()
 	for _, o := range w.objects() {
 		kind := o.GroupVersionKind().GroupKind().String()
-		if kind != "Deployment.apps" && kind != "StatefulSet.apps" || o.GetDeletionTimestamp() != nil {
+		revision, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64) // the server's: it is a number
+		if revision <= before || kind != "Deployment.apps" && kind != "StatefulSet.apps" ||
+			o.GetDeletionTimestamp() != nil {
 			continue
 		}
 		w.update(o, func(o *object) {

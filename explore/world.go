@@ -36,6 +36,8 @@ type World struct {
 	serving sync.Mutex         // a write and what Always says of it are one
 	own     map[types.UID]bool // what the controller has created
 
+	rolledOut int64 // the revision up to which all is rolled out
+
 	mu        sync.Mutex
 	faults    []fault          // to come
 	lines     map[string]*line // by resource

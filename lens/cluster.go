@@ -71,11 +71,15 @@ func (c *cluster) loopback() bool {
 	return err == nil && isLoopback(server.Hostname())
 }
 
-// connect makes the program use a proxy.
-func (s *session) connect(proxy string) error {
+// connect makes the program use the proxy, until end is called.
+func (s *session) connect() (end func(), err error) {
 	kubeconfig := filepath.Join(s.folder, "program.yaml")
 	s.program.env = []string{"KUBECONFIG=" + kubeconfig}
-	return s.cluster.writeProxyConfig(kubeconfig, proxy)
+	address, end, err := s.serve(s.proxy)
+	if err == nil {
+		err = s.cluster.writeProxyConfig(kubeconfig, address)
+	}
+	return end, err
 }
 
 // writeProxyConfig writes a kubeconfig that leads to a proxy instead.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
 )
 
@@ -27,7 +27,7 @@ type program struct {
 	title   string
 	secret  string // in the path of the proxy
 	run     func(context.Context) error
-	proxy   string
+	proxy   *wire.Proxy
 	logged  func(line string)
 	changed func(model.Program)
 
@@ -41,15 +41,14 @@ type process struct {
 	stop    context.CancelFunc
 	exited  chan struct{}
 
-	mu          sync.Mutex
-	dead        bool // nothing that it does has an effect any more
-	connections []net.Conn
+	alive context.Context // if not, nothing that it does has an effect any more
+	die   context.CancelFunc
 }
 
-// connect makes the program use a proxy.
-func (s *session) connect(proxy string) error {
-	s.program.proxy = proxy
-	return nil
+// connect makes the program use the proxy.
+func (s *session) connect() (end func(), err error) {
+	s.program.proxy = s.proxy
+	return func() {}, nil
 }
 
 // start starts the program, unless it runs.
@@ -63,7 +62,8 @@ func (p *program) start() error {
 	ctx := klog.NewContext(context.Background(), textlogger.NewLogger(textlogger.NewConfig(
 		textlogger.Verbosity(5), textlogger.Output(x))))
 	ctx, x.stop = context.WithCancel(ctx)
-	clientconfig.Page = &rest.Config{Host: p.proxy, QPS: -1, Dial: x.dial}
+	x.alive, x.die = context.WithCancel(context.Background())
+	clientconfig.Page = &rest.Config{Host: "http://page", QPS: -1, Transport: p.proxy.Transport(x.alive)}
 	p.process = x
 	p.changed(model.Program{Command: p.title, Running: true})
 	go func() {
@@ -79,42 +79,20 @@ func (p *program) start() error {
 
 // end notes that the process has ended, and how.
 func (x *process) end(note string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.dead {
-		return
-	}
-	x.dead = true
-	for _, connection := range x.connections {
-		connection.Close()
-	}
 	p := x.program
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if x.alive.Err() != nil {
+		return
+	}
+	x.die()
 	p.process = nil
 	p.changed(model.Program{Command: p.title, Note: note})
 }
 
-// dial connects the process with the proxy, as long as it lives.
-func (x *process) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.dead {
-		return nil, net.ErrClosed
-	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err == nil {
-		x.connections = append(x.connections, connection)
-	}
-	return connection, err
-}
-
 // Write gets what the process logs, record by record.
 func (x *process) Write(record []byte) (int, error) {
-	x.mu.Lock()
-	dead := x.dead
-	x.mu.Unlock()
-	if !dead {
+	if x.alive.Err() == nil {
 		for line := range bytes.Lines(record) {
 			x.program.logged(string(bytes.TrimSuffix(line, []byte("\n"))))
 		}

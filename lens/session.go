@@ -86,7 +86,7 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	address, endProxy, err := s.serve(s.proxy)
+	endProxy, err := s.connect()
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +100,7 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 	go s.lens.askServer(ctx, asker, config.Host)
 	go wait.UntilWithContext(ctx, func(context.Context) { s.lens.see(model.Seen{}) }, tick)
 
-	if err = s.connect(address); err == nil {
-		err = s.program.start()
-	}
-	if err != nil {
+	if err = s.program.start(); err != nil {
 		end()
 	}
 	return end, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -195,6 +196,7 @@ func (k *kind) validateCustom(
 			listErrs = nil
 		}
 	}
+	errs = append(errs, k.validateReplicas(object.Object, isStatus)...)
 	if !isStatus {
 		errs = append(errs, objectmeta.Validate(ctx, nil, object.Object, c.schema, false)...)
 	}
@@ -209,6 +211,33 @@ func (k *kind) validateCustom(
 	celErrs, _ := c.cel.Validate(ctx, nil, c.schema, object.Object, before,
 		celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, celErrs...)
+}
+
+// validateReplicas returns what is wrong with the replicas that the subresource scale shows.
+func (k *kind) validateReplicas(object map[string]any, isStatus bool) (errs field.ErrorList) {
+	if k.scale == nil {
+		return nil
+	}
+	paths := []string{k.scale.StatusReplicasPath}
+	if !isStatus {
+		paths = []string{k.scale.SpecReplicasPath, k.scale.StatusReplicasPath}
+	}
+	for _, path := range paths {
+		replicas, _, err := unstructured.NestedInt64(object, split(path)...)
+		wrong := ""
+		switch {
+		case err != nil:
+			wrong = err.Error()
+		case replicas < 0:
+			wrong = "should be a non-negative integer"
+		case replicas > math.MaxInt32:
+			wrong = fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)
+		default:
+			continue
+		}
+		errs = append(errs, field.Invalid(field.NewPath(path), replicas, wrong))
+	}
+	return errs
 }
 
 // blocks reports whether rules cannot be checked because of an error.

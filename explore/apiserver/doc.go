@@ -17,8 +17,8 @@
 //     objects that begin or cease to match a selector; bookmarks and timeouts. One counter is the
 //     resourceVersion of all resources.
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
-//     by schema and CEL, ratcheting, and list types, but not of the limits of replicas that scale
-//     adds. Several versions, if nothing needs conversion.
+//     by schema, CEL and the limits of scale, ratcheting, and list types. Several versions, if
+//     nothing needs conversion.
 //   - Fields of built-in kinds that this version of k8s.io/api does not know are kept.
 //
 // # Not simulated

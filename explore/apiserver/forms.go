@@ -17,6 +17,9 @@ func metadataOf(object *unstructured.Unstructured) map[string]any {
 
 // view returns an object that is stored in the version of a kind, or nil if there is none.
 func (k *kind) view(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if k.gvr == k.storage {
+		return object
+	}
 	return converted(object, k.gvk.GroupVersion().String())
 }
 

@@ -148,14 +148,12 @@ var loop = regexp.MustCompile(`^for i in \$\(seq (\d+)\); do (.*); echo ---; don
 func (s *Shell) edit(line string) (text string, err error) {
 	if found := loop.FindStringSubmatch(line); found != nil {
 		count, _ := strconv.Atoi(found[1])
+		one, err := s.edit(found[2])
+		all := strings.Builder{}
 		for i := range count {
-			one, err := s.edit(strings.ReplaceAll(found[2], "$i", strconv.Itoa(i+1)))
-			if err != nil {
-				return "", err
-			}
-			text += one + "---\n"
+			all.WriteString(strings.ReplaceAll(one, "$i", strconv.Itoa(i+1)) + "---\n")
 		}
-		return text, nil
+		return all.String(), err
 	}
 	words := split(line)
 	if len(words) != 3 || words[0] != "sed" {

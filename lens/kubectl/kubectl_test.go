@@ -44,8 +44,9 @@ func TestEachButtonWorks(t *testing.T) {
 		"pause-deployment":   "deployment.apps/example-foo paused\n",
 		"unlabel":            "deployment.apps/example-foo unlabeled\n",
 		"refuse":             "resourcequota/no-deployments created\n",
-		"bad-spec": "The Foo \"example-foo\" is invalid: spec.replicas: Invalid value: -1: " +
-			"spec.replicas in body should be greater than or equal to 0",
+		"bad-spec": "The Foo \"example-foo\" is invalid: \n* spec.replicas: Invalid value: -1: " +
+			"spec.replicas in body should be greater than or equal to 0\n" +
+			"* .spec.replicas: Invalid value: -1: should be a non-negative integer",
 	}
 	for _, action := range append(table["foos"], append(table["deployments"], table["plain"]...)...) {
 		t.Run(action.ID, func(t *testing.T) {

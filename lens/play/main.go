@@ -18,6 +18,13 @@ import (
 	"strings"
 )
 
+const (
+	// buildFolder has what is compiled, from the root of the repository.
+	buildFolder = ".local/play-build"
+	// maxSize is how large the program may be, compressed, in bytes: a visitor waits for it.
+	maxSize = 10_000_000
+)
+
 func main() {
 	out := flag.String("out", ".local/play", "`Folder` for the page.")
 	address := flag.String("serve", "", "`Address` at which to serve the page, such as "+
@@ -49,7 +56,7 @@ func write(out string) error {
 	if err != nil {
 		return err
 	}
-	o := &overlay{root: root, folder: filepath.Join(root, ".local/play-build"),
+	o := &overlay{root: root, folder: filepath.Join(root, buildFolder),
 		Replace: map[string]string{}}
 	if err := cmp.Or(o.fill(), o.trim()); err != nil {
 		return err
@@ -88,6 +95,10 @@ func writePage(out, wasm string) error {
 		return err
 	}
 	fmt.Printf("%.1f MB, %.1f MB compressed\n", float64(len(program))/1e6, float64(packed.Len())/1e6)
+	if packed.Len() > maxSize {
+		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+
+			"what the page does not use, as lens/play/trim.go does", maxSize)
+	}
 	goroot, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return err

@@ -46,12 +46,18 @@ func (o *overlay) trim() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range trimmed {
-		to := filepath.Join(o.folder, name)
-		if err := trimModule(name, to); err != nil {
+	folders, err := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Dir}}"},
+		trimmed...)...).Output()
+	if err != nil {
+		return err
+	}
+	from := strings.Split(string(folders), "\n") // a folder each
+	for i, name := range trimmed {
+		if err := trimModule(from[i], filepath.Join(o.folder, name)); err != nil {
 			return err
 		}
-		module = fmt.Appendf(module, "\nreplace %s => %s\n", name, to)
+		// A path from here needs no quotes, whatever is in the path to here.
+		module = fmt.Appendf(module, "\nreplace %s => ./%s/%[1]s\n", name, buildFolder)
 	}
 	sums, err := os.ReadFile("go.sum")
 	return cmp.Or(err, writeFile(filepath.Join(o.folder, "go.sum"), sums),
@@ -59,12 +65,8 @@ func (o *overlay) trim() error {
 }
 
 // trimModule copies what the page needs of a module.
-func trimModule(name, to string) error {
-	found, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", name).Output()
-	if err != nil {
-		return err
-	}
-	from := os.DirFS(strings.TrimSpace(string(found)))
+func trimModule(folder, to string) error {
+	from := os.DirFS(folder)
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}

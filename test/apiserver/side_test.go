@@ -178,9 +178,6 @@ func (s *side) normal(value object) object {
 			}
 			var once []any
 			for _, cause := range causes {
-				if field, _ := cause.(object)["field"].(string); strings.HasPrefix(field, ".") {
-					continue // of scale, whose limits are not simulated
-				}
 				if !slices.ContainsFunc(once, func(other any) bool { return reflect.DeepEqual(cause, other) }) {
 					once = append(once, cause)
 				}

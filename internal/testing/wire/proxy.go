@@ -87,6 +87,80 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	proxy.ServeHTTP(w, r.WithContext(x.ctx))
 }
 
+// Transport returns what a program in this process uses instead of a connection to the Proxy. When
+// ctx is done, it ends as connections do when their program is killed.
+func (p *Proxy) Transport(ctx context.Context) http.RoundTripper { return &transport{p, ctx} }
+
+type transport struct {
+	p   *Proxy
+	ctx context.Context
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := newExchange(t.p, r)
+	if t.ctx.Err() != nil || !t.p.begin(x) {
+		x.cancel(nil)
+		return nil, errClosed
+	}
+	stop := context.AfterFunc(t.ctx, func() { x.cancel(context.Canceled) })
+	out := r.Clone(x.ctx)
+	x.rewrite(&httputil.ProxyRequest{In: r, Out: out})
+	response, err := x.RoundTrip(out)
+	if err != nil {
+		response = &http.Response{Body: http.NoBody}
+	}
+	b := &body{ReadCloser: response.Body, x: x, stop: stop}
+	if response.Body = b; err != nil {
+		b.end()
+		return nil, err
+	}
+	return response, nil
+}
+
+// body is that of an answer to a program in this process. It ends the exchange.
+type body struct {
+	io.ReadCloser
+	x    *exchange
+	stop func() bool
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// Read breaks as a connection does.
+func (b *body) Read(p []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n, err = b.ReadCloser.Read(p); err == nil {
+		return n, nil
+	}
+	b.end()
+	if !errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close also ends a Read.
+func (b *body) Close() error {
+	b.x.cancel(context.Canceled)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end()
+	return nil
+}
+
+func (b *body) end() {
+	if !b.ended {
+		b.ended = true
+		b.ReadCloser.Close()
+		b.x.p.end(b.x)
+		b.stop()
+		b.x.cancel(nil)
+	}
+}
+
 // Close ends all requests and waits until they have ended. The Proxy refuses any others.
 func (p *Proxy) Close() {
 	p.mu.Lock()

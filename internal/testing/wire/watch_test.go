@@ -12,13 +12,18 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// forEachFraming runs test with an API server that answers watches in each media type.
+// forEachFraming runs test with an API server that answers watches in each media type, and with a
+// program in this process, too.
 func forEachFraming(t *testing.T, test func(t *testing.T, mediaType string, c *channel, l *line)) {
 	for _, mediaType := range []string{jsonType, protobufType} {
-		t.Run(mediaType, func(t *testing.T) {
-			c := newChannel(mediaType)
-			test(t, mediaType, c, startLine(t, c.ServeHTTP))
-		})
+		for _, inProcess := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, in process: %v", mediaType, inProcess), func(t *testing.T) {
+				c := newChannel(mediaType)
+				l := startLine(t, c.ServeHTTP)
+				l.inProcess = inProcess
+				test(t, mediaType, c, l)
+			})
+		}
 	}
 }
 
@@ -104,6 +109,7 @@ func TestWatchEventsPass(t *testing.T) {
 // The events of several watches have one order, in which Step lets them pass.
 func TestHeldEventsPassInTheirOrder(t *testing.T) {
 	forEachFraming(t, func(t *testing.T, mediaType string, c *channel, l *line) {
+		l.inProcess = false // there, an event passes only when the program reads it
 		bodies := []io.Reader{l.watch(deploymentsPath), l.watch(deploymentsPath)}
 		l.Pause()
 		var sent [][]byte
@@ -202,14 +208,31 @@ func TestCutWatchesThatNobodyReads(t *testing.T) {
 }
 
 func TestProgramEndsItsWatch(t *testing.T) {
+	forEachFraming(t, func(t *testing.T, _ string, _ *channel, l *line) {
+		if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
+			t.Fatal(err)
+		}
+		closed := l.awaitKind(1, WatchClosed)[0]
+		if closed.Reason != "the program closed the connection" || closed.Injected {
+			t.Errorf("got %+v, want that the program closed it", closed)
+		}
+	})
+}
+
+// What a program in this process does has no effect any more when it is killed.
+func TestKilledProgramInThisProcess(t *testing.T) {
 	c := newChannel(jsonType)
 	l := startLine(t, c.ServeHTTP)
-	if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
-		t.Fatal(err)
-	}
+	l.inProcess = true
+	body := l.watch(deploymentsPath)
+	l.kill()
+	l.wantEnd(body)
 	closed := l.awaitKind(1, WatchClosed)[0]
-	if closed.Reason != "the program closed the connection" || closed.Injected {
+	if closed.Reason != "the program closed the connection" {
 		t.Errorf("got %+v, want that the program closed it", closed)
+	}
+	if err := <-l.start(http.MethodDelete, deploymentsPath+"/b"); !errors.Is(err, errClosed) {
+		t.Errorf("a request of a killed program: got %v, want %v", err, errClosed)
 	}
 }
 
