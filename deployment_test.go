@@ -176,11 +176,12 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	}}
 	still := desiredStatus(foo, nil, metav1.Condition{Type: "Ready", Status: "False", Reason: "Other"})
 	if got := still.Conditions[0]; !got.LastTransitionTime.Equal(&long) || got.Reason != "Other" {
-		t.Errorf("still False: got %+v, want the new reason and the old time", got)
+		t.Errorf("still False: got the reason %q and the time %v, want the new reason and %v",
+			got.Reason, got.LastTransitionTime, long)
 	}
 	now := desiredStatus(foo, nil, metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
 	if got := now.Conditions[0]; got.LastTransitionTime.Equal(&long) {
-		t.Errorf("now True: got %+v, want a new time", got)
+		t.Errorf("now True: got the time %v, want a new one", got.LastTransitionTime)
 	}
 }
 

@@ -36,7 +36,6 @@ type exercise struct {
 	wrong  []mistake
 	choice map[string]option // of predict: by letter
 	play   string            // of predict: what the simulation does
-	why    string            // of predict and prove: what to keep in mind
 }
 
 // mistake is what somebody may plausibly write who has not understood the bug.
@@ -46,6 +45,9 @@ type mistake struct{ name, text string }
 type option struct{ text, sees string }
 
 func (e *exercise) kind() string { return e.values["kind"] }
+
+// id is the name of its bug as a variant: see merge.
+func (e *exercise) id() string { return "LEARN-" + e.name }
 
 // folder is the package that is tested, and file the one with the bug, seen from the root.
 func (e *exercise) folder() string { return cmp.Or(e.values["folder"], path.Dir(e.values["file"])) }
@@ -116,11 +118,14 @@ func (e *exercise) parse(text string) error {
 	default:
 		e.begins, e.solves = e.to, e.from
 	}
-	if len(e.hints) != 2 {
-		return fmt.Errorf("got %d hints, want 2", len(e.hints))
+	if len(e.hints) != 2 || e.why() == "" {
+		return fmt.Errorf("got %d hints and %q, want 2, and why", len(e.hints), e.why())
 	}
 	return nil
 }
+
+// why says what to keep in mind.
+func (e *exercise) why() string { return e.values["why"] }
 
 // add adds a section.
 func (e *exercise) add(section, text string) {
@@ -139,8 +144,6 @@ func (e *exercise) add(section, text string) {
 		e.play = text
 	case "answer":
 		e.solves = text
-	case "why":
-		e.why = text
 	default: // a, b or c
 		e.choice[name] = option{rest, text}
 	}
@@ -191,14 +194,24 @@ func (e *exercise) mistakes() []mistake {
 	return all
 }
 
-// known returns the mistake that is in the learner's file, or "".
-func (e *exercise) known(written []byte) string {
-	text, bug := squeeze(string(written)), squeeze(e.to)
+// known returns the mistake that is in the learner's file, or "". A test has a mistake if it has all
+// lines in which that differs from the solution.
+func (e *exercise) known(written string) string {
+	text, bug := squeeze(written), squeeze(e.to)
 	if bug != "" && strings.Contains(text, bug) {
 		return ""
 	}
+	proves := e.kind() == "prove"
+	lacks := func(part string) bool {
+		part = squeeze(part)
+		return !strings.Contains(text, part) && !(proves && strings.Contains(squeeze(e.solves), part))
+	}
 	for _, m := range e.wrong {
-		if strings.Contains(text, squeeze(m.text)) {
+		parts := []string{m.text}
+		if proves {
+			parts = strings.Split(m.text, "\n")
+		}
+		if !slices.ContainsFunc(parts, lacks) {
 			return m.name
 		}
 	}

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // verdict is what the judge says of an exercise.
@@ -24,46 +26,58 @@ func failed(format string, args ...any) verdict {
 	return verdict{text: fmt.Sprintf(format, args...)}
 }
 
+// trial is a compiled program, and which variants of it are on trial: see merge.
+type trial struct {
+	binary   string
+	variants []string
+}
+
 // judge runs the tests of an exercise on what the learner has written.
 func (w *workspace) judge(e *exercise) (verdict, error) {
 	written, err := os.ReadFile(w.path(e))
 	if err != nil {
 		return verdict{}, err
 	}
-	var v verdict
-	switch e.kind() {
-	case "predict":
-		v, err = w.judgePrediction(e, written)
-	case "prove":
-		v, err = w.judgeProof(e)
-	default:
-		v, err = w.judgeRepair(e)
-	}
+	binary, err := w.build(e, string(written))
 	if broken, ok := errors.AsType[*compileError](err); ok {
 		return failed("It does not compile:\n\n%s", broken.output), nil
 	}
-	if known := e.known(written); err == nil && !v.passed && known != "" {
-		v.text += "\n\nThis looks like: " + known
+	if err != nil {
+		return verdict{}, err
+	}
+	return w.verdict(e, string(written), trial{binary: binary})
+}
+
+// verdict runs the tests of an exercise on what is on trial.
+func (w *workspace) verdict(e *exercise, written string, t trial) (v verdict, err error) {
+	switch e.kind() {
+	case "predict":
+		v, err = w.judgePrediction(e, written, t)
+	case "prove":
+		v = w.judgeProof(e, t)
+	default:
+		v = w.judgeRepair(e, t)
+	}
+	if v.passed {
+		v.text += "\n\n" + e.why()
+	} else if known := e.known(written); known != "" {
+		v.text += "\n\nThis looks like:\n" + known
 	}
 	return v, err
 }
 
-func (w *workspace) judgeRepair(e *exercise) (verdict, error) {
-	binary, err := w.build(e, map[string]string{e.file(): w.path(e)}, "test")
-	if err != nil {
-		return verdict{}, err
-	}
-	if output, ok := w.run(e, binary, w.narrow(e)...); !ok {
+func (w *workspace) judgeRepair(e *exercise, t trial) verdict {
+	if output, ok := w.run(e, t, w.narrow(e)...); !ok {
 		what := e.values["user"]
 		if !strings.Contains(output, e.values["says"]) {
 			what = "What was wrong is gone or has changed. But the test still fails:"
 		}
-		return failed("%s\n\n%s", what, shortest(output)), nil
+		return failed("%s\n\n%s", what, shortest(output))
 	}
-	if output, ok := w.run(e, binary, "-test.short"); !ok {
-		return failed("That bug is gone. But now something else is wrong:\n\n%s", shortest(output)), nil
+	if output, ok := w.run(e, t, "-test.short"); !ok {
+		return failed("That bug is gone. But now something else is wrong:\n\n%s", shortest(output))
 	}
-	return verdict{true, "All tests pass."}, nil
+	return verdict{true, "All tests pass."}
 }
 
 // narrow returns the flags that run the tests of an exercise: only what notices its bug.
@@ -77,81 +91,67 @@ func (w *workspace) narrow(e *exercise) []string {
 
 func (e *exercise) explored() bool { return strings.HasPrefix(e.values["test"], "TestExplore/") }
 
-func (w *workspace) judgeProof(e *exercise) (verdict, error) {
-	test := filepath.Join(e.folder(), "prove_test.go")
-	binary, err := w.build(e, map[string]string{test: w.path(e)}, "test")
-	if err != nil {
-		return verdict{}, err
-	}
-	output, ok := w.run(e, binary, "-test.run", "^TestProve$")
+func (w *workspace) judgeProof(e *exercise, t trial) verdict {
+	output, ok := w.run(e, t, "-test.run", "^TestProve$")
 	if !ok {
 		return failed("Your test fails, although nothing is wrong with the controller:\n\n%s",
-			shortest(output)), nil
+			shortest(output))
 	}
 	if strings.Contains(output, "no tests to run") {
-		return failed("There is no TestProve."), nil
+		return failed("There is no TestProve.")
 	}
-	mutant, err := e.put(w.root, e.to)
-	if err == nil {
-		err = os.WriteFile(w.beside(e, "mutant.go"), mutant, 0o600)
+	t.variants = append(slices.Clone(t.variants), e.id())
+	if output, ok = w.run(e, t, "-test.run", "^TestProve$"); ok {
+		return failed("Your test does not notice it.\n\n%s", e.values["user"])
 	}
-	if err != nil {
-		return verdict{}, err
-	}
-	files := map[string]string{test: w.path(e), e.file(): w.beside(e, "mutant.go")}
-	if binary, err = w.build(e, files, "mutant.test"); err != nil {
-		return verdict{}, err
-	}
-	if output, ok = w.run(e, binary, "-test.run", "^TestProve$"); ok {
-		return failed("Your test does not notice it. %s", e.values["user"]), nil
-	}
-	return verdict{true, "Your test passes. With the bug, it fails:\n\n" + shortest(output) +
-		"\n\n" + e.why}, nil
+	return verdict{true, "Your test passes. With the bug, it fails:\n\n" + shortest(output)}
 }
 
-func (w *workspace) judgePrediction(e *exercise, written []byte) (verdict, error) {
-	chosen, found := e.choice[strings.TrimSpace(string(written))]
+func (w *workspace) judgePrediction(e *exercise, written string, t trial) (verdict, error) {
+	chosen, found := e.choice[strings.TrimSpace(written)]
 	if !found {
 		return failed("Answer with one of these letters: %s", strings.Join(e.letters(), ", ")), nil
 	}
-	seen, err := w.played(e)
-	if err != nil {
-		return verdict{}, err
+	output, ok := w.run(e, t, "-test.run", "^TestPlay$")
+	if !ok {
+		return verdict{}, fmt.Errorf("the play of %s failed:\n%s", e.name, output)
+	}
+	var seen string
+	for line := range strings.Lines(output) {
+		if text, found := strings.CutPrefix(line, "| "); found {
+			seen += "  " + text
+		}
 	}
 	right := regexp.MustCompile(chosen.sees).MatchString(seen)
 	text := "No. This is what happened:"
 	if right {
 		text = "Yes. This is what happened:"
 	}
-	text += "\n\n" + strings.TrimSuffix(seen, "\n")
-	if right {
-		text += "\n\n" + e.why
-	}
-	return verdict{right, text}, nil
+	return verdict{right, text + "\n\n" + strings.TrimSuffix(seen, "\n")}, nil
 }
 
-// played plays what the question is about, and returns what was printed.
-func (w *workspace) played(e *exercise) (seen string, err error) {
-	play := w.beside(e, "play_test.go")
-	text := strings.Replace(playFile, "BODY", e.play, 1)
-	if err := os.WriteFile(play, []byte(text), 0o600); err != nil {
-		return "", err
-	}
-	files := map[string]string{filepath.Join(e.folder(), "play_test.go"): play}
-	binary, err := w.build(e, files, "test")
-	if err != nil {
-		return "", err
-	}
-	output, ok := w.run(e, binary, "-test.run", "^TestPlay$")
-	if !ok {
-		return "", fmt.Errorf("the play of %s failed:\n%s", e.name, output)
-	}
-	for line := range strings.Lines(output) {
-		if text, found := strings.CutPrefix(line, "| "); found {
-			seen += "  " + text
+// files returns what is compiled in place of files of the repository: what the learner has
+// written, with the bug that a proof must notice as a variant, or what a question is about.
+func (w *workspace) files(e *exercise, written string) (map[string]string, error) {
+	test := path.Join(e.folder(), e.kind()+"_test.go")
+	switch e.kind() {
+	case "predict":
+		play := strings.Replace(playFile, "BODY", e.play, 1)
+		return map[string]string{test: play}, nil
+	case "prove":
+		finished, err := os.ReadFile(filepath.Join(w.root, e.file()))
+		if err != nil {
+			return nil, err
 		}
+		bug, err := e.put(w.root, e.to)
+		if err != nil {
+			return nil, err
+		}
+		both, err := merge(string(finished), map[string]string{e.id(): string(bug)})
+		return map[string]string{e.file(): both, test: written}, err
+	default:
+		return map[string]string{e.file(): written}, nil
 	}
-	return seen, nil
 }
 
 // compileError says that what the learner has written does not compile.
@@ -159,10 +159,29 @@ type compileError struct{ output string }
 
 func (e *compileError) Error() string { return e.output }
 
-// build compiles the tests of an exercise, with other files in place of some of the repository's.
+// build compiles the tests of an exercise with what the learner has written.
+func (w *workspace) build(e *exercise, written string) (string, error) {
+	files, err := w.files(e, written)
+	if err != nil {
+		return "", err
+	}
+	return w.compile(e, files)
+}
+
+// compile compiles the tests of an exercise, with other files in place of some of the repository's.
 // Most of the time goes into the package and the linker: they do without what nobody needs here.
-func (w *workspace) build(e *exercise, files map[string]string, name string) (string, error) {
-	replace, key := map[string]string{}, e.kind()+"\n"+e.folder()
+func (w *workspace) compile(e *exercise, files map[string]string) (string, error) {
+	w.compiling.Lock()
+	defer w.compiling.Unlock()
+	folder := filepath.Join(w.dir, "compiled", e.kind(), e.folder())
+	binary, overlay := filepath.Join(folder, "test"), filepath.Join(folder, "overlay.json")
+	if maps.Equal(w.compiled[binary], files) {
+		return binary, nil
+	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
 	if e.kind() != "repair" { // its test needs only the harness
 		tests, _ := filepath.Glob(filepath.Join(w.root, e.folder(), "*_test.go"))
 		for _, test := range tests {
@@ -171,59 +190,59 @@ func (w *workspace) build(e *exercise, files map[string]string, name string) (st
 			}
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(files)) {
-		text, err := os.ReadFile(files[file])
-		if err != nil {
+	for file, text := range files {
+		to := filepath.Join(folder, path.Base(file))
+		replace[filepath.Join(w.root, file)] = to
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		if finished, _ := os.ReadFile(filepath.Join(w.root, file)); !bytes.Equal(text, finished) {
-			replace[filepath.Join(w.root, file)] = files[file]
-			key += "\n" + file + "\n" + string(text)
-		}
 	}
-	if binary, found := w.built.Load(key); found {
-		return binary.(string), nil
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err == nil {
-		err = os.WriteFile(w.beside(e, "overlay.json"), overlay, 0o600)
+		err = os.WriteFile(overlay, text, 0o600)
 	}
 	if err != nil {
 		return "", err
 	}
-	binary := w.beside(e, name)
-	w.built.Range(func(key, built any) bool {
-		if built == binary {
-			w.built.Delete(key)
-		}
-		return true
-	})
+	delete(w.compiled, binary)
 	command := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w",
-		"-gcflags=-N -l -dwarf=false", "-overlay", w.beside(e, "overlay.json"), "-o", binary, ".")
+		"-gcflags=-N -l -dwarf=false", "-overlay", overlay, "-o", binary, ".")
 	command.Dir = filepath.Join(w.root, e.folder())
 	command.Env = append(os.Environ(), "GOGC=400") // of the compiler and the linker
-	output, err := command.CombinedOutput()
-	if err != nil {
-		text := string(output)
-		for _, file := range slices.Collect(maps.Keys(files)) {
-			text = strings.ReplaceAll(text, "./"+filepath.Base(file)+":", files[file]+":")
-		}
-		return "", &compileError{text}
+	if output, err := command.CombinedOutput(); err != nil {
+		edited := regexp.MustCompile(`(?m)^\S*\b` + regexp.QuoteMeta(e.edits()) + ":")
+		return "", &compileError{edited.ReplaceAllLiteralString(string(output), w.path(e)+":")}
 	}
-	w.built.Store(key, binary)
+	w.compiled[binary] = files
 	return binary, nil
 }
 
 // run runs compiled tests in their folder, and reports whether they passed.
-func (w *workspace) run(e *exercise, binary string, flags ...string) (string, bool) {
-	command := exec.Command(binary, append(flags, "-test.timeout="+w.patience)...)
+func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
+	command := exec.Command(t.binary, append(flags, "-test.timeout="+w.patience.String())...)
 	command.Dir = filepath.Join(w.root, e.folder())
+	command.Env = os.Environ()
+	for _, variant := range t.variants {
+		command.Env = append(command.Env, variant+"=1")
+	}
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
-	err := command.Run()
-	if strings.Contains(stderr.String()+stdout.String(), "panic: test timed out") {
-		return "After " + w.patience + ", the tests have not ended: perhaps the controller never comes " +
-			"to rest, works on and on, and no time passes.", false
+	ended := make(chan error, 1)
+	go func() { ended <- command.Run() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-time.After(w.patience / 4):
+		w.say("The tests are still running. Perhaps the controller never comes to rest.")
+		err = <-ended
+	}
+	output := stderr.String() + stdout.String()
+	if strings.Contains(output, "panic: channel full") {
+		return "The controller never comes to rest: it does more than a watch can report.", false
+	}
+	if strings.Contains(output, "panic: test timed out") {
+		return fmt.Sprintf("After %s, the tests have not ended: perhaps the controller never comes "+
+			"to rest, works on and on, and no time passes.", w.patience), false
 	}
 	return stdout.String() + panicked.FindString(stderr.String()), err == nil
 }
@@ -235,8 +254,8 @@ var (
 	alone       = regexp.MustCompile(`(?s)\n *(To run this case alone:|In all, ).*`)
 )
 
-// long is what a line may be long at most: some tests print whole objects.
-const long = 160
+// long is how long a line may be: some tests print whole objects.
+const long = 100
 
 // shortest returns the shortest of the failures that tests have printed: of all histories, it is
 // the one with the fewest steps.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -21,14 +23,16 @@ func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
 	root := must.Get(filepath.Abs("../.."))(t)
 	w := must.Get(open(root, t.TempDir()))(t)
 	out := &bytes.Buffer{}
-	w.out, w.patience = out, "9m" // other tests may run beside
+	w.out, w.patience = out, 9*time.Minute // other tests may run beside
 	return w, out
 }
 
 // TestExercises checks what can be checked at once, and with -play that each exercise, as it is in
 // the beginning, fails for the right reason, that its solution passes, and that mistakes fail.
 func TestExercises(t *testing.T) {
+	t.Parallel()
 	w, _ := newWorkspace(t)
+	w.out = os.Stderr // of several exercises at a time
 	for _, e := range w.exercises {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,37 +48,62 @@ func TestExercises(t *testing.T) {
 	}
 }
 
+// answers returns what an exercise begins with, the mistakes, and the solution.
+func (e *exercise) answers() []string {
+	all := []string{e.begins}
+	for _, m := range e.mistakes() {
+		all = append(all, m.text)
+	}
+	return append(all, e.solves)
+}
+
+// together compiles all exercises of a kind and a folder, with each answer as a variant of its own.
+func together(t *testing.T, w *workspace, kind, folder string) string {
+	t.Helper()
+	variants, files := map[string]map[string]string{}, map[string]string{}
+	var last *exercise
+	for _, e := range w.exercises {
+		if e.kind() != kind || e.folder() != folder {
+			continue
+		}
+		last = e
+		for i, answer := range e.answers() {
+			written := must.Get(e.write(w.root, answer))(t)
+			for file, text := range must.Get(w.files(e, string(written)))(t) {
+				if variants[file] == nil {
+					variants[file] = map[string]string{}
+				}
+				variants[file][fmt.Sprint(e.id(), i)] = text
+				files[file] = text
+			}
+		}
+	}
+	for file, text := range files {
+		if finished, err := os.ReadFile(filepath.Join(w.root, file)); err == nil {
+			text = string(finished)
+		}
+		files[file] = must.Get(merge(text, variants[file]))(t)
+	}
+	return must.Get(w.compile(last, files))(t)
+}
+
 // playExercise judges an exercise as it is in the beginning, with mistakes, and solved.
 func playExercise(t *testing.T, w *workspace, e *exercise) {
 	t.Helper()
-	judge := func(what, answer string) verdict {
-		text, err := e.write(w.root, answer)
-		if err == nil {
-			err = os.WriteFile(w.path(e), text, 0o600)
+	binary, answers := together(t, w, e.kind(), e.folder()), e.answers()
+	for i, answer := range answers {
+		written := must.Get(e.write(w.root, answer))(t)
+		v := must.Get(w.verdict(e, string(written), trial{binary, []string{fmt.Sprint(e.id(), i)}}))(t)
+		solved, want := i == len(answers)-1, e.values["says"]
+		if solved {
+			want = e.why()
+		} else if i > 0 {
+			want = e.mistakes()[i-1].name
 		}
-		var v verdict
-		if err == nil {
-			v, err = w.judge(e)
+		t.Logf("%s\n%s", answer, v.text)
+		if v.passed != solved || !strings.Contains(v.text, want) {
+			t.Errorf("want %t, and a text with %q; got %t, and the above", solved, want, v.passed)
 		}
-		must.Do(t, err)
-		t.Logf("%s:\n%s", what, v.text)
-		if strings.Contains(v.text, "does not compile") {
-			t.Fatalf("%s does not compile:\n%s", what, v.text)
-		}
-		return v
-	}
-	v := judge("untouched", e.begins)
-	if v.passed || !strings.Contains(v.text, e.values["says"]) {
-		t.Errorf("untouched: got %v and this, want a failure that says %q:\n%s", v.passed,
-			e.values["says"], v.text)
-	}
-	for _, m := range e.mistakes() {
-		if v := judge("mistake", m.text); v.passed || !strings.Contains(v.text, m.name) {
-			t.Errorf("got %v and this, want a failure that says %q:\n%s", v.passed, m.name, v.text)
-		}
-	}
-	if v := judge("solved", e.solves); !v.passed {
-		t.Errorf("the solution fails:\n%s", v.text)
 	}
 }
 
@@ -157,7 +186,7 @@ func TestProgressIsRemembered(t *testing.T) {
 		{w.check, "Answer with one of these letters: a, b, c"},
 		{w.check, "Answer"},
 		{w.check, "Answer"},
-		{w.solution, e.why},
+		{w.solution, e.why()},
 	} {
 		out.Reset()
 		if err := errors.Join(w.begin(e), step.do(e)); err != nil && !errors.Is(err, errNotYet) {
@@ -178,11 +207,63 @@ func TestKeys(t *testing.T) {
 	w.progress[w.exercises[0].name].Passed = true
 	last := w.exercises[len(w.exercises)-1]
 	w.exercises = []*exercise{w.exercises[0], last}
-	must.Do(t, w.loop(strings.NewReader("l\nh\nf\nn\nq\n")))
-	for _, want := range []string{last.text, "passed", last.hints[0], "no film", w.exercises[0].text} {
+	must.Do(t, w.loop(strings.NewReader("l\nh\nf\nn\n3\np\np\nq\n")))
+	for _, want := range []string{last.text, "passed", last.hints[0], "no film",
+		"Of 2, 1 are left.", w.exercises[0].text} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
+	}
+}
+
+// TestLearnerIsJudged goes the way of a learner, who writes a file and has it judged.
+func TestLearnerIsJudged(t *testing.T) {
+	if !*play {
+		t.Skip("takes a minute: -play")
+	}
+	t.Parallel()
+	w, _ := newWorkspace(t)
+	for _, name := range []string{"crash", "conflict", "refused"} {
+		e := must.Get(w.named(name))(t)
+		must.Do(t, w.begin(e))
+		judge := func(answer, more string) verdict {
+			text := append(must.Get(e.write(w.root, answer))(t), more...)
+			must.Do(t, os.WriteFile(w.path(e), text, 0o600))
+			return must.Get(w.judge(e))(t)
+		}
+		if v := judge(e.begins, ""); v.passed {
+			t.Errorf("%s, untouched: got %s", name, v.text)
+		}
+		if v := judge(e.solves, ""); !v.passed {
+			t.Errorf("%s, solved: got %s", name, v.text)
+		}
+		v := judge(e.solves, "]")
+		if v.passed || e.kind() != "predict" && !strings.Contains(v.text, w.path(e)+":") {
+			t.Errorf("%s, not Go: got %s, want the path of the file", name, v.text)
+		}
+	}
+}
+
+func TestUnusedImportIsNoticed(t *testing.T) {
+	if _, err := merge("package a\n\nimport \"os\"\n\nfunc f() {}\n", nil); err == nil {
+		t.Error("got no error, want one")
+	}
+}
+
+// TestNeverEnds is no test, except as a child of the one below.
+func TestNeverEnds(*testing.T) {
+	for os.Getenv("LEARN-hang") != "" {
+		time.Sleep(time.Hour)
+	}
+}
+
+func TestWhatNeverEndsIsSaid(t *testing.T) {
+	w, out := newWorkspace(t)
+	w.patience = 2 * time.Second
+	child := trial{os.Args[0], []string{"LEARN-hang"}}
+	got, ok := w.run(w.exercises[0], child, "-test.run", "^TestNeverEnds$")
+	if ok || !strings.Contains(got, "After 2s,") || !strings.Contains(out.String(), "still running") {
+		t.Errorf("got %t, %s and %s, want a word, and then an end", ok, got, out)
 	}
 }
 

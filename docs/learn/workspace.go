@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,10 @@ type workspace struct {
 	out       io.Writer
 	exercises []*exercise
 	progress  map[string]*progress // by the name of the exercise
-	built     sync.Map             // binaries, by what was compiled
-	patience  string               // how long tests may take, such as 1m
+	patience  time.Duration        // how long tests may take
+
+	compiling sync.Mutex
+	compiled  map[string]map[string]string // the files of a binary, by their names
 }
 
 // progress is how far a learner is with an exercise.
@@ -43,7 +46,8 @@ func open(root, dir string) (*workspace, error) {
 		return nil, err
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
-		progress: map[string]*progress{}, patience: "1m"}
+		progress: map[string]*progress{}, patience: time.Minute,
+		compiled: map[string]map[string]string{}}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
@@ -114,15 +118,18 @@ func (w *workspace) reset(e *exercise) error {
 }
 
 func (w *workspace) list() {
+	left := len(w.exercises)
 	for i, e := range w.exercises {
 		state := ""
 		if p := w.progress[e.name]; p.Passed {
 			state = "passed"
+			left--
 		} else if p.Tries > 0 {
 			state = fmt.Sprintf("%d tries", p.Tries)
 		}
 		w.say("%2d  %-8s %-26s %s", i+1, e.kind(), e.name, state)
 	}
+	w.say("Of %d, %d are left.", len(w.exercises), left)
 }
 
 func (w *workspace) show(e *exercise) error {
@@ -170,7 +177,7 @@ func (w *workspace) hint(e *exercise) error {
 		p.Hints++
 	}
 	for i, hint := range e.hints[:p.Hints] {
-		w.say("Hint %d of %d: %s", i+1, len(e.hints), hint)
+		w.say("Hint %d of %d:\n%s", i+1, len(e.hints), hint)
 	}
 	if p.Hints == len(e.hints) {
 		w.say("These are all hints.")
@@ -187,7 +194,7 @@ func (w *workspace) solution(e *exercise) error {
 		w.say("In %s, the bug was:\n\n%s\n\nThe finished program has in its place:\n\n%s", e.file(), e.to,
 			e.from)
 	default:
-		w.say("%s\n\n%s", e.solves, e.why)
+		w.say("%s\n\n%s", e.solves, e.why())
 	}
 	return nil
 }
@@ -198,7 +205,11 @@ func (w *workspace) film(e *exercise) error {
 		w.say("There is no film of this one: no fault is part of it.")
 		return nil
 	}
-	binary, err := w.build(e, map[string]string{e.file(): w.path(e)}, "test")
+	written, err := os.ReadFile(w.path(e))
+	if err != nil {
+		return err
+	}
+	binary, err := w.build(e, string(written))
 	if err != nil {
 		return err
 	}
@@ -206,7 +217,7 @@ func (w *workspace) film(e *exercise) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if _, ok := w.run(e, binary, append(w.narrow(e), "-explore.film", folder)...); ok {
+	if _, ok := w.run(e, trial{binary: binary}, append(w.narrow(e), "-explore.film", folder)...); ok {
 		w.say("Nothing goes wrong, so there is no film.")
 		return nil
 	}
@@ -229,23 +240,43 @@ func (w *workspace) loop(in io.Reader) error {
 	}()
 	for {
 		e := w.exercises[at]
-		next, err := w.work(e, lines)
-		if err != nil || !next {
+		var err error
+		if at, err = w.work(e, at, lines); err != nil || at < 0 {
 			return err
 		}
-		at = (at + 1) % len(w.exercises)
 	}
 }
 
-// work lets the learner work on an exercise. It returns false if the learner quits.
-func (w *workspace) work(e *exercise, lines <-chan string) (next bool, err error) {
+// moves returns where a key goes, if it goes to the next exercise, the one before, or a number.
+func (w *workspace) moves(at int, key string) (to int, moves bool) {
+	switch number, err := strconv.Atoi(key); {
+	case key == "n":
+		to = at + 1
+	case key == "p":
+		to = at - 1
+	case err == nil:
+		to = number - 1
+	default:
+		return at, false
+	}
+	if to < 0 || to >= len(w.exercises) {
+		w.list()
+		return at, true
+	}
+	return to, true
+}
+
+// work lets the learner work on an exercise. It returns which one is next, or -1 if the learner
+// quits.
+func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, err error) {
 	if err := w.begin(e); err != nil {
-		return false, err
+		return at, err
 	}
 	if err := w.show(e); err != nil {
-		return false, err
+		return at, err
 	}
-	const keys = "\nh hint, n next, l list, s solution, f film, r as it was, q quit (and Enter)"
+	const keys = "\nh hint, n next, p back, 7 exercise 7, l list, s solution, f film, " +
+		"r as it was, q quit (and Enter)"
 	w.say(keys)
 	var judged time.Time
 	ticker := time.NewTicker(300 * time.Millisecond)
@@ -254,13 +285,15 @@ func (w *workspace) work(e *exercise, lines <-chan string) (next bool, err error
 		select {
 		case key, more := <-lines:
 			if !more || key == "q" {
-				return false, nil
+				return -1, nil
 			}
-			if key == "n" {
-				return true, nil
+			if to, moves := w.moves(at, key); to != at {
+				return to, nil
+			} else if moves {
+				continue
 			}
 			if err := w.press(e, key); err != nil {
-				return false, err
+				return at, err
 			}
 		case <-ticker.C:
 			info, err := os.Stat(w.path(e))
@@ -270,7 +303,7 @@ func (w *workspace) work(e *exercise, lines <-chan string) (next bool, err error
 			judged = info.ModTime()
 			w.say("\nJudging ...")
 			if err := w.check(e); err != nil && !errors.Is(err, errNotYet) {
-				return false, err
+				return at, err
 			}
 			w.say(keys)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/diff"
 
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
@@ -98,7 +99,7 @@ func roundTrip[A, B any](t *testing.T, r *rand.Rand, a, b string) {
 	back := new(A)
 	decode(t, converted(t, data, a), back)
 	if !equality.Semantic.DeepEqual(original, back) {
-		t.Fatalf("%s was\n%+v\nand came back from %s as\n%+v", a, original, b, back)
+		t.Fatalf("a Foo is another one after a round trip to %s:\n%s", b, diff.Diff(original, back))
 	}
 }
 

@@ -131,7 +131,8 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	still := DesiredStatus(website, nil, nil,
 		metav1.Condition{Type: "Ready", Status: "False", Reason: "Other"})
 	if got := still.Conditions[0]; !got.LastTransitionTime.Equal(&long) || got.Reason != "Other" {
-		t.Errorf("still False: got %+v, want the new reason and the old time", got)
+		t.Errorf("still False: got the reason %q and the time %v, want the new reason and %v",
+			got.Reason, got.LastTransitionTime, long)
 	}
 	now := DesiredStatus(website, nil, nil,
 		metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
