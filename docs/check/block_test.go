@@ -112,9 +112,9 @@ func TestPagesBeginAndEndWithoutAControlPlane(t *testing.T) {
 
 func TestPagesThatNeedAControlPlaneAreNoticed(t *testing.T) {
 	for text, want := range map[string]string{
-		"$ kubectl get foos\n$ make cluster-down":                        "it begins with",
-		"$ make cluster-foos\n$ kubectl get foos":                        "it ends with",
-		"$ make cluster-foos\n$ kubectl get foos\n$ make cluster-down":   "",
+		"$ kubectl get foos\n$ make cluster-down":                      "it begins with",
+		"$ make cluster-foos\n$ kubectl get foos":                      "it ends with",
+		"$ make cluster-foos\n$ kubectl get foos\n$ make cluster-down": "",
 		"$ go test .": "",
 	} {
 		problems := checkClusters(brokenPage(t, "```console\n"+text+"\n```"))

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -20,10 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-var (
-	foos        = schema.GroupVersionResource{Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"}
-	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
-)
+var deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 
 // start returns a server with Foos.
 func start(t testing.TB) *Server {

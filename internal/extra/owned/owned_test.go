@@ -249,7 +249,7 @@ func runBetween(
 		time.Sleep(time.Minute)
 		test(t, kube, owner)
 		cancel()
-		<-stopped
+		_ = <-stopped // it says that ctx is done
 	})
 }
 
