@@ -84,9 +84,9 @@ func (g *Group) Check(*http.Request) error {
 }
 
 // watchErrorHandler calls fail after errors that do not go away by waiting: a resource that the API
-// server does not serve (see WaitUntilServed), and a missing permission. A reflector alone would log
-// them for ever. Once the caches have been filled, a missing permission has to last: an API server
-// that is starting may forbid what it will soon allow.
+// server does not serve (see WaitUntilServed), and a missing permission. A reflector alone would
+// log them for ever. Once the caches have been filled, a missing permission has to last: an API
+// server that is starting may forbid what it will soon allow.
 func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchErrorHandlerWithContext {
 	var since, last time.Time // the first and the last error in a row
 	var times int
@@ -136,10 +136,12 @@ func (w waiter) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// isServed reports whether the API server knows the resource of a request. A missing object is a
-// Status in JSON or Protobuf; what is not served, plain text.
+// isServed reports whether the API server knows the resource of a list or watch. A missing object
+// is a Status in JSON or Protobuf; what is not served, plain text.
 func isServed(r *http.Request, response *http.Response) bool {
-	return r.Method != http.MethodGet || response.StatusCode != http.StatusNotFound ||
+	query := r.URL.Query()
+	isList := query.Has("watch") || query.Has("resourceVersion") || query.Has("limit")
+	return !isList || response.StatusCode != http.StatusNotFound ||
 		!strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain")
 }
 

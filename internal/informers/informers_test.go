@@ -104,16 +104,17 @@ func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestListWaitsUntilItsResourceIsServed(t *testing.T) {
 	const text, object = "text/plain; charset=utf-8", "application/json"
 	for _, test := range []struct {
-		method, contentType string
-		missing             int // how often the answer is that there is none
-		wantCode            int
-		want                time.Duration
+		query, contentType string
+		missing            int // how often the answer is that there is none
+		wantCode           int
+		want               time.Duration
 	}{
-		{http.MethodGet, text, 0, http.StatusOK, 0},
-		{http.MethodGet, text, 3, http.StatusOK, 1500 * time.Millisecond},
-		{http.MethodGet, text, 1000, http.StatusNotFound, 15 * time.Second},
-		{http.MethodGet, object, 3, http.StatusNotFound, 0},
-		{http.MethodPost, text, 3, http.StatusNotFound, 0},
+		{"?watch=true", text, 0, http.StatusOK, 0},
+		{"?watch=true", text, 3, http.StatusOK, 1500 * time.Millisecond},
+		{"?resourceVersion=0", text, 1, http.StatusOK, 500 * time.Millisecond},
+		{"?limit=500", text, 1000, http.StatusNotFound, 15 * time.Second},
+		{"?watch=true", object, 3, http.StatusNotFound, 0},
+		{"", text, 3, http.StatusNotFound, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			asked, begin := 0, time.Now()
@@ -126,7 +127,7 @@ func TestListWaitsUntilItsResourceIsServed(t *testing.T) {
 				header := http.Header{"Content-Type": {test.contentType}}
 				return &http.Response{StatusCode: code, Header: header, Body: http.NoBody}, nil
 			})
-			r := httptest.NewRequest(test.method, "/apis/example.com/v1/foos", nil)
+			r := httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/foos"+test.query, nil)
 			response := must.Get(WaitUntilServed(server).RoundTrip(r))(t)
 			if response.StatusCode != test.wantCode || time.Since(begin) != test.want {
 				t.Errorf("%+v: got code %d after %v", test, response.StatusCode, time.Since(begin))

@@ -2,17 +2,24 @@ package lens
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/lens/model"
 )
 
 var withPlay = flag.Bool("play", false, "build and test the page that has the controller in it")
@@ -35,6 +42,7 @@ func TestPlay(t *testing.T) {
 	defer server.Close()
 	t.Run("controller", func(t *testing.T) {
 		p := openPlay(t, server.URL)
+		playScenario(t, p)
 		playFoos(t, p)
 		playFaults(t, p)
 		playYAML(t, p)
@@ -92,6 +100,68 @@ const (
 	foo        = "foos.samplecontroller.k8s.io/lens/example-foo"
 	deployment = "deployments.apps/lens/example-foo"
 )
+
+// playScenario does what a recording of the real control plane shows. What the page has seen may
+// differ in one way: there, Pods become available one by one.
+func playScenario(t *testing.T, p *page) {
+	const renamed = "deployments.apps/lens/renamed-foo"
+	p.press(t, "create")
+	p.summary(t, deployment, "1 of 1")
+	p.summary(t, foo, "Ready")
+	p.quiet(t)
+	p.press(t, "scale")
+	p.summary(t, deployment, "3 of 3")
+	p.quiet(t)
+	p.press(t, "rename")
+	p.summary(t, renamed, "3 of 3")
+	p.has(t, deployment, false)
+	p.quiet(t)
+	p.press(t, "delete")
+	p.has(t, foo, false)
+	p.has(t, renamed, false)
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`fetch("recording").then((answer) => answer.text())
+		.then((text) => { window.saved = text; }); undefined`))
+	p.mustWait(t, "Boolean(window.saved)")
+	page := filepath.Join(t.TempDir(), "page.js")
+	must.Do(t, os.WriteFile(page, []byte(mustRead[string](t, p, "window.saved")), 0o600))
+
+	const recorded = root + "docs/lens/recordings/create.js"
+	got, want := recordedRequests(t, page), recordedRequests(t, recorded)
+	if len(want) < 5 || !maps.Equal(got, want) {
+		t.Errorf("in the page, the controller makes the requests %v, in %s %v", got, recorded, want)
+	}
+	states, real := recordedStates(t, page), recordedStates(t, recorded)
+	for object, want := range real {
+		got := states[object]
+		strange := slices.DeleteFunc(slices.Clone(got), func(state string) bool {
+			return slices.Contains(want, state)
+		})
+		if len(got) < 2 || len(strange) > 0 || got[len(got)-1] != want[len(want)-1] {
+			t.Errorf("in the page, %s goes through %q, in %s through %q", object, got, recorded, want)
+		}
+	}
+}
+
+// recordedStates returns what a recording says of each object, one after the other.
+func recordedStates(t *testing.T, file string) map[string][]string {
+	t.Helper()
+	_, steps, err := must.Get(model.ReadRecording(file))(t).Again()
+	must.Do(t, err)
+	states := map[string][]string{}
+	for _, text := range steps {
+		var step struct {
+			Set map[string]struct{ Summary string }
+		}
+		must.Do(t, json.Unmarshal(text, &step))
+		for id, entity := range step.Set {
+			if all := states[id]; strings.HasPrefix(id, "object/") && entity.Summary != "" &&
+				(len(all) == 0 || all[len(all)-1] != entity.Summary) {
+				states[id] = append(all, entity.Summary)
+			}
+		}
+	}
+	return states
+}
 
 // playFoos does what a user does, by mouse and by the keyboard, as docs/behaviour.md says it ends.
 func playFoos(t *testing.T, p *page) {
