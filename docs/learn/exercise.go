@@ -204,7 +204,8 @@ func (e *exercise) known(written string) string {
 	proves := e.kind() == "prove"
 	lacks := func(part string) bool {
 		part = squeeze(part)
-		return !(strings.Contains(text, part) || proves && strings.Contains(squeeze(e.solves), part))
+		has := strings.Contains(text, part) || proves && strings.Contains(squeeze(e.solves), part)
+		return !has
 	}
 	for _, m := range e.wrong {
 		parts := []string{m.text}

@@ -2,6 +2,7 @@ package owned
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -249,7 +250,9 @@ func runBetween(
 		time.Sleep(time.Minute)
 		test(t, kube, owner)
 		cancel()
-		_ = <-stopped // it says that ctx is done
+		if err := <-stopped; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 }
 
