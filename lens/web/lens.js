@@ -77,18 +77,14 @@ function frame(now) {
 }
 
 // Most steps happen within a millisecond, which nobody can follow. So applySome leaves some time
-// after each step that one can see: less, the more steps there are to come. In a rush it leaves
-// none, and draws after 40 ms.
+// after each step that one can see: less, the more steps there are to come.
 function applySome(now) {
   nextStep = Math.max(nextStep, now - 17);
-  const begin = performance.now();
   let count = 0;
-  while (count < pending.length && nextStep <= now && performance.now() < begin + 40) {
+  while (count < pending.length && nextStep <= now) {
     const step = pending[count++];
     lens.apply(step);
-    if (!isSeen(step)) continue;
-    const pause = pauseAfterStep(pending.length - count);
-    nextStep = lens.rush ? now : nextStep + pause;
+    if (isSeen(step)) nextStep += pauseAfterStep(pending.length - count);
   }
   pending.splice(0, count);
 }
