@@ -25,7 +25,7 @@ func New(
 		Name: name,
 		Queue: &order{
 			urgent: urgent, first: newLine(), rest: newLine(),
-			waiting: sets.New[cache.ObjectName](), left: sets.New[cache.ObjectName](),
+			twice: sets.New[cache.ObjectName](), left: sets.New[cache.ObjectName](),
 		},
 	})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(
@@ -38,33 +38,30 @@ func New(
 type order struct {
 	urgent      func(cache.ObjectName) bool
 	first, rest line
-	waiting     sets.Set[cache.ObjectName] // in rest
-	// left has the keys that became urgent while they waited in rest. They still have a place there,
-	// and get it again if they come back.
-	left      sets.Set[cache.ObjectName]
-	len, pops int
+	// twice has the keys that wait in two places: they became urgent while they waited. left has the
+	// keys that went from one of the two. The other is still there: they get it if they come back.
+	twice, left sets.Set[cache.ObjectName]
+	len, pops   int
 }
 
 // Push adds a key that is not waiting.
 func (o *order) Push(key cache.ObjectName) {
 	o.len++
-	if o.urgent(key) {
-		o.first.push(key)
-		return
-	}
-	o.waiting.Insert(key)
-	if o.left.Has(key) {
+	switch {
+	case o.left.Has(key):
 		o.left.Delete(key)
-	} else {
+		o.Touch(key)
+	case o.urgent(key):
+		o.first.push(key)
+	default:
 		o.rest.push(key)
 	}
 }
 
 // Touch is called if a key that is waiting is added again. It may have become urgent.
 func (o *order) Touch(key cache.ObjectName) {
-	if o.waiting.Has(key) && o.urgent(key) {
-		o.waiting.Delete(key)
-		o.left.Insert(key)
+	if !o.twice.Has(key) && o.urgent(key) {
+		o.twice.Insert(key)
 		o.first.push(key)
 	}
 }
@@ -76,15 +73,22 @@ func (o *order) Len() int { return o.len }
 func (o *order) Pop() cache.ObjectName {
 	o.len--
 	o.pops++
-	for o.first.last == nil || (o.pops%share == 0 && o.rest.last != nil) {
-		key := o.rest.pop()
-		if !o.left.Has(key) {
-			o.waiting.Delete(key)
-			return key
+	for {
+		next := &o.first
+		if o.first.last == nil || (o.pops%share == 0 && o.rest.last != nil) {
+			next = &o.rest
 		}
-		o.left.Delete(key)
+		key := next.pop()
+		if o.left.Has(key) {
+			o.left.Delete(key) // the place of a key that is gone
+			continue
+		}
+		if o.twice.Has(key) {
+			o.twice.Delete(key)
+			o.left.Insert(key)
+		}
+		return key
 	}
-	return o.first.pop()
 }
 
 // line holds keys whose namespaces take turns.

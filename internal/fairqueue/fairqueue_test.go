@@ -109,6 +109,8 @@ func TestKeyThatBecomesUrgentGoesFirst(t *testing.T) {
 	urgent = nil
 	add(q, "a/5 a/3") // a/3 gets its old place, before a/4
 	expect(t, q, "a/3 a/4 a/5")
+	add(q, "a/6") // no key has left a place before it
+	expect(t, q, "a/6")
 	if q.Len() != 0 {
 		t.Errorf("Len: got %d, want 0", q.Len())
 	}
