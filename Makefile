@@ -186,7 +186,7 @@ fuzz: # fuzz each target for five minutes; a real API server judges what is writ
 	@$(call on,test,hack/fuzz 5m)
 
 .PHONY: bench bench-long
-bench: build # compare the controllers with frameworks, in half an hour: docs/performance.md
+bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
 	go -C test/bench run . $(BENCH)
@@ -194,7 +194,7 @@ bench: build # compare the controllers with frameworks, in half an hour: docs/pe
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -o results/long.json
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
 	go -C test/bench run . -draw
 
 .PHONY: portability

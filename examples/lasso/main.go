@@ -47,6 +47,7 @@ const (
 )
 
 var (
+	onlyIn  = flag.String("namespace", "", "The only `namespace` to work in. (default: all)")
 	workers = flag.Int("workers", 16, "Foos to sync at a time.")
 	qps     = flag.Float64("kube-api-qps", -1, "Requests per second, on average; "+
 		"-1 is no limit, 0 is client-go's default, 5.")
@@ -173,6 +174,7 @@ func newFactory(
 	return controller.NewSharedControllerFactoryFromConfigWithOptions(config, scheme,
 		&controller.SharedControllerFactoryOptions{
 			CacheOptions: &lassocache.SharedCacheFactoryOptions{
+				DefaultNamespace: *onlyIn,
 				// Memory grows with the Foos, not with the cluster.
 				KindTweakList: map[schema.GroupVersionKind]lassocache.TweakListOptionsFunc{
 					deploymentKind: func(list *metav1.ListOptions) {

@@ -246,8 +246,11 @@ function drawLog(now) {
   for (const [id, note] of notes) {
     if (numberOf(id) <= lastNote) continue;
     lastNote = numberOf(id);
-    const later = [...log.children].find(({ at }) => at > note.at);
-    log.insertBefore(Object.assign(noteElement(id, note), { at: note.at }), later ?? null);
+    let later = null; // nearly always: the note is the newest
+    for (let last = log.lastElementChild; last?.at > note.at; last = last.previousElementSibling) {
+      later = last;
+    }
+    log.insertBefore(Object.assign(noteElement(id, note), { at: note.at }), later);
   }
   if (!log.firstChild) log.append(make("p", {}, "Nothing yet."));
 }

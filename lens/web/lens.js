@@ -20,6 +20,7 @@ let changed = new Set();
 let pending = []; // steps that are not applied yet
 let nextStep = 0; // when the next one may be, in milliseconds of the page
 let scheduled = false;
+let drawnAt = 0; // when the drawers were called, in milliseconds of the page
 let latest = 0, latestCame = 0; // the time of the newest step, and when it came
 let shownAt = 0; // the time of the step that was applied last
 
@@ -71,6 +72,8 @@ function frame(now) {
   play(now);
   applySome(now);
   if (pending.length || lens.replay?.playing) lens.draw();
+  if (lens.rush && pending.length && now < drawnAt + 200) return; // drawing takes long then
+  drawnAt = now;
   const toDraw = changed;
   changed = new Set();
   for (const drawer of lens.drawers) drawer(toDraw, now);

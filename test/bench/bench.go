@@ -19,8 +19,6 @@ import (
 	"example.com/sample-controller/test/internal/cluster"
 )
 
-const namespace = "bench"
-
 // The components of the control plane whose CPU time is measured: those that every controller
 // needs, and those that can be paused.
 var (
@@ -33,7 +31,7 @@ type bench struct {
 	options
 	cluster  *cluster.Cluster
 	pids     map[string]int
-	foos     fooclient.FooInterface
+	foos     fooclient.FoosGetter
 	metadata metadata.Interface
 }
 
@@ -54,15 +52,18 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 	if err != nil {
 		return nil, err
 	}
-	foos, err := fooclient.NewForConfig(config)
-	if err != nil {
+	if b.foos, err = fooclient.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	b.foos = foos.Foos(namespace)
 	if b.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	return b, b.createNamespace(ctx)
+	for _, contender := range contenders {
+		if err := b.createNamespace(ctx, contender.namespace()); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
 }
 
 // loadConfig returns the configuration of those who create what is measured. Like the contenders,
@@ -79,8 +80,8 @@ func (b *bench) loadConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// createNamespace creates the namespace, and waits until Pods can be created in it.
-func (b *bench) createNamespace(ctx context.Context) error {
+// createNamespace creates a namespace, and waits until Pods can be created in it.
+func (b *bench) createNamespace(ctx context.Context, namespace string) error {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 	_, err := b.cluster.Kube.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{})
 	if err != nil {
@@ -120,11 +121,8 @@ var resources = []schema.GroupVersionResource{
 	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
 }
 
-// makeAll creates n Foos, parallel at a time. If every is not 0, it begins one each time that has
-// passed.
-func (r *run) makeAll(
-	ctx context.Context, prefix string, n, parallel int, every time.Duration,
-) error {
+// makeAll creates n Foos, parallel at a time.
+func (r *run) makeAll(ctx context.Context, prefix string, n, parallel int) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	numbers := make(chan int)
@@ -138,12 +136,10 @@ func (r *run) makeAll(
 			}
 		})
 	}
-	begin := time.Now()
 	for i := range n {
 		if ctx.Err() != nil {
 			break
 		}
-		time.Sleep(time.Until(begin.Add(time.Duration(i) * every)))
 		numbers <- i
 	}
 	close(numbers)
@@ -153,7 +149,7 @@ func (r *run) makeAll(
 
 // makeFoo creates one Foo.
 func (r *run) makeFoo(ctx context.Context, name string) error {
-	_, err := r.foos.Create(ctx, &v1alpha1.Foo{
+	_, err := r.foos.Foos(r.contender.namespace()).Create(ctx, &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.FooSpec{DeploymentName: name, Replicas: new(int32(1))},
 	}, metav1.CreateOptions{})
@@ -164,14 +160,14 @@ func (r *run) makeFoo(ctx context.Context, name string) error {
 }
 
 // clean deletes everything that a run created, and waits until it is gone.
-func (b *bench) clean(ctx context.Context) error {
+func (r *run) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
 	defer cancel()
 	var refused error // the last one: a server may end a request that deletes very much
 	for {
 		left := false
 		for _, resource := range resources {
-			client := b.metadata.Resource(resource).Namespace(namespace)
+			client := r.metadata.Resource(resource).Namespace(r.contender.namespace())
 			list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
 			if err != nil {
 				return fmt.Errorf("cleaning up: %w", errors.Join(err, refused))

@@ -29,7 +29,7 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		"restart/needless writes":                   0,
 		"idle/requests":                             0,
 	}, []string{
-		"burst/Deployments per second", "steady/to Deployment ms p50", "steady/to Deployment ms p99",
+		"burst/Deployments per second", "duel/to Deployment ms p50", "duel/to Deployment ms p99",
 		"burst/cpu ms per Foo/kube-apiserver", "burst/requests per Foo/update foos/status",
 		"restart/seconds", "restart/reads",
 	})
@@ -84,10 +84,10 @@ func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
 	r.recordLatencies(requests)
 	want := map[string]float64{
 		"burst/Deployments per second": 2.0 / 8,
-		"steady/to Deployment ms p50":  6000,
-		"steady/to Deployment ms p99":  6000,
-		"steady/to Ready ms p50":       15000,
-		"steady/to Ready ms p99":       15000,
+		"duel/to Deployment ms p50":    6000,
+		"duel/to Deployment ms p99":    6000,
+		"duel/to Ready ms p50":         15000,
+		"duel/to Ready ms p99":         15000,
 	}
 	if !maps.Equal(r.figures, want) {
 		t.Errorf("got %v, want %v", r.figures, want)

@@ -66,9 +66,9 @@ func (r *run) recordLatencies(requests []audit.Request) {
 			status[object] = request.StageTimestamp // the last one counts
 		}
 	}
-	r.recordQuantiles("steady/to Deployment ms", made, deployed)
+	r.recordQuantiles("duel/to Deployment ms", made, deployed)
 	if r.mode == modeWorking {
-		r.recordQuantiles("steady/to Ready ms", made, status)
+		r.recordQuantiles("duel/to Ready ms", made, status)
 	}
 }
 

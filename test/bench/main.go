@@ -57,7 +57,7 @@ func parseFlags(args []string) (o options, err error) {
 	foos := fs.String("foos", "1000", "list of numbers of Foos")
 	list := fs.String("modes", strings.Join(modes, ","),
 		"list of working and paused (without the control plane's other controllers)")
-	fs.IntVar(&o.repetitions, "repetitions", 3, "number of runs for each median")
+	fs.IntVar(&o.repetitions, "repetitions", 6, "number of runs for each median")
 	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
 	fs.BoolVar(&o.draw, "draw", false, "measure nothing: write the tables of docs/performance.md")
 	if err := fs.Parse(args); err != nil {
@@ -145,6 +145,12 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 		if run.Repetition > 0 {
 			run.Figures = rounded(r.figures)
 			results.Runs = append(results.Runs, run)
+		}
+		if i > 0 && i%len(contenders) == 0 {
+			fmt.Fprintf(os.Stderr, "%s: all at the same time, in turn\n", run.Mode)
+			if err := b.duel(ctx, results.Runs[len(results.Runs)-len(contenders):]); err != nil {
+				return results, fmt.Errorf("duel, %s: %w", run.Mode, err)
+			}
 		}
 	}
 	return results, nil

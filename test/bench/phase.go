@@ -110,7 +110,7 @@ func (r *run) isDone(ctx context.Context) (bool, error) {
 	if r.mode == modePaused {
 		return true, nil
 	}
-	foos, err := r.foos.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	foos, err := r.foos.Foos(r.contender.namespace()).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return false, err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -32,10 +34,10 @@ const (
 	loadUser   = userPrefix + "load" // creates the Foos
 )
 
-// In the phase steady, so many Foos are created, one each time that steadyEvery has passed.
+// In a duel, so many Foos are created for each contender, one each time that duelEvery has passed.
 const (
-	steadyFoos  = 100
-	steadyEvery = 100 * time.Millisecond
+	duelFoos  = 100
+	duelEvery = 150 * time.Millisecond
 )
 
 // run measures one contender, once.
@@ -70,8 +72,8 @@ func (r *run) news() (requests []audit.Request, err error) {
 	return requests, err
 }
 
-// start starts the controller.
-func (r *run) start() error {
+// start starts the controller with additional flags.
+func (r *run) start(flags ...string) error {
 	config, err := clientcmd.LoadFromFile(r.cluster.Kubeconfig())
 	if err != nil {
 		return err
@@ -80,7 +82,7 @@ func (r *run) start() error {
 	if err != nil {
 		return err
 	}
-	args := []string{"--workers", workers}
+	args := append(flags, "--workers", workers)
 	if !r.contender.noMetrics {
 		if r.metrics, err = freeport.Find(); err != nil {
 			return err
@@ -123,9 +125,11 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.restart(ctx); err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
-	if err := r.steady(ctx); err != nil {
-		return fmt.Errorf("steady: %w", err)
-	}
+	return r.end(ctx)
+}
+
+// end stops the controller and deletes what the run has created.
+func (r *run) end(ctx context.Context) error {
 	if err := r.stop(); err != nil {
 		return err
 	}
@@ -140,7 +144,7 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	if err := r.start(); err != nil {
 		return nil, err
 	}
-	_, err := r.phase(ctx, "first", 1, func() error { return r.makeAll(ctx, "first", 1, 1, 0) })
+	_, err := r.phase(ctx, "first", 1, func() error { return r.makeAll(ctx, "first", 1, 1) })
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +156,7 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 		return nil, err
 	}
 	requests, err := r.phase(ctx, "burst", r.n, func() error {
-		return r.makeAll(ctx, "burst", r.n, makers, 0)
+		return r.makeAll(ctx, "burst", r.n, makers)
 	})
 	if err != nil {
 		return nil, err
@@ -219,14 +223,55 @@ func (r *run) restart(ctx context.Context) error {
 	return nil
 }
 
-// steady creates Foos one after the other, so slowly that none waits for another.
-func (r *run) steady(ctx context.Context) error {
-	n := min(steadyFoos, r.n)
-	requests, err := r.phase(ctx, "steady", n, func() error {
-		return r.makeAll(ctx, "steady", n, 1, steadyEvery)
-	})
-	if err == nil {
-		r.recordLatencies(requests)
+// duel lets all contenders work at the same time, each in a namespace of its own, and creates Foos
+// for them in turn, so slowly that none waits for another. So whatever disturbs one disturbs the
+// others, too. It adds the latencies to their results.
+func (b *bench) duel(ctx context.Context, results []Result) error {
+	var runs []*run
+	defer func() {
+		for _, r := range runs {
+			if r.process != nil {
+				r.process.Kill()
+			}
+		}
+	}()
+	for _, result := range results {
+		r, err := b.newRun(result)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
+		r.user += "-duel"
+		if err := r.start("--namespace=" + r.contender.namespace()); err != nil {
+			return err
+		}
+		if err := r.makeFoo(ctx, "first"); err != nil {
+			return err
+		}
+		if _, err := r.settle(ctx, 1); err != nil {
+			return err
+		}
 	}
-	return err
+	n := min(duelFoos, results[0].Foos)
+	for i := range n {
+		for _, turn := range rand.Perm(len(runs)) { // each follows each other one
+			r, next := runs[turn], time.Now().Add(duelEvery)
+			if err := r.makeFoo(ctx, fmt.Sprintf("%s-%05d", r.contender.id, i)); err != nil {
+				return err
+			}
+			time.Sleep(time.Until(next))
+		}
+	}
+	for i, r := range runs {
+		requests, err := r.settle(ctx, n)
+		if err != nil {
+			return err
+		}
+		r.recordLatencies(requests)
+		maps.Copy(results[i].Figures, rounded(r.figures))
+		if err := r.end(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

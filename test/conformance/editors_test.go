@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -123,15 +124,15 @@ func TestManyFoosHoldUpNobody(t *testing.T) {
 
 	begin := suite.Now(t)
 	neighbour.foos.Create(newFoo("restart", "restart", 1))
-	start := time.Now()
 	restarted := suite.StartProgram(t, "", nil)
 	neighbour.deployments.When("restart", "exists", exists)
-	seconds := time.Since(start).Seconds()
 	created := restarted.Requests(t, begin, func(r audit.Request) bool {
 		return r.What() == "create deployments"
 	})
 	before := slices.IndexFunc(created, neighbour.Has)
-	t.Logf("restart: a neighbour's Deployment after %.2fs and %d others", seconds, before)
+	t.Logf("restart: a neighbour's Deployment at %s, after %d others; the caches were filled when "+
+		"the controller said %s", created[before].StageTimestamp.Local().Format("15:04:05.000"), before,
+		regexp.MustCompile(`.*"Starting the workers"`).FindString(restarted.Output()))
 	if before > *manyFoos/2 {
 		t.Errorf("%d of %d came before the neighbour", before, *manyFoos)
 	}

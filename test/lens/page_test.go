@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -21,6 +22,8 @@ import (
 type page struct {
 	tab   context.Context
 	close context.CancelFunc
+
+	byKeyboard bool // press does not use the mouse
 
 	mu     sync.Mutex
 	errors []string // in the console
@@ -149,10 +152,17 @@ func (p *page) press(t *testing.T, action string) {
 	t.Helper()
 	button := fmt.Sprintf("[data-action=%q]", action)
 	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
+	push := []chromedp.Action[chromedp.Void]{chromedp.Click(chromedp.CSS(button))}
+	if p.byKeyboard {
+		push[0] = chromedp.Focus(chromedp.CSS(button))
+		push = append(push, chromedp.KeyEvent(kb.Enter))
+	}
 	p.until(t, func() error { // a click misses if a line of the status moves the button at that moment
 		err := p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
-			`document.querySelector(%q).closest("details").open = true, undefined`, button)),
-			chromedp.Click(chromedp.CSS(button)))
+			`document.querySelector(%q).closest("details").open = true, undefined`, button)))
+		if err == nil {
+			err = p.do(push...)
+		}
 		if err != nil {
 			return err
 		}

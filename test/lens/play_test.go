@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/lens/model"
@@ -42,7 +41,9 @@ func TestPlay(t *testing.T) {
 	defer server.Close()
 	t.Run("controller", func(t *testing.T) {
 		p := openPlay(t, server.URL)
+		p.showsCodeOf(t, ".")
 		playScenario(t, p)
+		p.byKeyboard = true
 		playFoos(t, p)
 		playFaults(t, p)
 		playYAML(t, p)
@@ -54,8 +55,7 @@ func TestPlay(t *testing.T) {
 			p := openPlay(t, server.URL+"/?program=docs/tutorial/"+chapter)
 			p.press(t, "create")
 			p.has(t, "deployments.apps/lens/example-foo", true)
-			file := `document.querySelector(".code .file").innerText`
-			p.mustWait(t, fmt.Sprintf("%s.includes(%q)", file, chapter))
+			p.showsCodeOf(t, "docs/tutorial/"+chapter)
 		})
 	}
 }
@@ -88,6 +88,22 @@ func (p *page) quiet(t *testing.T) {
 func (p *page) has(t *testing.T, object string, want bool) {
 	t.Helper()
 	p.mustWait(t, fmt.Sprintf(`Boolean(lens.one("object/%s").resourceVersion) === %v`, object, want))
+}
+
+// showsCodeOf waits until the page shows code of a file in that folder of the repository.
+func (p *page) showsCodeOf(t *testing.T, folder string) {
+	t.Helper()
+	const place = `document.querySelector(".code .file").innerText`
+	p.mustWait(t, place+`.includes(":")`)
+	file, _, _ := strings.Cut(mustRead[string](t, p, place), ":")
+	if filepath.Dir(file) != folder {
+		t.Errorf("the page shows code of %s, want it of a file in %s", file, folder)
+	}
+	shown := mustRead[string](t, p, `document.querySelector(".code pre").textContent`)
+	written := string(must.Get(os.ReadFile(filepath.Join(root, file)))(t))
+	if len(shown) < 40 || !strings.Contains(written, strings.TrimSpace(shown)) {
+		t.Errorf("the page shows as %s what is not in that file:\n%s", file, shown)
+	}
 }
 
 // summary waits until the page says that of an object.
@@ -163,10 +179,9 @@ func recordedStates(t *testing.T, file string) map[string][]string {
 	return states
 }
 
-// playFoos does what a user does, by mouse and by the keyboard, as docs/behaviour.md says it ends.
+// playFoos does what a user does, as docs/behaviour.md says it ends.
 func playFoos(t *testing.T, p *page) {
-	p.mustDo(t, chromedp.Focus(chromedp.CSS("[data-action=create]")),
-		chromedp.KeyEvent(kb.Enter))
+	p.press(t, "create")
 	p.summary(t, foo, "Ready")
 	p.says(t, 0, `Worker \d+ starts to sync lens/example-foo`) // the program's log is read, too
 	p.press(t, "scale")

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -63,7 +64,10 @@ func (n *Namespace) release() error {
 		return err
 	}
 	ctx, client := context.Background(), all.Namespace(n.Name)
-	err = client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	// The API server ends a request that takes longer than a minute: with very many objects.
+	err = retry.OnError(retry.DefaultBackoff, apierrors.IsTimeout, func() error {
+		return client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
 	if err != nil {
 		return err
 	}
