@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -65,7 +66,7 @@ func (n *Namespace) release() error {
 	}
 	ctx, client := context.Background(), all.Namespace(n.Name)
 	// The API server ends a request that takes longer than a minute: with very many objects.
-	err = retry.OnError(retry.DefaultBackoff, apierrors.IsTimeout, func() error {
+	err = retry.OnError(wait.Backoff{Steps: 20}, apierrors.IsTimeout, func() error {
 		return client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 	if err != nil {
