@@ -165,6 +165,15 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 		"not certain: 1.00 to 1.30" {
 		t.Errorf("with four repetitions: got %q", got)
 	}
+	results.Runs = nil
+	for range 5 {
+		measured(this, 100.2)
+		measured("lasso", 100)
+	}
+	if got := (target{"X", modePaused, "x", 1, false}).verdict(results, "lasso", 10); got !=
+		"met: 1.00 to 1.00" {
+		t.Errorf("a difference that is not shown: got %q", got)
+	}
 }
 
 func TestContendersTakeTurns(t *testing.T) {

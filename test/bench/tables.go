@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -91,7 +92,7 @@ func (t target) verdict(r *Results, contender string, foos int) string {
 		if t.inverse {
 			ratio = 1 / ratio
 		}
-		ratios = append(ratios, ratio)
+		ratios = append(ratios, math.Round(100*ratio)/100) // as it is shown
 	}
 	slices.Sort(ratios)
 	out := len(ratios) / 9
