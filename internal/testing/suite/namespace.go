@@ -65,8 +65,9 @@ func (n *Namespace) release() error {
 		return err
 	}
 	ctx, client := context.Background(), all.Namespace(n.Name)
-	// The API server ends a request that takes longer than a minute: with very many objects.
-	err = retry.OnError(wait.Backoff{Steps: 20}, apierrors.IsTimeout, func() error {
+	// With very many objects, the API server ends the request after a minute, in one way or another.
+	again := func(error) bool { return true }
+	err = retry.OnError(wait.Backoff{Steps: 20}, again, func() error {
 		return client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	})
 	if err != nil {
