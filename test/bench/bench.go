@@ -121,22 +121,22 @@ var resources = []schema.GroupVersionResource{
 	{Group: "events.k8s.io", Version: "v1", Resource: "events"},
 }
 
-// makeAll creates n Foos, parallel at a time.
-func (r *run) makeAll(ctx context.Context, prefix string, n, parallel int) error {
+// makeAll creates all Foos of a burst.
+func (r *run) makeAll(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	numbers := make(chan int)
 	var wg sync.WaitGroup
-	for range parallel {
+	for range makers {
 		wg.Go(func() {
 			for i := range numbers {
-				if err := r.makeFoo(ctx, fmt.Sprintf("%s-%05d", prefix, i)); err != nil {
+				if err := r.makeFoo(ctx, fmt.Sprintf("burst-%05d", i)); err != nil {
 					fail(err)
 				}
 			}
 		})
 	}
-	for i := range n {
+	for i := range r.n {
 		if ctx.Err() != nil {
 			break
 		}

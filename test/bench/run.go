@@ -101,10 +101,11 @@ func (r *run) stop() error {
 	return err
 }
 
-// do does all phases, and deletes what they created. An error contains the end of the controller's
-// output.
-func (r *run) do(ctx context.Context) error {
-	err := r.phases(ctx)
+// do does all phases, and deletes what they created.
+func (r *run) do(ctx context.Context) error { return r.kill(r.phases(ctx)) }
+
+// kill kills the controller if an error has left it running, and adds the end of its output.
+func (r *run) kill(err error) error {
 	if r.process == nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	if err := r.start(); err != nil {
 		return nil, err
 	}
-	_, err := r.phase(ctx, "first", 1, func() error { return r.makeAll(ctx, "first", 1, 1) })
+	_, err := r.phase(ctx, "first", 1, func() error { return r.makeFoo(ctx, "first") })
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +156,7 @@ func (r *run) burst(ctx context.Context) ([]audit.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	requests, err := r.phase(ctx, "burst", r.n, func() error {
-		return r.makeAll(ctx, "burst", r.n, makers)
-	})
+	requests, err := r.phase(ctx, "burst", r.n, func() error { return r.makeAll(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -226,13 +225,11 @@ func (r *run) restart(ctx context.Context) error {
 // duel lets all contenders work at the same time, each in a namespace of its own, and creates Foos
 // for them in turn, so slowly that none waits for another. So whatever disturbs one disturbs the
 // others, too. It adds the latencies to their results.
-func (b *bench) duel(ctx context.Context, results []Result) error {
+func (b *bench) duel(ctx context.Context, results []Result) (err error) {
 	var runs []*run
 	defer func() {
 		for _, r := range runs {
-			if r.process != nil {
-				r.process.Kill()
-			}
+			err = r.kill(err)
 		}
 	}()
 	for _, result := range results {

@@ -126,10 +126,15 @@ func TestManyFoosHoldUpNobody(t *testing.T) {
 	neighbour.foos.Create(newFoo("restart", "restart", 1))
 	restarted := suite.StartProgram(t, "", nil)
 	neighbour.deployments.When("restart", "exists", exists)
-	created := restarted.Requests(t, begin, func(r audit.Request) bool {
-		return r.What() == "create deployments"
+	var created []audit.Request
+	var before int
+	suite.Eventually(t, "the request for it is in the audit log", func() (bool, string) {
+		created = restarted.Requests(t, begin, func(r audit.Request) bool {
+			return r.What() == "create deployments"
+		})
+		before = slices.IndexFunc(created, neighbour.Has)
+		return before >= 0, fmt.Sprintf("%d requests for others", len(created))
 	})
-	before := slices.IndexFunc(created, neighbour.Has)
 	t.Logf("restart: a neighbour's Deployment at %s, after %d others; the caches were filled when "+
 		"the controller said %s", created[before].StageTimestamp.Local().Format("15:04:05.000"), before,
 		regexp.MustCompile(`.*"Starting the workers"`).FindString(restarted.Output()))

@@ -152,18 +152,14 @@ func (p *page) press(t *testing.T, action string) {
 	t.Helper()
 	button := fmt.Sprintf("[data-action=%q]", action)
 	p.mustWait(t, fmt.Sprintf("document.querySelector(%q)", button))
-	push := []chromedp.Action[chromedp.Void]{chromedp.Click(chromedp.CSS(button))}
+	open := chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+		`document.querySelector(%q).closest("details").open = true, undefined`, button))
+	push := []chromedp.Action[chromedp.Void]{open, chromedp.Click(chromedp.CSS(button))}
 	if p.byKeyboard {
-		push[0] = chromedp.Focus(chromedp.CSS(button))
-		push = append(push, chromedp.KeyEvent(kb.Enter))
+		push = append(push[:1], chromedp.Focus(chromedp.CSS(button)), chromedp.KeyEvent(kb.Enter))
 	}
 	p.until(t, func() error { // a click misses if a line of the status moves the button at that moment
-		err := p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
-			`document.querySelector(%q).closest("details").open = true, undefined`, button)))
-		if err == nil {
-			err = p.do(push...)
-		}
-		if err != nil {
+		if err := p.do(push...); err != nil {
 			return err
 		}
 		marked, err := read[[]string](p,

@@ -95,14 +95,15 @@ func (p *page) showsCodeOf(t *testing.T, folder string) {
 	t.Helper()
 	const place = `document.querySelector(".code .file").innerText`
 	p.mustWait(t, place+`.includes(":")`)
-	file, _, _ := strings.Cut(mustRead[string](t, p, place), ":")
+	code := mustRead[[]string](t, p, // at once: it follows what happens
+		"["+place+`, document.querySelector(".code pre").textContent]`)
+	file, _, _ := strings.Cut(code[0], ":")
 	if filepath.Dir(file) != folder {
 		t.Errorf("the page shows code of %s, want it of a file in %s", file, folder)
 	}
-	shown := mustRead[string](t, p, `document.querySelector(".code pre").textContent`)
 	written := string(must.Get(os.ReadFile(filepath.Join(root, file)))(t))
-	if len(shown) < 40 || !strings.Contains(written, strings.TrimSpace(shown)) {
-		t.Errorf("the page shows as %s what is not in that file:\n%s", file, shown)
+	if len(code[1]) < 40 || !strings.Contains(written, strings.TrimSpace(code[1])) {
+		t.Errorf("the page shows as %s what is not in that file:\n%s", file, code[1])
 	}
 }
 
