@@ -36,9 +36,9 @@ func (a *api) newFooManager(t *testing.T, reconciled func()) ctrl.Manager {
 	return mgr
 }
 
-// The informer has begun when the Controller adds its handler. So its first tick is too early for
-// that handler by a fraction of a second, and the handler is left out.
-func TestAResyncComesEveryTenHoursAndTheFirstAfterTwenty(t *testing.T) {
+// The informer mostly begins before the Controller adds its handler. Then its first tick is too early
+// for that handler by a fraction of a second, and the handler is left out.
+func TestAResyncComesEveryTenHoursAndTheFirstUpToTwentyLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls []time.Duration
 		begin := time.Now()
@@ -46,15 +46,15 @@ func TestAResyncComesEveryTenHoursAndTheFirstAfterTwenty(t *testing.T) {
 		go func() { _ = mgr.Start(t.Context()) }()
 		time.Sleep(35 * time.Hour)
 		synctest.Wait()
-		if len(calls) != 3 {
-			t.Fatalf("got calls after %v, want one at the start and two for resyncs", calls)
+		if len(calls) < 3 {
+			t.Fatalf("got calls after %v, want one at the start and two or three for resyncs", calls)
 		}
 		first, period := calls[1], calls[2]-calls[1]
-		if first < 18*time.Hour || first > 22*time.Hour {
-			t.Errorf("got the first resync after %v, want 18h to 22h", first)
-		}
 		if period < 9*time.Hour || period > 11*time.Hour {
 			t.Errorf("got a period of %v, want 9h to 11h", period)
+		}
+		if (first-period).Abs() > time.Second && (first-2*period).Abs() > time.Second {
+			t.Errorf("got the first resync after %v, want %v or twice that", first, period)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func begin(t *testing.T) *page {
 	}
 	p := shared
 	p.watch(t)
-	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	p.click(t, "Fast")
 	p.mustWait(t, `lens.one("gate").mode === "open"`) // at Slow, the first Foo would be guided
 	foos := fooClient.SamplecontrollerV1alpha1().Foos(namespace)
 	deployments := kubeClient.AppsV1().Deployments(namespace) // the garbage collector takes its time
@@ -175,8 +175,14 @@ func (p *page) press(t *testing.T, action string) {
 	}
 }
 
-func byText(text string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
+// click clicks the button with that text. The mouse would miss it if it moves at that moment.
+func (p *page) click(t *testing.T, text string) {
+	t.Helper()
+	p.mustWait(t, fmt.Sprintf(`(() => {
+		const button = [...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q));
+		button?.click();
+		return Boolean(button);
+	})()`, text))
 }
 
 // stored returns the resourceVersions of all Foos and Deployments in the API server, by the IDs

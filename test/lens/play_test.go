@@ -70,7 +70,7 @@ func openPlay(t *testing.T, url string) *page {
 	t.Cleanup(p.close)
 	p.watch(t)
 	p.mustWait(t, `lens.one("process").state === "running" && lens.of("watch").size > 0`)
-	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Fast"))))
+	p.click(t, "Fast")
 	p.mustWait(t, `lens.one("gate").mode === "open"`)
 	p.quiet(t)
 	return p
@@ -242,7 +242,8 @@ func playYAML(t *testing.T, p *page) {
 			const yaml = document.querySelector("textarea");
 			yaml.closest("details").open = true;
 			yaml.value = yaml.value.replace(%q, %q);
-		} undefined`, old, replacement)), chromedp.Click(chromedp.JSPath(byText("Apply"))))
+		} undefined`, old, replacement)))
+		p.click(t, "Apply")
 		p.mustWait(t, fmt.Sprintf(`document.querySelector(".output").innerText.includes(%q)`, want))
 	}
 	apply("replicas: 2", "replicas: -2", "spec.replicas: Invalid value: -2: ")
