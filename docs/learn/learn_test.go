@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -138,6 +139,35 @@ var (
 	noSlug   = regexp.MustCompile(`[^\w -]`)
 )
 
+// named returns the exercise of that name, or nil.
+func (w *workspace) named(name string) *exercise {
+	for _, e := range w.exercises {
+		if e.name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+func TestChaptersLeadToExercises(t *testing.T) {
+	w, _ := newWorkspace(t)
+	pages := must.Get(filepath.Glob(filepath.Join(w.root, "docs/tutorial/*.md")))(t)
+	leads := regexp.MustCompile("`([a-z-]+)` in \\[`make learn`\\]\\(../learn.md\\)")
+	found := 0
+	for _, page := range pages {
+		for _, name := range leads.FindAllStringSubmatch(string(must.Get(os.ReadFile(page))(t)), -1) {
+			found++
+			e := w.named(name[1])
+			if e == nil || !strings.HasPrefix(e.values["read"], "docs/tutorial/"+filepath.Base(page)) {
+				t.Errorf("%s leads to %s, want an exercise that leads back", page, name[1])
+			}
+		}
+	}
+	if found < 11 {
+		t.Errorf("got %d chapters that lead to an exercise, want all from 4 to 14", found)
+	}
+}
+
 // TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and
 // that the places to read exist.
 func TestChecklistIsCovered(t *testing.T) {
@@ -189,9 +219,8 @@ func TestProgressIsRemembered(t *testing.T) {
 		{w.solution, e.why()},
 	} {
 		out.Reset()
-		if err := errors.Join(w.begin(e), step.do(e)); err != nil && !errors.Is(err, errNotYet) {
-			t.Fatal(err)
-		}
+		must.Do(t, w.begin(e))
+		must.Do(t, step.do(e))
 		if !strings.Contains(out.String(), step.want) {
 			t.Errorf("step %d: got %s, want %q in it", i, out, step.want)
 		}
@@ -222,24 +251,31 @@ func TestLearnerIsJudged(t *testing.T) {
 		t.Skip("takes a minute: -play")
 	}
 	t.Parallel()
-	w, _ := newWorkspace(t)
-	for _, name := range []string{"crash", "conflict", "refused"} {
-		e := must.Get(w.named(name))(t)
+	w, out := newWorkspace(t)
+	for _, name := range []string{"crash", "conflict", "finalizer", "refused"} {
+		e := w.named(name)
 		must.Do(t, w.begin(e))
-		judge := func(answer, more string) verdict {
+		judge := func(answer, more string, passes bool, want string) {
 			text := append(must.Get(e.write(w.root, answer))(t), more...)
 			must.Do(t, os.WriteFile(w.path(e), text, 0o600))
-			return must.Get(w.judge(e))(t)
+			begin := time.Now()
+			v := must.Get(w.judge(e))(t)
+			t.Logf("%s: %.1f s", name, time.Since(begin).Seconds())
+			if v.passed != passes || !strings.Contains(v.text, want) {
+				t.Errorf("%s: want %t, and %q in the text; got %t and %s", name, passes, want, v.passed, v.text)
+			}
 		}
-		if v := judge(e.begins, ""); v.passed {
-			t.Errorf("%s, untouched: got %s", name, v.text)
+		judge(e.begins, "", false, "")
+		if name == "conflict" {
+			must.Do(t, w.press(e, "f"))
+			if _, err := os.Stat(w.beside(e, "film/index.html")); err != nil {
+				t.Errorf("there is no film: %v; it says %s", err, out)
+			}
 		}
-		if v := judge(e.solves, ""); !v.passed {
-			t.Errorf("%s, solved: got %s", name, v.text)
-		}
-		v := judge(e.solves, "]")
-		if v.passed || e.kind() != "predict" && !strings.Contains(v.text, w.path(e)+":") {
-			t.Errorf("%s, not Go: got %s, want the path of the file", name, v.text)
+		judge(e.begins, "\n", false, "")
+		judge(e.solves, "", true, e.why())
+		if e.kind() != "predict" {
+			judge(e.solves, "]", false, w.path(e)+":")
 		}
 	}
 }
@@ -250,8 +286,14 @@ func TestUnusedImportIsNoticed(t *testing.T) {
 	}
 }
 
-// TestNeverEnds is no test, except as a child of the one below.
+// TestNeverEnds is no test, except as a child of the ones below.
 func TestNeverEnds(*testing.T) {
+	if os.Getenv("LEARN-full") != "" {
+		watcher := watch.NewRaceFreeFake()
+		for {
+			watcher.Add(nil)
+		}
+	}
 	for os.Getenv("LEARN-hang") != "" {
 		time.Sleep(time.Hour)
 	}
@@ -264,6 +306,15 @@ func TestWhatNeverEndsIsSaid(t *testing.T) {
 	got, ok := w.run(w.exercises[0], child, "-test.run", "^TestNeverEnds$")
 	if ok || !strings.Contains(got, "After 2s,") || !strings.Contains(out.String(), "still running") {
 		t.Errorf("got %t, %s and %s, want a word, and then an end", ok, got, out)
+	}
+}
+
+func TestHotLoopIsSaid(t *testing.T) {
+	w, _ := newWorkspace(t)
+	child := trial{os.Args[0], []string{"LEARN-full"}}
+	got, ok := w.run(w.exercises[0], child, "-test.run", "^TestNeverEnds$")
+	if ok || !strings.Contains(got, "never comes to rest: it does more than") {
+		t.Errorf("got %t and %s, want that it never comes to rest", ok, got)
 	}
 }
 

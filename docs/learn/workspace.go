@@ -81,15 +81,6 @@ func (w *workspace) save() error {
 
 func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// named returns the exercise of that name.
-func (w *workspace) named(name string) (*exercise, error) {
-	i := slices.IndexFunc(w.exercises, func(e *exercise) bool { return e.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("there is no exercise %q: learn list has their names", name)
-	}
-	return w.exercises[i], nil
-}
-
 // begin writes the file that the learner edits, unless it is there. The program of a chapter that
 // consists of that of the root and changes is put together.
 func (w *workspace) begin(e *exercise) error {
@@ -145,7 +136,7 @@ func (w *workspace) show(e *exercise) error {
 	return nil
 }
 
-// check judges what the learner has written, and fails if it is not right yet.
+// check judges what the learner has written, and counts the tries.
 func (w *workspace) check(e *exercise) error {
 	begin := time.Now()
 	v, err := w.judge(e)
@@ -166,10 +157,8 @@ func (w *workspace) check(e *exercise) error {
 	if written, err := os.ReadFile(w.path(e)); err == nil && !bytes.Equal(before, written) {
 		p.Tries++
 	}
-	return errors.Join(w.save(), errNotYet)
+	return w.save()
 }
-
-var errNotYet = errors.New("not yet")
 
 func (w *workspace) hint(e *exercise) error {
 	p := w.progress[e.name]
@@ -302,7 +291,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			}
 			judged = info.ModTime()
 			w.say("\nJudging ...")
-			if err := w.check(e); err != nil && !errors.Is(err, errNotYet) {
+			if err := w.check(e); err != nil {
 				return at, err
 			}
 			w.say(keys)

@@ -13,6 +13,9 @@ import (
 
 // TestExplore tries every fault at every place, and some random histories.
 func TestExplore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all faults together take a quarter of a minute")
+	}
 	explore.Test(t, websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
 			o, err := parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
