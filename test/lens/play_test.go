@@ -47,8 +47,13 @@ func TestPlay(t *testing.T) {
 		playFoos(t, p)
 		playFaults(t, p)
 		playYAML(t, p)
+		p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.longest = 0;
+			new PerformanceObserver((list) => {
+				for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
+			}).observe({ type: "longtask" })`))
 		p.press(t, "burst")
 		p.mustWait(t, `lens.of("object").size >= 500`) // all 2,000 take minutes on a busy machine
+		t.Logf("the longest task of the page: %.0f ms", mustRead[float64](t, p, "longest"))
 	})
 	for chapter := range strings.FieldsSeq("04-queue 05-owning 06-renaming 07-status 08-errors") {
 		t.Run(chapter, func(t *testing.T) {
@@ -125,6 +130,8 @@ func playScenario(t *testing.T, p *page) {
 	p.press(t, "create")
 	p.summary(t, deployment, "1 of 1")
 	p.summary(t, foo, "Ready")
+	t.Logf("the first Foo is Ready %.1f s after the page was opened",
+		mustRead[float64](t, p, "performance.now() / 1000"))
 	p.quiet(t)
 	p.press(t, "scale")
 	p.summary(t, deployment, "3 of 3")
