@@ -112,14 +112,16 @@ func (p *page) showsCodeOf(t *testing.T, folder string) {
 	}
 }
 
-// summary waits until the page says that of an object.
+// summary waits until what the page says of an object ends with that.
 func (p *page) summary(t *testing.T, object, want string) {
 	t.Helper()
-	p.mustWait(t, fmt.Sprintf(`(lens.one("object/%s").summary ?? "").includes(%q)`, object, want))
+	p.mustWait(t, fmt.Sprintf(`(lens.one("object/%s").summary ?? "").endsWith(%q)`, object, want))
 }
 
 const (
 	foo        = "foos.samplecontroller.k8s.io/lens/example-foo"
+	foreign    = "foos.samplecontroller.k8s.io/lens/foreign-foo"
+	refused    = "foos.samplecontroller.k8s.io/lens/refused-foo"
 	deployment = "deployments.apps/lens/example-foo"
 )
 
@@ -128,16 +130,16 @@ const (
 func playScenario(t *testing.T, p *page) {
 	const renamed = "deployments.apps/lens/renamed-foo"
 	p.press(t, "create")
-	p.summary(t, deployment, "1 of 1")
+	p.summary(t, deployment, "1 of 1 available")
 	p.summary(t, foo, "Ready")
 	t.Logf("the first Foo is Ready %.1f s after the page was opened",
 		mustRead[float64](t, p, "performance.now() / 1000"))
 	p.quiet(t)
 	p.press(t, "scale")
-	p.summary(t, deployment, "3 of 3")
+	p.summary(t, deployment, "3 of 3 available")
 	p.quiet(t)
 	p.press(t, "rename")
-	p.summary(t, renamed, "3 of 3")
+	p.summary(t, renamed, "3 of 3 available")
 	p.has(t, deployment, false)
 	p.quiet(t)
 	p.press(t, "delete")
@@ -193,30 +195,38 @@ func playFoos(t *testing.T, p *page) {
 	p.summary(t, foo, "Ready")
 	p.says(t, 0, `Worker \d+ starts to sync lens/example-foo`) // the program's log is read, too
 	p.press(t, "scale")
-	p.summary(t, deployment, "3 of 3")
+	p.summary(t, deployment, "3 of 3 available")
 	p.press(t, "scale-deployment")
-	p.summary(t, deployment, "3 of 3")
+	p.summary(t, deployment, "3 of 3 available")
 	p.press(t, "delete-deployment")
-	p.summary(t, deployment, "3 of 3")
+	p.summary(t, deployment, "3 of 3 available")
 	p.press(t, "rename")
 	p.has(t, "deployments.apps/lens/renamed-foo", true)
 	p.has(t, deployment, false)
 	p.press(t, "rename-back")
 	p.has(t, "deployments.apps/lens/renamed-foo", false)
-	for _, action := range []string{"apply", "unset-replicas", "restart-deployment", "pause-deployment",
-		"resume-deployment", "unlabel", "terminate-deployment", "foreign"} {
-		p.press(t, action)
+	for _, does := range []struct{ action, object, ends string }{
+		{"apply", deployment, "3 of 3 available"}, {"unset-replicas", deployment, "1 of 1 available"},
+		{"restart-deployment", foo, "Ready"}, {"pause-deployment", foo, "Ready"},
+		{"resume-deployment", foo, "Ready"}, {"unlabel", foo, "Ready"},
+		{"terminate-deployment", deployment, "1 of 1 available"}, {"disown", foo, "DeploymentNameTaken"},
+		{"delete-deployment", foo, "Ready"}, {"foreign", foreign, "DeploymentNameTaken"},
+		{"delete-foreign", foreign, "Ready"}, {"refuse", refused, "DeploymentRejected"},
+		{"allow", refused, "Ready"},
+	} {
+		p.press(t, does.action)
+		p.quiet(t)
+		p.summary(t, does.object, does.ends)
 	}
-	const foreign = "foos.samplecontroller.k8s.io/lens/foreign-foo"
-	p.summary(t, foreign, "DeploymentNameTaken")
-	p.press(t, "delete-foreign")
-	p.press(t, "refuse")
-	p.summary(t, "foos.samplecontroller.k8s.io/lens/refused-foo", "DeploymentRejected")
-	p.press(t, "allow")
+	p.click(t, "Create a bad Foo")
+	p.mustWait(t, `document.querySelector(".output").innerText.includes("replicas: Invalid value: -1: ")`)
 	p.press(t, "hold-foo")
 	p.press(t, "release-foo")
 	p.has(t, foo, false)
 	p.has(t, deployment, false)
+	p.press(t, "two")
+	p.mustWait(t, `[...lens.of("object").values()].some((object) =>
+		/^(example|second)-foo$/.test(object.name) && object.summary?.includes("DeploymentNameTaken"))`)
 	p.press(t, "delete-all")
 	p.mustWait(t, `[...lens.of("object").values()].every((object) => !object.resourceVersion)`)
 }
@@ -255,6 +265,6 @@ func playYAML(t *testing.T, p *page) {
 	}
 	apply("replicas: 2", "replicas: -2", "spec.replicas: Invalid value: -2: ")
 	apply("replicas: -2", "replicas: 2", "foo.samplecontroller.k8s.io/my-foo serverside-applied")
-	p.summary(t, "deployments.apps/lens/my-foo", "2 of 2")
+	p.summary(t, "deployments.apps/lens/my-foo", "2 of 2 available")
 	apply("deploymentName: my-foo", "deploymentName: My_Foo", `The Foo "my-foo" is invalid: spec.deploymentName: `)
 }
