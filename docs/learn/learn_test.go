@@ -272,7 +272,7 @@ func TestLearnerIsJudged(t *testing.T) {
 				t.Errorf("there is no film: %v; it says %s", err, out)
 			}
 		}
-		judge(e.begins, "\n", false, "")
+		judge(e.begins, "\n", false, "") // all but what was saved is compiled now
 		judge(e.solves, "", true, e.why())
 		if e.kind() != "predict" {
 			judge(e.solves, "]", false, w.path(e)+":")
