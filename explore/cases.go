@@ -97,12 +97,13 @@ func (x *explorer) try(t *testing.T, plans []plan) {
 }
 
 // test runs a part of the cases, and counts them, also those that did not come about because a
-// request or an event was missed, and the creations, changes and deletions that came too late.
+// request or an event was missed, and the creations, changes and deletions that came too late. If the
+// order of things was rare in one of the calm runs, most of what follows from that is missed.
 func (x *explorer) test(name string, test func(*testing.T)) {
 	x.t.Run(name, func(t *testing.T) {
 		x.count = map[string]int{}
 		test(t)
-		if n := x.count["missed"]; n > 10 && 10*n > x.count["cases"] {
+		if n := x.count["missed"]; n > 10 && 4*n > x.count["cases"] {
 			t.Errorf("too many cases did not come about: %v", x.count)
 		}
 		if !t.Failed() {
