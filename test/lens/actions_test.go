@@ -152,7 +152,7 @@ func TestFirstFooIsGuided(t *testing.T) {
 	p := begin(t)
 	p.mustDo(t, chromedp.Reload())
 	p.mustWait(t, `lens.one("gate").mode === "open"`)
-	p.click(t, "Slow")
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Slow"))))
 	p.mustWait(t, `lens.one("gate").mode === "slow"`)
 	p.press(t, "create")
 	for i, part := range strings.Fields("server watches caches handlers queue workers requests") {
@@ -161,7 +161,7 @@ func TestFirstFooIsGuided(t *testing.T) {
 		if part == "queue" {
 			p.mustWait(t, `document.querySelector(".request.held")`)
 		}
-		p.click(t, "Next")
+		p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Next"))))
 	}
 	p.mustWait(t, `lens.one("gate").mode === "slow" && !document.querySelector(".guided")`)
 	p.settle(t)

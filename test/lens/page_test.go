@@ -68,8 +68,7 @@ func begin(t *testing.T) *page {
 	}
 	p := shared
 	p.watch(t)
-	p.click(t, "Fast")
-	p.mustWait(t, `lens.one("gate").mode === "open"`) // at Slow, the first Foo would be guided
+	p.fast(t) // at Slow, the first Foo would be guided
 	foos := fooClient.SamplecontrollerV1alpha1().Foos(namespace)
 	deployments := kubeClient.AppsV1().Deployments(namespace) // the garbage collector takes its time
 	p.until(t, func() error {
@@ -175,14 +174,23 @@ func (p *page) press(t *testing.T, action string) {
 	}
 }
 
-// click clicks the button with that text. The mouse would miss it if it moves at that moment.
-func (p *page) click(t *testing.T, text string) {
+// fast makes the lens hold nothing back.
+func (p *page) fast(t *testing.T) {
 	t.Helper()
-	p.mustWait(t, fmt.Sprintf(`(() => {
-		const button = [...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q));
-		button?.click();
-		return Boolean(button);
-	})()`, text))
+	p.until(t, func() error { // a click may miss, as in press
+		if err := p.do(chromedp.Click(chromedp.JSPath(byText("Fast")))); err != nil {
+			return err
+		}
+		mode, err := read[string](p, `lens.one("gate").mode`)
+		if err == nil && mode != "open" {
+			err = fmt.Errorf("the mode is %s, want open", mode)
+		}
+		return err
+	})
+}
+
+func byText(text string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll("button")].find((b) => b.innerText.includes(%q))`, text)
 }
 
 // stored returns the resourceVersions of all Foos and Deployments in the API server, by the IDs

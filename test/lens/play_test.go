@@ -75,8 +75,7 @@ func openPlay(t *testing.T, url string) *page {
 	t.Cleanup(p.close)
 	p.watch(t)
 	p.mustWait(t, `lens.one("process").state === "running" && lens.of("watch").size > 0`)
-	p.click(t, "Fast")
-	p.mustWait(t, `lens.one("gate").mode === "open"`)
+	p.fast(t)
 	p.quiet(t)
 	return p
 }
@@ -218,7 +217,8 @@ func playFoos(t *testing.T, p *page) {
 		p.quiet(t)
 		p.summary(t, does.object, does.ends)
 	}
-	p.click(t, "Create a bad Foo")
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](
+		`document.querySelector("[data-action=bad-spec]").click()`))
 	p.mustWait(t, `document.querySelector(".output").innerText.includes("replicas: Invalid value: -1: ")`)
 	p.press(t, "hold-foo")
 	p.press(t, "release-foo")
@@ -259,8 +259,7 @@ func playYAML(t *testing.T, p *page) {
 			const yaml = document.querySelector("textarea");
 			yaml.closest("details").open = true;
 			yaml.value = yaml.value.replace(%q, %q);
-		} undefined`, old, replacement)))
-		p.click(t, "Apply")
+		} undefined`, old, replacement)), chromedp.Click(chromedp.JSPath(byText("Apply"))))
 		p.mustWait(t, fmt.Sprintf(`document.querySelector(".output").innerText.includes(%q)`, want))
 	}
 	apply("replicas: 2", "replicas: -2", "spec.replicas: Invalid value: -2: ")

@@ -30,7 +30,7 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 	p.mustWait(t, blank)
 	p.mustWait(t, `lens.one("gate").mode === "slow"`)
 	p.press(t, "create-deployment")
-	p.click(t, "Skip")
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Skip"))))
 	p.mustWait(t, `["handlers", "queue", "workers"].every((part) =>
 		document.querySelector("[data-part=" + part + "]").textContent.includes("does not log this"))`)
 	p.mustWait(t, blank)
@@ -64,9 +64,9 @@ func openPlayer(t *testing.T, file string) *page {
 // playToEnd plays a recording faster than a person wants it.
 func (p *page) playToEnd(t *testing.T) {
 	t.Helper()
-	p.click(t, "4×")
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100; // a film waits at what goes wrong
-		lens.replay.playing = true; lens.draw("replay")`))
+	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("4×"))),
+		chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100; // a film waits at what goes wrong
+			lens.replay.playing = true; lens.draw("replay")`))
 	p.mustWait(t, "!lens.replay.playing && lens.replay.index === lens.replay.steps.length")
 	p.mustWait(t, `document.querySelectorAll("[role=log] [data-id]").length > 0`)
 }
