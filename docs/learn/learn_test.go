@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/hack/fork/anchors"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -133,11 +134,7 @@ func checkHints(t *testing.T, w *workspace, e *exercise) {
 	}
 }
 
-var (
-	checkRow = regexp.MustCompile(`(?m)^\| ([^|]*) \| \[[^|]*\) \|`)
-	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	noSlug   = regexp.MustCompile(`[^\w -]`)
-)
+var checkRow = regexp.MustCompile(`(?m)^\| ([^|]*) \| \[[^|]*\) \|`)
 
 // named returns the exercise of that name, or nil.
 func (w *workspace) named(name string) *exercise {
@@ -180,12 +177,7 @@ func TestChecklistIsCovered(t *testing.T) {
 	for _, e := range w.exercises {
 		covered[e.values["check"]] = true
 		path, anchor, _ := strings.Cut(e.values["read"], "#")
-		found := false
-		for _, h := range heading.FindAllStringSubmatch(page(path), -1) {
-			slug := noSlug.ReplaceAllString(strings.ToLower(h[1]), "")
-			found = found || strings.ReplaceAll(slug, " ", "-") == anchor
-		}
-		if !found {
+		if !anchors.Has(page(path), anchor) {
 			t.Errorf("%s: there is no %s", e.name, e.values["read"])
 		}
 	}

@@ -8,15 +8,20 @@ import (
 )
 
 func main() {
-	root, err := os.Getwd()
-	if err == nil {
-		var w *workspace
-		if w, err = open(root, filepath.Join(root, ".local", "learn")); err == nil {
-			err = w.loop(os.Stdin)
-		}
-	}
-	if err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "learn:", err)
 		os.Exit(1)
 	}
+}
+
+func run() error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	w, err := open(root, filepath.Join(root, ".local", "learn"))
+	if err != nil {
+		return err
+	}
+	return w.loop(os.Stdin)
 }

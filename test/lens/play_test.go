@@ -122,12 +122,12 @@ const (
 	foreign    = "foos.samplecontroller.k8s.io/lens/foreign-foo"
 	refused    = "foos.samplecontroller.k8s.io/lens/refused-foo"
 	deployment = "deployments.apps/lens/example-foo"
+	renamed    = "deployments.apps/lens/renamed-foo"
 )
 
 // playScenario does what a recording of the real control plane shows. What the page has seen may
 // differ in one way: there, Pods become available one by one.
 func playScenario(t *testing.T, p *page) {
-	const renamed = "deployments.apps/lens/renamed-foo"
 	p.press(t, "create")
 	p.summary(t, deployment, "1 of 1 available")
 	p.summary(t, foo, "Ready")
@@ -200,18 +200,21 @@ func playFoos(t *testing.T, p *page) {
 	p.press(t, "delete-deployment")
 	p.summary(t, deployment, "3 of 3 available")
 	p.press(t, "rename")
-	p.has(t, "deployments.apps/lens/renamed-foo", true)
+	p.has(t, renamed, true)
 	p.has(t, deployment, false)
 	p.press(t, "rename-back")
-	p.has(t, "deployments.apps/lens/renamed-foo", false)
+	p.has(t, renamed, false)
+	mark := p.mark(t)
+	p.press(t, "terminate-deployment")
+	p.says(t, mark, "creates deployments example-foo") // the one that goes looks the same until then
+	p.summary(t, deployment, "3 of 3 available")
 	for _, does := range []struct{ action, object, ends string }{
 		{"apply", deployment, "3 of 3 available"}, {"unset-replicas", deployment, "1 of 1 available"},
 		{"restart-deployment", foo, "Ready"}, {"pause-deployment", foo, "Ready"},
 		{"resume-deployment", foo, "Ready"}, {"unlabel", foo, "Ready"},
-		{"terminate-deployment", deployment, "1 of 1 available"}, {"disown", foo, "DeploymentNameTaken"},
-		{"delete-deployment", foo, "Ready"}, {"foreign", foreign, "DeploymentNameTaken"},
-		{"delete-foreign", foreign, "Ready"}, {"refuse", refused, "DeploymentRejected"},
-		{"allow", refused, "Ready"},
+		{"disown", foo, "DeploymentNameTaken"}, {"delete-deployment", foo, "Ready"},
+		{"foreign", foreign, "DeploymentNameTaken"}, {"delete-foreign", foreign, "Ready"},
+		{"refuse", refused, "DeploymentRejected"}, {"allow", refused, "Ready"},
 	} {
 		p.press(t, does.action)
 		p.quiet(t)
