@@ -47,7 +47,13 @@ const (
 	reasonNameTaken      = "DeploymentNameTaken"
 	reasonRejected       = "DeploymentRejected"
 	reasonFooTerminating = "FooTerminating"
+	// These two are reasons of the Overridden condition, too.
+	reasonNotKept   = "DeploymentNotKept"
+	reasonContested = "DeploymentContested"
 )
+
+// failures are the reasons of which a Warning Event tells.
+var failures = []string{reasonNameTaken, reasonRejected, reasonNotKept, reasonContested}
 
 // maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
 const maxMessage = 1024
@@ -98,6 +104,13 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
+// withOwnedFields returns a copy of deployment in which these fields are set.
+func withOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) *appsv1.Deployment {
+	desired := deployment.DeepCopy()
+	setOwnedFields(desired, foo)
+	return desired
+}
+
 // containerNamed returns the container of that name in spec, and adds one if there is none.
 func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	for i := range spec.Containers {
@@ -128,6 +141,7 @@ func desiredStatus(
 		status.Replicas = deployment.Status.Replicas
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 	}
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOverridden)
 	ready.ObservedGeneration = foo.Generation
 	// This keeps lastTransitionTime unless the condition's status changes.
 	meta.SetStatusCondition(&status.Conditions, ready)
@@ -184,28 +198,35 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 		return desiredStatus(foo, nil, notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no "+
 			"Deployment %q and gets none, because it is being deleted", foo.Spec.DeploymentName)))
 	}
-	ready := readyCondition(deployment)
-	desired := deployment.DeepCopy()
-	setOwnedFields(desired, foo)
-	if deployment.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(deployment, desired) {
-		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
-			"for and stays so, because the Foo is being deleted", deployment.Name))
+	desired := withOwnedFields(deployment, foo)
+	if deployment.DeletionTimestamp != nil || equality.Semantic.DeepEqual(deployment, desired) {
+		return desiredStatus(foo, deployment, readyCondition(deployment))
 	}
-	return desiredStatus(foo, deployment, ready)
+	overridden := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionOverridden)
+	if overridden != nil && overridden.Message == notKept(deployment, desired).Message {
+		return overriddenStatus(foo, deployment, *overridden)
+	}
+	return desiredStatus(foo, deployment, notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q "+
+		"is not what the Foo asks for and stays so, because the Foo is being deleted", deployment.Name)))
 }
 
-// notReady returns a Ready condition that is False. The message may come from anybody, for example
-// from an admission webhook. Control characters are replaced, because kubectl could not print the
-// Foo. A message that is too long is cut, because the API server would refuse the Event.
+// notReady returns a Ready condition that is False.
 func notReady(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+		Reason: reason, Message: clean(message),
+	}
+}
+
+// clean returns a message that may come from anybody, for example from an admission webhook. Control
+// characters are replaced, because kubectl could not print the Foo. A message that is too long is
+// cut, because the API server would refuse the Event.
+func clean(message string) string {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..."
 	}
-	return metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
-		Reason: reason, Message: message,
-	}
+	return message
 }
 
 // printable returns r, or a replacement if r is a control character. If there is one in the status

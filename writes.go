@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -48,6 +48,7 @@ func (c *Controller) createDeployment(
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
+	c.repairs.Created(key, foo, created, withOwnedFields(created, foo))
 	c.recordWrite(ctx, foo, created)
 	c.wrote(ctx, foo, created, "Create", "Created Deployment", "")
 	return nil, nil
@@ -70,8 +71,8 @@ func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 		live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
-// lacks the label that the informer selects by.
+// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: the
+// informer is behind, or the Deployment lacks the label that the informer selects by.
 func (c *Controller) resolveAlreadyExists(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (*v1alpha1.FooStatus, error) {
@@ -85,26 +86,12 @@ func (c *Controller) resolveAlreadyExists(
 			"the Deployment belongs to somebody else")
 		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
 	}
-	// It is ours, but somebody has removed the label: put it back.
-	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
-	return c.updateDeployment(ctx, foo, observed, desired)
-}
-
-// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
-// fields stay which this program does not know. The API server refuses the write if somebody else
-// wrote in between.
-func (c *Controller) updateDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
-) (*v1alpha1.FooStatus, error) {
-	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
-		observed, desired, controllerName)
-	if err != nil {
-		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	if observed.Labels[managedByLabel] == controllerName {
+		c.recordWrite(ctx, foo, observed) // of another process: the informer will show it
+		return nil, nil
 	}
-	c.recordWrite(ctx, foo, updated)
-	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
-	return nil, nil
+	// It is ours, but somebody has removed the label: put it back.
+	return c.repairDeployment(ctx, foo, observed)
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -246,7 +233,7 @@ func (c *Controller) updateStatus(
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+	if !slices.Contains(failures, ready.Reason) {
 		return
 	}
 	if before != nil && before.Reason == ready.Reason && before.Message == ready.Message {
