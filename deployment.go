@@ -4,17 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -146,6 +150,90 @@ func desiredStatus(
 	// This keeps lastTransitionTime unless the condition's status changes.
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status
+}
+
+// compare returns the status of foo, and when to look at it again, if that is not 0. Without a status
+// and a time, the observed Deployment is to be repaired now. If another writer sets back the repairs,
+// compare asks live for the Deployment with its managedFields, which the informer drops.
+func compare(
+	repairs *patch.Repairs, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
+	live func() (*appsv1.Deployment, error),
+) (*v1alpha1.FooStatus, time.Duration, error) {
+	key := cache.MetaObjectToName(foo)
+	if equality.Semantic.DeepEqual(observed, desired) {
+		status := desiredStatus(foo, observed, readyCondition(observed))
+		wait, _ := repairs.Held(key, foo)
+		if wait > 0 { // the last repair may not last, either
+			status.Conditions = foo.Status.Conditions
+		}
+		return &status, wait, nil
+	}
+	wait, outcome := repairs.Delay(key, foo, observed, desired)
+	if wait == 0 || outcome == patch.Repaired {
+		return nil, wait, nil
+	}
+	condition := notKept(observed, desired)
+	if outcome == patch.Contested {
+		fields := patch.Fields(observed, desired)
+		writers, err := repairs.Report(key, func() (string, error) {
+			deployment, err := live()
+			if apierrors.IsNotFound(err) {
+				return "somebody", nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("asking who changes the Deployment: %w", err)
+			}
+			return patch.Writers(deployment, fields), nil
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		condition = contested(observed, patch.Names(fields), writers)
+	}
+	return new(overriddenStatus(foo, observed, condition)), wait, nil
+}
+
+// overriddenStatus returns the status of foo, whose Deployment has other values than the controller
+// has sent. If admission has set them, the Foo is as ready as its Deployment: the administrators of
+// the cluster decide where images come from. But the count is what the Foo asks for, and without the
+// label the controller does not see the Deployment. Another writer is a failure that people have to
+// end.
+func overriddenStatus(
+	foo *v1alpha1.Foo, deployment *appsv1.Deployment, overridden metav1.Condition,
+) v1alpha1.FooStatus {
+	ready := readyCondition(deployment)
+	if overridden.Reason == reasonContested ||
+		desiredReplicas(deployment.Spec.Replicas) != desiredReplicas(foo.Spec.Replicas) ||
+		deployment.Labels[managedByLabel] != controllerName {
+		ready = notReady(overridden.Reason, overridden.Message)
+	}
+	status := desiredStatus(foo, deployment, ready)
+	overridden.ObservedGeneration = foo.Generation
+	if before := meta.FindStatusCondition(
+		foo.Status.Conditions, v1alpha1.ConditionOverridden); before != nil {
+		overridden.LastTransitionTime = before.LastTransitionTime
+	}
+	meta.SetStatusCondition(&status.Conditions, overridden)
+	return status
+}
+
+// notKept returns the Overridden condition if the API server stores nothing of a repair.
+func notKept(observed, desired *appsv1.Deployment) metav1.Condition {
+	return overridden(reasonNotKept, fmt.Sprintf("Deployment %q: the API server does not keep what the "+
+		"controller sends as %s", observed.Name, patch.Names(patch.Fields(observed, desired))))
+}
+
+// contested returns the Overridden condition if others undo each repair of these fields.
+func contested(observed *appsv1.Deployment, fields, writers string) metav1.Condition {
+	return overridden(reasonContested, fmt.Sprintf("Deployment %q: %s sets back each repair of %s",
+		observed.Name, writers, fields))
+}
+
+func overridden(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionOverridden, Status: metav1.ConditionTrue,
+		Reason: reason, Message: clean(message),
+	}
 }
 
 // readyCondition returns whether deployment is rolled out and available and, if not, why.

@@ -21,7 +21,7 @@ import (
 // changes the object may have another writer, which may be in a hurry at first.
 const (
 	mostChanges = 200
-	mostInVain  = 20 // writes that the API server accepts, but that change nothing
+	mostInVain  = 50 // writes that the API server accepts, but that change nothing
 )
 
 // pulse counts the writes of an object in a minute.

@@ -18,8 +18,8 @@ import (
 // EvilImage is what users put into Deployments. It must not stay there.
 const EvilImage = "evil:1"
 
-// Mirror begins the images that admission sets.
-const Mirror = "mirror.example.com/"
+// mirror begins the images that admission sets.
+const mirror = "mirror.example.com/"
 
 const managedByLabel = "app.kubernetes.io/managed-by"
 

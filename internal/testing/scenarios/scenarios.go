@@ -51,13 +51,13 @@ func rename(foo, deployment string) explore.Step {
 	return explore.Patch("foos/"+foo, fmt.Sprintf("spec: {deploymentName: %q}", deployment))
 }
 
-// mirror is a step after which admission lets all images come from a mirror.
-var mirror = explore.Mutate("deployments.apps", "images come from a mirror",
+// Mirror is a step after which admission lets all images come from a mirror.
+var Mirror = explore.Mutate("deployments.apps", "images come from a mirror",
 	func(o *unstructured.Unstructured) {
 		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 		for _, c := range containers {
 			c := c.(map[string]any)
-			c["image"] = Mirror + strings.TrimPrefix(c["image"].(string), Mirror)
+			c["image"] = mirror + strings.TrimPrefix(c["image"].(string), mirror)
 		}
 		_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
 	})
@@ -137,7 +137,7 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 	{Name: "namespace",
 		Steps: steps(create, rollOut, explore.Delete("namespaces/"+explore.Namespace), deleteDeployment)},
 	{Name: "paused", Steps: steps(create, change("spec: {paused: true}"), scale("3"))},
-	{Name: "mirror", Steps: steps(mirror, create, rollOut, scale("3"), rollOut, rename("a", "y"), rollOut)},
+	{Name: "mirror", Steps: steps(Mirror, create, rollOut, scale("3"), rollOut, rename("a", "y"), rollOut)},
 	{Name: "war", Steps: steps(create, rollOut,
 		explore.Insist("deployments.apps/x", evil), explore.Relent)},
 	{Name: "restart", Steps: steps(create, rollOut, explore.Restart)},
