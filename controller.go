@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -308,4 +309,28 @@ func (c *Controller) syncDeployment(
 		return new(desiredStatus(foo, observed, readyCondition(observed))), nil
 	}
 	return c.repairDeployment(ctx, foo, observed)
+}
+
+// repairDeployment makes the observed Deployment what foo asks for, and then deletes those of former
+// names. If repairs do not last, the next one waits, and the status says so.
+func (c *Controller) repairDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
+) (*v1alpha1.FooStatus, error) {
+	desired := withOwnedFields(observed, foo)
+	status, wait, err := compare(c.repairs, foo, observed, desired, func() (*appsv1.Deployment, error) {
+		return c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
+			ctx, observed.Name, metav1.GetOptions{})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case status == nil && wait == 0:
+		return c.updateDeployment(ctx, foo, observed, desired)
+	case wait > 0:
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), wait, "repairs do not last")
+	}
+	if status != nil && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		return status, c.deleteOtherDeployments(ctx, foo)
+	}
+	return status, nil
 }

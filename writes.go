@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -92,6 +93,27 @@ func (c *Controller) resolveAlreadyExists(
 	}
 	// It is ours, but somebody has removed the label: put it back.
 	return c.repairDeployment(ctx, foo, observed)
+}
+
+// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
+// fields stay which this program does not know. The API server refuses the write if somebody else
+// wrote in between.
+func (c *Controller) updateDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
+) (*v1alpha1.FooStatus, error) {
+	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+		observed, desired, controllerName)
+	if err != nil {
+		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	key := cache.MetaObjectToName(foo)
+	if !c.repairs.Sent(key, foo, observed, updated, withOwnedFields(updated, foo)) {
+		c.enqueueFooAfter(ctx, key, 0, "the repair has changed nothing")
+		return nil, nil
+	}
+	c.recordWrite(ctx, foo, updated)
+	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
+	return nil, nil
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.

@@ -41,7 +41,7 @@ func (p *process) Serve(
 	}
 	happen := func() (*apiserver.Response, error) {
 		if request.write {
-			time.Sleep(time.Millisecond) // so that what is written with the time does not rest
+			time.Sleep(w.latency) // so that what is written with the time does not rest
 		}
 		w.shoot(Shot{What: "passed", Request: r})
 		return w.answer(r, request, do)

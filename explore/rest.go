@@ -24,6 +24,13 @@ const (
 	mostInVain  = 50 // writes that the API server accepts, but that change nothing
 )
 
+// slow lets each write take more than a second, so that a time is another one in each write, even if
+// it has no fractions of seconds.
+func (x *explorer) slow(p plan, _ *result) []plan {
+	p.name, p.slow, p.more = "writes", true, 0
+	return []plan{p}
+}
+
 // pulse counts the writes of an object in a minute.
 type pulse struct {
 	begin           time.Time

@@ -98,6 +98,10 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		// Handlers have no context.
 		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
+		if p.slow {
+			w.latency = 1100 * time.Millisecond
+			w.shoot(Shot{What: "fault", Text: fmt.Sprintf("each write took %v", w.latency)})
+		}
 		w.start()
 		for _, step := range p.steps {
 			w.shoot(Shot{What: "step", Text: step.Name})

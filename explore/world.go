@@ -31,6 +31,8 @@ type World struct {
 	server     *apiserver.Server
 	users      dynamic.Interface
 
+	latency time.Duration // of each write of the controller; users wait longer between two steps
+
 	hurry chan struct{} // the next step does not wait for its time
 
 	serving sync.Mutex         // a write and what Always says of it are one
@@ -95,8 +97,8 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	}
 	w := &World{
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
-		filmed: *film != "" || t.Name() == x.filmed,
-		lines:  map[string]*line{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
+		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
+		lines: map[string]*line{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
 		record: record{written: map[deed]int{}},
 	}
 	server.OnWrite, server.Admit = w.stored, w.admit

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -49,6 +50,8 @@ spec:
     namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
     resourceRules:
     - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}
+  matchConditions:
+  - {name: not-to-catch-up, expression: '!object.metadata.name.startsWith("catch-up")'}
   mutations:
   - {patchType: JSONPatch, jsonPatch: {expression: %[2]q}}
   - patchType: ApplyConfiguration
@@ -84,6 +87,8 @@ func (n *namespace) awaitPolicy(want bool) {
 	}
 	probe.Spec.Template.Labels = probe.Spec.Selector.MatchLabels
 	probe.Spec.Template.Spec.Containers = []corev1.Container{{Name: "probe", Image: "probe"}}
+	probe.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1")}
 	suite.Eventually(n.T, "the policy is in force: "+fmt.Sprint(want), func() (bool, string) {
 		probed, err := suite.Kube.AppsV1().Deployments(n.Name).Create(
 			context.Background(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -150,6 +155,66 @@ func TestWhatAdmissionChangesIsReportedAndNotRepairedForEver(t *testing.T) {
 	n.foos.When("web", "says no more that something is not kept", func(foo *v1alpha1.Foo) bool {
 		return isReady(foo) && meta.FindStatusCondition(foo.Status.Conditions, "Overridden") == nil
 	})
+}
+
+// What the API server stores in place of what was sent is accepted or reported, but never repaired
+// again and again.
+func TestWhatTheAPIServerStoresInstead(t *testing.T) {
+	const container = "/spec/template/spec/containers/0"
+	for name, test := range map[string]struct {
+		expression string // of admission
+		overridden string // a field; "" is none
+		ready      string // the reason, if the Foo is not Ready
+	}{
+		"requests that a policy sets": {
+			`[JSONPatch{op: "replace", path: "` + container + `/resources/requests/cpu", value: "50m"}]`,
+			`spec.template.spec.containers[name="web"].resources.requests.cpu`, ""},
+		"a count that a policy sets": {
+			`[JSONPatch{op: "replace", path: "/spec/replicas", value: 2}]`,
+			"spec.replicas", "DeploymentNotKept"},
+		"a label that a policy takes off": {
+			`has(object.metadata.labels) && "app.kubernetes.io/managed-by" in object.metadata.labels ?
+			[JSONPatch{op: "remove", path: "/metadata/labels/app.kubernetes.io~1managed-by"}] : []`,
+			"metadata.labels", "DeploymentNotKept"},
+		"another form of a quantity": {
+			`[JSONPatch{op: "replace", path: "` + container + `/resources/requests/cpu", value: "0.010"}]`,
+			"", ""},
+		"fields that the controller does not set": {
+			`[JSONPatch{op: "add", path: "/metadata/annotations", value: {"a": "b"}},
+			JSONPatch{op: "add", path: "` + container + `/args", value: []},
+			JSONPatch{op: "add", path: "` + container + `/env", value: [{"name": "A", "value": ""}]}]`,
+			"", ""},
+		"a sidecar before the container": {
+			`object.spec.template.spec.containers.size() > 1 ? [] :
+			[JSONPatch{op: "add", path: "` + container + `", value: {"name": "sidecar", "image": "s"}}]`,
+			"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			behaviour(t, 21)
+			n := parallelNamespace(t)
+			n.admission(test.expression)
+			begin := suite.Now(t)
+			n.foos.Create(newFoo("web", "web", 1))
+			if test.ready == "" {
+				n.foos.When("web", "is Ready", isReady)
+			} else {
+				n.foos.When("web", "is not Ready: "+test.ready, notReadyBecause(test.ready))
+			}
+			n.CatchUp()
+			foo := n.foos.Get("web")
+			if test.overridden != "" && !isOverridden("DeploymentNotKept", test.overridden)(foo) {
+				t.Errorf("want Overridden to name %s, got %s", test.overridden, suite.Describe(foo))
+			}
+			if has := meta.FindStatusCondition(foo.Status.Conditions, "Overridden") != nil; has &&
+				test.overridden == "" {
+				t.Errorf("want no condition Overridden, got %s", suite.Describe(foo))
+			}
+			if got := n.patches(begin); got > 3 {
+				t.Errorf("the controller has patched the Deployment %d times, want 3 at most", got)
+			}
+			n.fewRequests(begin)
+		})
+	}
 }
 
 // events returns the reasons of the Events about a Foo.

@@ -56,8 +56,8 @@ func (o *Objects[O, T]) hasChanged(ctx context.Context, owner O) (bool, error) {
 		live.GetDeletionTimestamp() != nil, nil
 }
 
-// resolveAlreadyExists handles an object that exists although the informer does not show it: it
-// lacks the label that the informer selects by.
+// resolveAlreadyExists handles an object that exists although the informer does not show it: the
+// informer is behind, or the object lacks the label that the informer selects by.
 func (o *Objects[O, T]) resolveAlreadyExists(
 	ctx context.Context, owner O,
 ) (*metav1.Condition, error) {
@@ -69,6 +69,10 @@ func (o *Objects[O, T]) resolveAlreadyExists(
 	if !metav1.IsControlledBy(observed, owner) {
 		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
 		return o.nameTaken(observed), nil
+	}
+	if equality.Semantic.DeepEqual(observed, o.desired(observed, owner)) {
+		o.recordWrite(ctx, owner, observed) // of another process: the informer will show it
+		return nil, nil
 	}
 	// It belongs to owner, but somebody has removed the label: put it back.
 	return o.repair(ctx, owner, observed)
@@ -151,10 +155,17 @@ func (o *Objects[O, T]) update(
 	return nil, nil
 }
 
-// wrote makes the next sync of owner wait until the informer shows the write. It also makes sure
-// that there is a next sync, even if the event of the write never comes. Then it logs and records
-// the write.
+// wrote notes, logs and records a write.
 func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, past string) {
+	o.recordWrite(ctx, owner, written)
+	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
+	o.owners.Recorder.Eventf(owner, written, corev1.EventTypeNormal, o.kind.Name+past,
+		verb+o.kind.Name, "%s %s %q", past, o.kind.Name, written.GetName())
+}
+
+// recordWrite makes the next sync of owner wait until the informer shows the write. It also makes
+// sure that there is a next sync, even if the event of the write never comes.
+func (o *Objects[O, T]) recordWrite(ctx context.Context, owner O, written T) {
 	key := cache.MetaObjectToName(owner)
 	o.writes.WroteAt(key, written.GetResourceVersion())
 	time.AfterFunc(staleRetryDelay, func() {
@@ -162,9 +173,6 @@ func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, pas
 			o.owners.EnqueueAfter(ctx, key, 0, "no sync has seen the last write")
 		}
 	})
-	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
-	o.owners.Recorder.Eventf(owner, written, corev1.EventTypeNormal, o.kind.Name+past,
-		verb+o.kind.Name, "%s %s %q", past, o.kind.Name, written.GetName())
 }
 
 // DeleteOthers deletes the objects that owner owned under other names. Call it when the object of

@@ -109,7 +109,6 @@ func Expect(
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: whatHappens,
 		Eventually: problems,
-		OldCaches:  true,
 		Delay:      35 * time.Second,
 		Settle:     time.Hour, // longer than client-go's longest wait after an error
 	}, filmed.of)
