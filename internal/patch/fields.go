@@ -1,7 +1,6 @@
 package patch
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -72,7 +71,7 @@ func Writers(object Object, fields *fieldpath.Set) string {
 	var writers []string
 	for _, entry := range object.GetManagedFields() {
 		var written fieldpath.Set
-		if entry.FieldsV1 == nil || written.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)) != nil {
+		if entry.FieldsV1 == nil || written.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
 			continue
 		}
 		for path := range fields.All() {

@@ -132,7 +132,7 @@ func TestWritersAreNamed(t *testing.T) {
 	}
 	wrote := func(manager, json string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
-			Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(json)}}
+			Manager: manager, FieldsV1: metav1.NewFieldsV1(json)}
 	}
 	observed.ManagedFields = []metav1.ManagedFieldsEntry{
 		wrote("scaler", `{"f:spec":{"f:replicas":{}}}`),
