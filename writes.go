@@ -107,7 +107,7 @@ func (c *Controller) updateDeployment(
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	key := cache.MetaObjectToName(foo)
-	if !c.repairs.Sent(key, foo, observed, updated, withOwnedFields(updated, foo)) {
+	if !c.repairs.Sent(key, foo, updated, withOwnedFields(updated, foo)) {
 		c.enqueueFooAfter(ctx, key, 0, "the repair has changed nothing")
 		return nil, nil
 	}

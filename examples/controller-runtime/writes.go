@@ -122,7 +122,7 @@ func (r *Reconciler) updateDeployment(
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	// desired has become the answer.
-	if !r.repairs.Sent(cache.MetaObjectToName(foo), foo, observed, desired,
+	if !r.repairs.Sent(cache.MetaObjectToName(foo), foo, desired,
 		meaning.WithOwnedFields(desired, foo)) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // it has changed nothing
 	}

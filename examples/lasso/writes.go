@@ -126,7 +126,7 @@ func (c *Controller) updateDeployment(
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	key := cache.MetaObjectToName(foo)
-	if !c.repairs.Sent(key, foo, observed, updated, meaning.WithOwnedFields(updated, foo)) {
+	if !c.repairs.Sent(key, foo, updated, meaning.WithOwnedFields(updated, foo)) {
 		c.foos.EnqueueKey(key.String()) // it has changed nothing
 		return nil
 	}

@@ -36,6 +36,7 @@ type repairs struct {
 	tries      int   // repairs since the last one that has lasted
 	at         time.Time
 	undone     time.Time // when the object was seen to differ again; zero until then
+	seen       string    // what the object had in place of what it should have
 	notKept    string    // what the last answer had in place of what was sent
 	report     string    // what others were told of a contest
 	isNew      bool      // the report is of the time since the last repair
@@ -65,7 +66,8 @@ func (r *Repairs) Delay(
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.of(key, owner)
-	if known.notKept != "" && known.notKept == difference(observed, desired) {
+	known.seen = difference(observed, desired)
+	if known.notKept != "" && known.notKept == known.seen {
 		return max(0, time.Until(known.at.Add(notKeptDelay))), NotKept
 	}
 	if known.undone.IsZero() {
@@ -90,18 +92,18 @@ func (r *Repairs) Created(key cache.ObjectName, owner metav1.Object, answer, des
 	}
 }
 
-// Sent notes a repair of observed that the API server has accepted, and its answer. desired is what
-// the answer should be. Sent reports whether the repair has changed anything. If not, no event comes:
-// the controller has to look at the owner again.
+// Sent notes a repair that the API server has accepted, and its answer. desired is what the answer
+// should be. Sent reports whether the repair has changed anything of what differed. If not, there may
+// be no event: the controller has to look at the owner again.
 func (r *Repairs) Sent(
-	key cache.ObjectName, owner metav1.Object, observed, answer, desired Object,
+	key cache.ObjectName, owner metav1.Object, answer, desired Object,
 ) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.of(key, owner)
 	known.at, known.undone, known.isNew = time.Now(), time.Time{}, false
 	known.notKept = difference(answer, desired)
-	if changed = answer.GetResourceVersion() != observed.GetResourceVersion(); changed {
+	if changed = known.notKept != known.seen; changed {
 		known.tries++
 	}
 	return changed

@@ -32,7 +32,7 @@ func fight(r *Repairs, total time.Duration) (repairs int) {
 			time.Sleep(delay)
 			continue
 		}
-		r.Sent(key, owner(1), deployment("evil", "1"), deployment("web", "2"), deployment("web", "2"))
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
 		repairs++
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -45,14 +45,14 @@ func TestRepairsThatDoNotLastWait(t *testing.T) {
 		if got := fight(r, 10*time.Minute); got != 23 {
 			t.Errorf("repairs in ten minutes: got %d, want 23", got)
 		}
-		r.Sent(key, owner(1), deployment("evil", "1"), deployment("web", "2"), deployment("web", "2"))
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
 		delay, outcome := r.Delay(key, owner(1), deployment("evil", "1"), deployment("web", "1"))
 		if delay != time.Minute || outcome != Contested {
 			t.Errorf("got %v, outcome %v, want to wait for a minute, contested", delay, outcome)
 		}
 
 		time.Sleep(delay)
-		r.Sent(key, owner(1), deployment("evil", "1"), deployment("web", "2"), deployment("web", "2"))
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
 		time.Sleep(maxRepairDelay) // the other writer has stopped
 		if got := fight(r, time.Second); got < 6 {
 			t.Errorf("repairs in a second, after one that lasted: got %d, want 6 at least", got)
@@ -84,12 +84,12 @@ func TestContestIsOverWhenARepairHasLasted(t *testing.T) {
 func TestWhatIsNotKeptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		if r.Sent(key, owner(1), deployment("mirror", "1"), deployment("mirror", "1"),
-			deployment("web", "1")) {
-			t.Error("a patch that has left the resourceVersion as it was is said to have changed something")
+		r.Delay(key, owner(1), deployment("mirror", "1"), deployment("web", "1"))
+		if r.Sent(key, owner(1), deployment("mirror", "2"), deployment("web", "2")) {
+			t.Error("a patch after which the same differs is said to have changed something")
 		}
 		// The status has changed since then.
-		delay, outcome := r.Delay(key, owner(1), deployment("mirror", "2"), deployment("web", "2"))
+		delay, outcome := r.Delay(key, owner(1), deployment("mirror", "3"), deployment("web", "3"))
 		if delay != notKeptDelay || outcome != NotKept {
 			t.Errorf("got %v, outcome %v; want %v, not kept", delay, outcome, notKeptDelay)
 		}

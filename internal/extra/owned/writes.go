@@ -146,8 +146,7 @@ func (o *Objects[O, T]) update(
 	if err != nil {
 		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
 	}
-	if !o.repairs.Sent(
-		cache.MetaObjectToName(owner), owner, observed, updated, o.desired(updated, owner)) {
+	if !o.repairs.Sent(cache.MetaObjectToName(owner), owner, updated, o.desired(updated, owner)) {
 		o.enqueueAfter(ctx, owner, 0, "the repair has changed nothing")
 		return nil, nil
 	}
