@@ -2,21 +2,40 @@
 # A target with the name of a step of hack/test runs that step.
 .DEFAULT_GOAL := help
 
+# Each line of a recipe begins with the prologue, hack/env.
+SHELL := hack/env
+.SHELLFLAGS := -c
+.NOTPARALLEL:
+
+# Variables count on the command line of make, as in make cluster CLUSTER=two. In the environment,
+# other programs use the same names: some distributions export VERSION. Recipes get them as shell
+# variables, so nothing in a value is taken for shell.
+CLUSTER := dev
+PROGRAM := .
+LENSFLAGS :=
+BENCH :=
+export CLUSTER PROGRAM VERSION
+unexport LDFLAGS COMMIT
+
 CONTROLLER := .local/bin/sample-controller
-CLUSTER ?= dev
-KUBECONFIG_DEV = .local/clusters/$(CLUSTER)/kubeconfig.yaml
-KUBECTL_DEV = KUBECACHEDIR=.local/cache .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
+KUBECONFIG_DEV = .local/clusters/"$$CLUSTER"/kubeconfig.yaml
+KUBECTL_DEV = .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
 # Without the first --for, kubectl fails if there are no conditions yet:
 # https://github.com/kubernetes/kubernetes/issues/66439
 WAIT_FOR_CRD = $(KUBECTL_DEV) wait --for=jsonpath='{.status.conditions[0]}' \
   --for=condition=Established --timeout 120s -f artifacts/examples/crd.yaml
 # component-base accepts only versions that begin like v1.2.3.
-VERSION ?= v0.1.0-dev
+VERSION := v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
-COMMIT := $(shell git rev-parse HEAD)
-LDFLAGS := -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
-IMAGE ?= example.com/sample-controller:$(VERSION)
-IMAGEFLAGS ?= -o .local/image.tar
+# A source archive has no commit, and in another repository, HEAD is a commit of that one.
+COMMIT = $(shell [[ ! -e .git ]] || git rev-parse HEAD)
+LDFLAGS = -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
+IMAGE := example.com/sample-controller:$(VERSION)
+IMAGEFLAGS := -o .local/image.tar
+ARCHS :=
+ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION) $(origin IMAGE)),)
+$(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
+endif
 # on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
 on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
   passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
@@ -31,21 +50,23 @@ help:
 help-all:
 	@awk -F ':+.* ##? ' '/^#= / {print "\n" substr($$0, 4)} \
 	  /^[a-z-]+:.* ##? / {printf "  %-21s %s\n", $$1, $$2}' Makefile
+	@printf '\nVariables of the environment, as in HACK_JOBS=2 make test\n'
+	@sed -nE 's/^setting (HACK_[A-Z_]+) .* # /  \1 @/p' hack/env | awk -F ' @' '{printf "%-23s %s\n", $$1, $$2}'
 
 #= For everybody
 
-demo: build cluster ## see it work: a control plane, the controller, a Foo that is scaled and broken
-	@CLUSTER=$(CLUSTER) hack/demo
+demo: cluster build ## see it work: a control plane, the controller, a Foo that is scaled and broken
+	@hack/demo "$$CLUSTER"
 
-run: build cluster ## run the controller in the foreground against the local control plane
+run: cluster build ## run the controller in the foreground against the local control plane
 	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 .PHONY: lens lens-build lens-record
-lens: lens-build cluster ## watch the controller, or PROGRAM, in a browser: docs/lens.md
+lens: cluster lens-build ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
 	@$(WAIT_FOR_CRD) >/dev/null
-	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program $(or $(PROGRAM),.) $(LENSFLAGS)
+	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
 
 .PHONY: play
 play: ## try the controller in a page of your browser, without a cluster
@@ -66,19 +87,24 @@ generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
 
 cluster: ## start the local control plane, building it if needed
-	@hack/cluster up $(CLUSTER)
+	@hack/cluster up "$$CLUSTER"
 
 cluster-down: ## stop the local control plane and delete its state
-	@hack/cluster down $(CLUSTER)
+	@hack/cluster down "$$CLUSTER"
 
 #= Build and install
 
-build: # build the controller into .local/bin
+build: version # build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
 .PHONY: image
-image: # build the container image without docker, into .local/image.tar
+image: version # build the container image without docker, into .local/image.tar
 	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
+
+.PHONY: version
+version:
+	@[[ $$VERSION =~ ^v[0-9]+(\.[0-9]+){2}(-[0-9A-Za-z.-]+)?$$ ]] || { \
+	  echo "VERSION is '$$VERSION'; write one like VERSION=v1.2.3" >&2; exit 1; }
 
 deploy: kubeconfig-is-set # install CRD, permissions and controller into the cluster of KUBECONFIG
 	@echo "installing into the cluster of the context $$(kubectl config current-context)"
@@ -97,7 +123,7 @@ kubeconfig-is-set:
 #= The local control plane and the lens
 
 cluster-empty: # start the local control plane with nothing in it, whatever it held before
-	@hack/cluster empty $(CLUSTER)
+	@hack/cluster empty "$$CLUSTER"
 	@changed=$$(git status --short --untracked-files=no 2>/dev/null); [ ! "$$changed" ] || printf '%s\n' \
 	  "These files differ from the last commit ('git checkout HEAD -- FILE' discards a change):" "$$changed"
 
@@ -106,7 +132,7 @@ cluster-foos: cluster-empty # the same, with the CustomResourceDefinition of Foo
 	@$(WAIT_FOR_CRD) >/dev/null
 
 kubeconfig: # print the commands that make kubectl use the local control plane
-	@hack/cluster kubeconfig $(CLUSTER)
+	@hack/cluster kubeconfig "$$CLUSTER"
 
 clean: # stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
@@ -168,7 +194,7 @@ faults-long: build # make everything around the controller fail, for about five 
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
 
 .PHONY: soak
-SOAK ?= 1h
+SOAK := 1h
 soak: build # the same for an hour, or SOAK=4h: memory and connections must not grow
 	@hack/cluster build
 	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) \
@@ -198,7 +224,7 @@ bench-long: build # run the benchmark with up to 20,000 Foos
 	go -C test/bench run . -draw
 
 .PHONY: portability
-PLATFORMS ?= darwin/amd64 darwin/arm64 linux/arm64
+PLATFORMS := darwin/amd64 darwin/arm64 linux/arm64
 portability: # run go vet for macOS and for arm64, or for PLATFORMS
 	@for platform in $(PLATFORMS); do \
 	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack'); do \

@@ -183,7 +183,7 @@ func install(t *testing.T, folder string) {
 	defer kubectl("delete", foo, file, "--ignore-not-found")
 	kubectl("apply", crd, file)
 	kubectl("-n", "sample-controller", "rollout", "status",
-		"deployment/sample-controller", "--timeout="+cmp.Or(os.Getenv("PATIENCE"), "3m"))
+		"deployment/sample-controller", "--timeout="+cmp.Or(os.Getenv("HACK_PATIENCE"), "3m"))
 	kubectl("create", foo)
 	kubectl("delete", file)
 	kubectl("get", foo) // deleting the controller has not deleted it
@@ -197,7 +197,7 @@ func TestReleaseIsRedIfNobodyKnowsWhetherItIsVulnerable(t *testing.T) {
 	said := regexp.MustCompile(`^vulnerabilities: not checked, because ` +
 		`(govulncheck cannot be installed|the database cannot be reached: https://vuln\.go\.dev)\n$`)
 	for _, required := range []bool{false, true} {
-		t.Setenv("REQUIRED", fmt.Sprint(required))
+		t.Setenv("HACK_REQUIRED", fmt.Sprint(required))
 		stdout, stderr, err := script(t, "", "hack/vulnerabilities")
 		if (err != nil) != required || !said.MatchString(stdout) {
 			t.Errorf("REQUIRED=%v: got %v, %s%s", required, err, stdout, stderr)

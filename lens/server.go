@@ -72,11 +72,13 @@ func protected(token string, handler http.Handler) http.Handler {
 			host = strings.Trim(r.Host, "[]")
 		}
 		given, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		origin := r.Header.Get("Origin") // a WebSocket begins with a GET, which has one, too
+		origin := r.Header.Get("Origin")       // a WebSocket begins with a GET, which has one, too
+		site := r.Header.Get("Sec-Fetch-Site") // of each request of a browser, such as an image's
 		switch {
 		case subtle.ConstantTimeCompare([]byte(given), []byte(token)) != 1:
 			http.Error(w, "use the address that the lens has printed", http.StatusForbidden)
-		case !isLoopback(host), origin != "" && origin != "http://"+r.Host:
+		case !isLoopback(host), origin != "" && origin != "http://"+r.Host,
+			site != "" && site != "same-origin" && site != "none":
 			http.Error(w, "this is for 127.0.0.1 and localhost only", http.StatusForbidden)
 		default:
 			handler.ServeHTTP(w, r)

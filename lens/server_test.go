@@ -82,6 +82,10 @@ func TestOnlyThePageMayAsk(t *testing.T) {
 		"a name that begins like here":  {"GET", token, "localhost.example.com", "", false},
 		"an address in the network":     {"GET", token, "192.168.1.2:1234", "", false},
 		"a page of a file":              {"GET", token, "127.0.0.1:1234", "null", false},
+		"an image of a page of the web": {"GET", token, "127.0.0.1:1234", "cross-site", false},
+		"an image of another port":      {"GET", token, "127.0.0.1:1234", "same-site", false},
+		"an image of the page":          {"GET", token, "127.0.0.1:1234", "same-origin", true},
+		"a user who types the address":  {"GET", token, "127.0.0.1:1234", "none", true},
 		"nothing that is a name at all": {"GET", token, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +95,10 @@ func TestOnlyThePageMayAsk(t *testing.T) {
 			}))
 			r := httptest.NewRequest(test.method, test.path+"/actions/create", nil)
 			r.Host = test.host
-			if test.origin != "" {
+			switch {
+			case strings.Contains(test.origin, "-") || test.origin == "none": // without an Origin
+				r.Header.Set("Sec-Fetch-Site", test.origin)
+			case test.origin != "":
 				r.Header.Set("Origin", test.origin)
 			}
 			w := httptest.NewRecorder()

@@ -61,8 +61,7 @@ func newSession(t *testing.T) *session {
 // variable leads to a cluster of the user.
 func sessionEnv(environ []string, local string) (env []string) {
 	for _, variable := range environ {
-		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") &&
-			!strings.HasPrefix(variable, "CLUSTER=") {
+		if !strings.HasPrefix(variable, "KUBE") && !strings.HasPrefix(variable, "MAKE") {
 			env = append(env, variable)
 		}
 	}
@@ -125,7 +124,7 @@ func TestSessionsDoNotReachTheClusterOfTheUser(t *testing.T) {
 	local := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(local, "nowhere.yaml"), []byte(nowhere), 0o644))
 	environ := []string{"HOME=/home/me", "KUBECONFIG=/home/me/production.yaml",
-		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443", "CLUSTER=production"}
+		"KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBERNETES_SERVICE_PORT=443"}
 	for _, variable := range sessionEnv(environ, local) {
 		name, value, _ := strings.Cut(variable, "=")
 		t.Setenv(name, value)

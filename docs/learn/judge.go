@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"example.com/sample-controller/internal/prologue"
 )
 
 // verdict is what the judge says of an exercise.
@@ -205,9 +209,9 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 		return "", err
 	}
 	delete(w.compiled, binary)
-	command := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w",
+	command := prologue.Command(w.judging, filepath.Join(w.root, e.folder()),
+		"go", "test", "-c", "-vet=off", "-ldflags=-s -w",
 		"-gcflags=-N -l -dwarf=false", "-overlay", overlay, "-o", binary, ".")
-	command.Dir = filepath.Join(w.root, e.folder())
 	command.Env = append(os.Environ(), "GOGC=400") // of the compiler and the linker
 	if output, err := command.CombinedOutput(); err != nil {
 		edited := regexp.MustCompile(`(?m)^\S*\b` + regexp.QuoteMeta(e.edits()) + ":")
@@ -219,7 +223,13 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 
 // run runs compiled tests in their folder, and reports whether they passed.
 func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
-	command := exec.Command(t.binary, append(flags, "-test.timeout="+w.patience.String())...)
+	// The tests may hang before they look at the time, such as in init.
+	ctx, cancel := context.WithTimeout(w.judging, 2*w.patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, t.binary, append(flags, "-test.timeout="+w.patience.String())...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.WaitDelay = time.Second // for processes that have left the group
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.Dir = filepath.Join(w.root, e.folder())
 	command.Env = os.Environ()
 	for _, variant := range t.variants {
@@ -240,11 +250,13 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 	if strings.Contains(output, "panic: channel full") {
 		return "The controller never comes to rest: it does more than a watch can report.", false
 	}
-	if strings.Contains(output, "panic: test timed out") {
+	if strings.Contains(output, "panic: test timed out") || ctx.Err() != nil {
 		return fmt.Sprintf("After %s, the tests have not ended: perhaps the controller never comes "+
 			"to rest, works on and on, and no time passes.", w.patience), false
 	}
-	return stdout.String() + panicked.FindString(stderr.String()), err == nil
+	// A program that ends by itself, with 0, has not run all of its tests.
+	passed := err == nil && strings.HasSuffix(strings.TrimSpace(stdout.String()), "PASS")
+	return stdout.String() + panicked.FindString(stderr.String()), passed
 }
 
 var (

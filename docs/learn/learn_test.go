@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -298,6 +300,64 @@ func TestWhatNeverEndsIsSaid(t *testing.T) {
 	got, ok := w.run(w.exercises[0], child, "-test.run", "^TestNeverEnds$")
 	if ok || !strings.Contains(got, "After 2s,") || !strings.Contains(out.String(), "still running") {
 		t.Errorf("got %t, %s and %s, want a word, and then an end", ok, got, out)
+	}
+}
+
+// init hangs or exits, as what a learner writes may, in children of the test below.
+func init() {
+	if os.Getenv("LEARN-exit") != "" {
+		os.Exit(0)
+	}
+	for os.Getenv("LEARN-init") != "" {
+		time.Sleep(time.Hour)
+	}
+}
+
+func TestWhatRunsNoTestsDoesNotPass(t *testing.T) {
+	w, _ := newWorkspace(t)
+	w.patience = time.Second
+	for _, variant := range []string{"LEARN-init", "LEARN-exit"} {
+		child := trial{os.Args[0], []string{variant}}
+		if got, ok := w.run(w.exercises[0], child, "-test.run", "^TestKeys$"); ok {
+			t.Errorf("%s: it passes: %s", variant, got)
+		}
+	}
+	judging, quit := context.WithCancel(t.Context())
+	w.judging, w.patience = judging, time.Hour
+	time.AfterFunc(100*time.Millisecond, quit) // the learner presses q
+	w.run(w.exercises[0], trial{os.Args[0], []string{"LEARN-init"}})
+}
+
+func TestBrokenProgressIsSaid(t *testing.T) {
+	w, _ := newWorkspace(t)
+	e := w.exercises[0]
+	for text, broken := range map[string]bool{
+		"null": false, "": true, `{"` + e.name + `": {"Hints": 99}}`: false, `{"`: true,
+		`{"` + e.name + `": null}`: false,
+	} {
+		must.Do(t, os.WriteFile(w.saved(), []byte(text), 0o600))
+		again, err := open(w.root, w.dir)
+		if (err != nil) != broken || broken && !strings.Contains(err.Error(), w.saved()) {
+			t.Errorf("%q: got error %v", text, err)
+		}
+		if err == nil {
+			again.out = io.Discard
+			must.Do(t, again.hint(e))
+		}
+	}
+}
+
+// What is reset is a file of the learner's folder, and not what a link there leads to.
+func TestLinkIsNotFollowed(t *testing.T) {
+	w, _ := newWorkspace(t)
+	e := w.exercises[0]
+	other := filepath.Join(t.TempDir(), "other")
+	must.Do(t, os.WriteFile(other, []byte("mine"), 0o600))
+	must.Do(t, os.MkdirAll(filepath.Dir(w.path(e)), 0o750))
+	must.Do(t, os.Symlink(other, w.path(e)))
+	must.Do(t, w.reset(e))
+	if text := must.Get(os.ReadFile(other))(t); string(text) != "mine" {
+		t.Errorf("the file elsewhere became %q", text)
 	}
 }
 

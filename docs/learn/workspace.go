@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +26,7 @@ type workspace struct {
 	exercises []*exercise
 	progress  map[string]*progress // by the name of the exercise
 	patience  time.Duration        // how long tests may take
+	judging   context.Context      // done if nobody waits for the judgement any more
 
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
@@ -46,19 +49,25 @@ func open(root, dir string) (*workspace, error) {
 		return nil, err
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
-		progress: map[string]*progress{}, patience: time.Minute,
+		progress: map[string]*progress{}, patience: time.Minute, judging: context.Background(),
 		compiled: map[string]map[string]string{}}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("reading how far you are: %w", err)
+		return nil, fmt.Errorf("%s says how far you are, and is broken: delete it to begin anew: %w",
+			w.saved(), err)
+	}
+	if w.progress == nil { // the file has null
+		w.progress = map[string]*progress{}
 	}
 	for _, e := range exercises {
 		if w.progress[e.name] == nil {
 			w.progress[e.name] = &progress{}
 		}
+		p := w.progress[e.name]
+		p.Hints = max(0, min(p.Hints, len(e.hints)))
 	}
 	return w, nil
 }
@@ -76,7 +85,13 @@ func (w *workspace) save() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(w.saved(), text, 0o600)
+	return replaceFile(w.saved(), text)
+}
+
+// replaceFile writes a file beside, and puts it in the place of the old one, even if that is a link.
+func replaceFile(path string, text []byte) error {
+	err := os.WriteFile(path+".new", text, 0o600)
+	return cmp.Or(err, os.Rename(path+".new", path))
 }
 
 func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
@@ -105,7 +120,7 @@ func (w *workspace) reset(e *exercise) error {
 	if err := os.MkdirAll(filepath.Dir(w.path(e)), 0o750); err != nil {
 		return err
 	}
-	return os.WriteFile(w.path(e), text, 0o600)
+	return replaceFile(w.path(e), text)
 }
 
 func (w *workspace) list() {
@@ -140,6 +155,9 @@ func (w *workspace) show(e *exercise) error {
 func (w *workspace) check(e *exercise) error {
 	begin := time.Now()
 	v, err := w.judge(e)
+	if w.judging.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -268,11 +286,26 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 		"r as it was, q quit (and Enter)"
 	w.say(keys)
 	var judged time.Time
+	var ended chan error // of the judgement, or nil
+	cancel := func() {}
+	stop := func() {
+		if cancel(); ended != nil {
+			<-ended
+			ended, judged = nil, time.Time{} // it begins again
+		}
+	}
+	defer func() { stop() }()
 	ticker := time.NewTicker(300 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		select {
+		case err := <-ended:
+			if ended = nil; err != nil {
+				return at, err
+			}
+			w.say(keys)
 		case key, more := <-lines:
+			stop()
 			if !more || key == "q" {
 				return -1, nil
 			}
@@ -289,12 +322,13 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			if err != nil || !info.ModTime().After(judged) || info.Size() == 0 {
 				continue // an editor may be writing it
 			}
+			stop()
 			judged = info.ModTime()
 			w.say("\nJudging ...")
-			if err := w.check(e); err != nil {
-				return at, err
-			}
-			w.say(keys)
+			judging, end := context.WithCancel(context.Background())
+			w.judging, cancel = judging, end
+			ended = make(chan error, 1)
+			go func() { ended <- w.check(e) }()
 		}
 	}
 }
@@ -302,7 +336,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 // press does what a key asks for. A letter of a choice is the answer.
 func (w *workspace) press(e *exercise, key string) error {
 	if _, found := e.choice[key]; found {
-		return os.WriteFile(w.path(e), []byte(key), 0o600)
+		return replaceFile(w.path(e), []byte(key))
 	}
 	do, found := map[string]func(*exercise) error{
 		"h": w.hint, "s": w.solution, "f": w.film, "r": w.reset,

@@ -31,11 +31,10 @@ func at(t *testing.T, folder, command string) string {
 }
 
 // forkInto makes a fork in a new folder. With -trimpath, go uses what it has compiled in other
-// folders. The settings are those of the image, so go has compiled client-go with them.
+// folders.
 func forkInto(t *testing.T, values map[string]string) (folder string) {
 	t.Helper()
-	t.Setenv("GOFLAGS", at(t, ".", "echo $(go env GOFLAGS) -trimpath"))
-	t.Setenv("CGO_ENABLED", "0")
+	t.Setenv("HACK_GOFLAGS", "-trimpath")
 	folder = filepath.Join(t.TempDir(), "fork")
 	values["dir"] = folder
 	must.Do(t, run(t.Context(), ".", arguments(values), io.Discard))
@@ -66,9 +65,9 @@ func TestForkedRepositoriesWork(t *testing.T) {
 				at(t, folder, "hack/update-codegen.sh && git add -A")
 				suite = ""
 			}
-			at(t, folder, `export GOFLAGS="$GOFLAGS -short"; hack/test unit && go test ./...`)
+			at(t, folder, `HACK_GOFLAGS="-trimpath -short" hack/test unit && go test -short ./...`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
-				at(t, folder, "hack/verify-codegen.sh")
+				at(t, folder, "hack/update-codegen.sh verify")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
 			}
 			at(t, folder, "go build .")
@@ -77,9 +76,9 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			t.Cleanup(down)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
-				go -C test test ./conformance -v -patience "${PATIENCE:-3m}" `+suite+` |
+				go -C test test ./conformance -v -patience "${HACK_PATIENCE:-3m}" `+suite+` |
 				tee /dev/stderr | awk '/^--- PASS/ {n++} /^--- FAIL/ {n = -100} END {exit n < 3}' &&
-				CLUSTER=fork REGISTRY=`+freeport.Address(t)+` hack/demo`)
+				HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
 			knowsBuiltinNames(t, folder)
 		})
 	}

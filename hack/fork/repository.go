@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"example.com/sample-controller/hack/fork/anchors"
+	"example.com/sample-controller/internal/prologue"
 )
 
 // repository is the repository to fork, as it is in the working tree.
@@ -26,23 +26,9 @@ type repository struct {
 	modes   map[string]os.FileMode
 }
 
-// command returns a command in a folder, without the variables with which git leads its hooks to
-// another repository.
-func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Dir = dir
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "GIT_DIR=") && !strings.HasPrefix(variable, "GIT_INDEX_FILE=") &&
-			!strings.HasPrefix(variable, "GIT_WORK_TREE=") {
-			c.Env = append(c.Env, variable)
-		}
-	}
-	return c
-}
-
 // output runs a command and returns what it prints, without the last newline.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	c := command(ctx, dir, name, args...)
+	c := prologue.Command(ctx, dir, name, args...)
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
@@ -55,8 +41,12 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 // openRepository reads the repository that contains the folder.
 func openRepository(ctx context.Context, dir string) (*repository, error) {
 	root, err := output(ctx, dir, "git", "rev-parse", "--show-toplevel")
+	if err == nil {
+		_, err = os.Stat(filepath.Join(root, templates, "main.go"))
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("this folder is a copy without a git repository of its own, and git "+
+			"says what is forked: clone the repository, and run this there (%w)", err)
 	}
 	r, err := readFiles(ctx, root)
 	if err != nil {

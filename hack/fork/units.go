@@ -18,7 +18,8 @@ var project = []string{
 	".github/workflows/page.yaml", "lens/kubectl", "lens/main_js.go", "lens/play",
 	"lens/program_js.go", "test/lens/play_test.go", "test/apply", "test/apiserver",
 	"test/bench", "hack/fork", "internal/testing/mutants/website.txt",
-	"internal/testing/foos", "CHANGELOG.md", ".ci",
+	"internal/testing/foos", "internal/prologue", "hack/commands_test.go",
+	"CHANGELOG.md", ".ci",
 }
 
 // part is what a fork has if it is asked for: files, and how other files speak of them.
@@ -53,7 +54,8 @@ var parts = []part{
 	{name: "pages", paths: []string{"docs/debugging.md", "docs/explore.md", "docs/explore",
 		"docs/testing.md"}},
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
-		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/strangers_test.go",
+		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/settings_test.go",
+		"hack/strangers_test.go",
 		"test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)|NOT RUN: the test of the image`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -221,18 +222,42 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 		}
 	}
 	made, err := readFiles(ctx, dir)
+	if err == nil {
+		err = made.lacksNothing()
+	}
 	if err != nil {
 		return err
 	}
 	if err := unclean(leftovers(made.files, f.from.old(), f.names)); err != nil {
 		return err
 	}
-	// No hooks, and no signature, for which somebody might have to type a password.
-	args := []string{"-c", "commit.gpgSign=false", "commit", "-q", "--no-verify", "-m", message}
+	args := []string{"commit", "-q", "-m", message}
 	if _, err := output(ctx, dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil {
 		args = append([]string{"-c", "user.name=" + f.names.name,
 			"-c", "user.email=" + f.names.name + "@localhost"}, args...)
 	}
 	_, err = output(ctx, dir, "git", args...)
+	return err
+}
+
+// lacksNothing returns an error if there are files that git does not track, but for what is built.
+func (r *repository) lacksNothing() error {
+	var lacking []string
+	err := filepath.WalkDir(r.root, func(file string, entry fs.DirEntry, err error) error {
+		file, _ = filepath.Rel(r.root, file) // it is below the root
+		switch {
+		case err != nil:
+			return err
+		case file == ".git" || file == ".local":
+			return filepath.SkipDir
+		case !entry.IsDir() && r.modes[file] == 0:
+			lacking = append(lacking, file)
+		}
+		return nil
+	})
+	if err == nil && lacking != nil {
+		err = fmt.Errorf("git ignores %d files of the fork, such as %s: git check-ignore -v says why",
+			len(lacking), lacking[0])
+	}
 	return err
 }

@@ -93,9 +93,9 @@ func run(architectures []string) error {
 // static, without the paths of this machine, and without symbols that only a debugger reads. The
 // first build takes a while, because no other command uses these flags.
 func build(architecture, output string) error {
-	command := exec.Command("hack/compile", "the controller for linux/"+architecture, output,
-		"-trimpath", "-buildvcs=false", "-ldflags", "-s -w "+*ldflags, "--", ".")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+	command := exec.Command("hack/compile", "--for", "linux/"+architecture,
+		"the controller for linux/"+architecture, output, "-trimpath", "-ldflags", "-s -w "+*ldflags, "--", ".")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	command.Stderr = os.Stderr
 	return command.Run()
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"example.com/sample-controller/internal/prologue"
 )
 
 const (
@@ -69,10 +72,9 @@ func write(out string) error {
 	if err := os.WriteFile(overlayFile, list, 0o644); err != nil {
 		return err
 	}
-	build := exec.Command("hack/compile", "the page", wasm, "-overlay", overlayFile, "-trimpath",
+	build := exec.Command("hack/compile", "--for", "js/wasm", "the page", wasm, "-overlay", overlayFile, "-trimpath",
 		"-modfile", filepath.Join(o.folder, "go.mod"),
 		"-ldflags=-s -w", "-gcflags=all=-l", "--", "./lens")
-	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return err
@@ -99,7 +101,7 @@ func writePage(out, wasm string) error {
 		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+
 			"what the page does not use, as lens/play/trim.go does", maxSize)
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	goroot, err := prologue.Command(context.Background(), ".", "go", "env", "GOROOT").Output()
 	if err != nil {
 		return err
 	}

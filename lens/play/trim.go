@@ -3,14 +3,16 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"example.com/sample-controller/internal/prologue"
 )
 
 // trimmed are the modules of which the page has only a part.
@@ -46,8 +48,8 @@ func (o *overlay) trim() error {
 	if err != nil {
 		return err
 	}
-	folders, err := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Dir}}"},
-		trimmed...)...).Output()
+	folders, err := prologue.Command(context.Background(), ".", "go",
+		append([]string{"list", "-m", "-f", "{{.Dir}}"}, trimmed...)...).Output()
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 		{"string replicas", `spec: {deploymentName: web, replicas: "2"}`,
 			`spec.replicas in body must be of type integer: "string"`},
 		{"fractional replicas", "spec: {deploymentName: web, replicas: 1.5}",
-			"spec.replicas in body must be of type int32"},
+			"spec.replicas in body must be of type int"},
 		{"replicas beyond int32", "spec: {deploymentName: web, replicas: 3000000000}",
 			"spec.replicas: Invalid value: 3000000000: should be less than or equal to 2147483647"},
 		{"unknown field", "spec: {deploymentName: web, replicsa: 2}",

@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
@@ -50,6 +52,41 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 		t.Errorf("adopting a Deployment of somebody else: got error %v", err)
 	}
 	mayOnlyScaleDown(t, n, stolen, fresh)
+}
+
+// TestPolicyHoldsUnderOtherNames renames the installation as kustomize does it, and gives the
+// permissions to another ServiceAccount, too. Both are bounded, and an administrator is not.
+func TestPolicyHoldsUnderOtherNames(t *testing.T) {
+	dir := t.TempDir()
+	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
+	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
+		"namespace: renamed\nresources: [deploy/base, deploy/policy]\n"), 0o644))
+	manifest := suite.Kubectl(t, "", "kustomize", dir)
+	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found") })
+	suite.Kubectl(t, manifest, "apply", "--filename=-")
+	suite.Kubectl(t, "", "create", "clusterrolebinding", "team-another-two",
+		"--clusterrole=team-sample-controller-two", "--serviceaccount=renamed:another")
+	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "clusterrolebinding", "team-another-two") })
+
+	evil := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}
+	evil.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	evil.Spec.Template.Labels = map[string]string{"a": "b"}
+	evil.Spec.Template.Spec.HostNetwork = true
+	evil.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
+	create := func(config *rest.Config) error {
+		_, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("default").Create(
+			t.Context(), evil, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}
+	for _, account := range []string{"team-sample-controller-two", "another"} {
+		suite.Eventually(t, account+" is bounded by the policy", func() (bool, string) {
+			err := create(as("system:serviceaccount:renamed:" + account))
+			return refused(err, "only Deployments of Foos"), fmt.Sprint(err)
+		})
+	}
+	if err := create(suite.Cluster); err != nil {
+		t.Errorf("the policy bounds the administrator: %v", err)
+	}
 }
 
 // worksUnderThePolicy lets the controller do all that it does, also if somebody has changed the

@@ -172,3 +172,29 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 	}
 	check("/deploy/namespaced", "a changed base")
 }
+
+// stays matches what keeps its name when kustomize renames objects: values of labels, the image, the
+// Lease, which the controller makes itself, the dashboard's file, pages, and queues.
+var stays = regexp.MustCompile(`app\.kubernetes\.io/(name|managed-by)|kubernetes\.io/metadata\.name|` +
+	`example\.com/sample-controller|job="sample-controller"|[ ,]name="sample-controller"|resourceNames|` +
+	`^ *- sample-controller$|sample-controller\.json|namespace: sample-controller$|^kind|` +
+	`- name: sample-controller$|^ *name=\\?"|[ {]name=\\"|"uid"|^  name: sample-controller$|pod=~"\(\.\+-\)\?|'sample-controller'|^ *#`)
+
+// A name in free text, such as an alert or a flag, stays behind if objects are renamed.
+func TestOtherNamesByKustomize(t *testing.T) {
+	dir := t.TempDir()
+	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
+	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
+		"resources: [deploy, deploy/policy, monitoring]\n"), 0o644))
+	manifest := suite.Kubectl(t, "", "kustomize", dir)
+	if renamed := strings.Count(manifest, "team-sample-controller-two"); renamed < 10 {
+		t.Fatalf("only %d names have changed", renamed)
+	}
+	for line := range strings.Lines(manifest) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.Contains(line, "team-") && strings.Contains(line, "sample-controller") &&
+			!stays.MatchString(line) {
+			t.Errorf("the old name: %s", line)
+		}
+	}
+}

@@ -204,6 +204,6 @@ func whoIsToBlame() string {
 	}
 	return fmt.Sprintf("the control plane works: a Deployment that no %s owns was available after %v\n"+
 		"look at the controller; if this machine is slow or busy, try again with -patience %v "+
-		"(make test: PATIENCE=%v)",
+		"(make test: HACK_PATIENCE=%v)",
 		config.Kind, time.Since(begin).Round(10*time.Millisecond), 4*Patience, 4*Patience)
 }

@@ -85,7 +85,7 @@ func Start(root, name string) (*Cluster, error) {
 func (c *Cluster) Check() error { return c.script("check") }
 
 // Kill kills a server, such as etcd or kube-apiserver.
-func (c *Cluster) Kill(server string) error { return c.script("kill-server", "SERVER="+server) }
+func (c *Cluster) Kill(server string) error { return c.script("kill-server", server) }
 
 // Mend starts the servers that were killed.
 func (c *Cluster) Mend() error { return c.script("start-server") }
@@ -100,10 +100,9 @@ func (c *Cluster) PID(component string) (int, error) {
 }
 
 // script runs a command of hack/cluster.
-func (c *Cluster) script(command string, environment ...string) error {
-	script := exec.Command(filepath.Join(c.root, "hack/cluster"), command, filepath.Base(c.Dir))
-	script.Env = append(os.Environ(), environment...)
-	return run(script)
+func (c *Cluster) script(command string, args ...string) error {
+	args = append([]string{command, filepath.Base(c.Dir)}, args...)
+	return run(exec.Command(filepath.Join(c.root, "hack/cluster"), args...))
 }
 
 // Stop stops the cluster and deletes its state.
