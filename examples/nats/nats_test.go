@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
+)
+
+const patience = 3 * time.Minute
+
+// world is a real NATS server, and an API server in memory or a real one.
+type world struct {
+	*testing.T
+	flags  []string
+	o      *options
+	config *rest.Config
+	kube   kubernetes.Interface
+	foos   jetstream.KeyValue // as users see it
+}
+
+func newWorld(t *testing.T, config *rest.Config) *world {
+	w := &world{T: t, config: config, kube: must.Get(kubernetes.NewForConfig(config))(t)}
+	w.flags = []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
+		"--health-probe-bind-address=" + freeport.Address(t), "--metrics-bind-address=0",
+		"--leader-elect-resource-namespace=default", "--workers=1", "--resync=1s"}
+	w.o = must.Get(parseFlags(w.flags, nil))(t)
+	return w
+}
+
+// serve starts the NATS server.
+func (w *world) serve() (stop func()) {
+	stop = must.Get(serve(w.o.url, w.o.folder))(w)
+	c := must.Get(connect(w.o))(w)
+	must.Get(c.Bucket(w.Context(), fooBucket))(w)
+	w.foos = must.Get(c.KeyValue(w.Context(), fooBucket))(w)
+	return func() { c.conn.Close(); stop() }
+}
+
+// start starts the controller, and starts it again when it ends, as a kubelet does.
+func (w *world) start(flags ...string) (stop func()) {
+	o := must.Get(parseFlags(append(w.flags, flags...), nil))(w)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			s, err := connect(o, nats.RetryOnFailedConnect(true))
+			if err != nil {
+				w.Error(err)
+				return
+			}
+			defer s.conn.Close()
+			c, err := NewController(ctx, w.config, o, s)
+			if err == nil {
+				err = c.Run(ctx)
+			}
+			w.Log(err)
+		}, time.Second)
+	}()
+	return func() { cancel(); <-done }
+}
+
+func (w *world) put(name string) {
+	must.Do(w, put(w.Context(), w.foos, "spec.default."+name, `{"deploymentName":"`+name+`"}`))
+}
+
+func (w *world) version(deployment string) string {
+	d, err := w.kube.AppsV1().Deployments("default").Get(
+		w.Context(), deployment, metav1.GetOptions{})
+	if err != nil {
+		return ""
+	}
+	return d.ResourceVersion
+}
+
+func (w *world) eventually(what string, check func() bool) {
+	w.Helper()
+	for begin := time.Now(); !check(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			w.Fatalf("waited %v, but this did not happen: %s", patience, what)
+		}
+	}
+}
+
+func (w *world) appears(deployment string) {
+	w.Helper()
+	w.eventually(deployment+" appears", func() bool { return w.version(deployment) != "" })
+}
+
+func (w *world) readiness(want bool) {
+	w.Helper()
+	w.eventually("the readiness changes", func() bool {
+		response, err := http.Get("http://" + w.o.HealthAddress + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return (response.StatusCode == http.StatusOK) == want
+	})
+}
+
+func TestNATSIsAway(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	defer w.start()()
+	w.readiness(false)
+	stop := w.serve()
+	w.put("a")
+	w.appears("a")
+	w.readiness(true)
+
+	stop()
+	w.readiness(false)
+	before := w.version("a")
+	defer w.serve()()
+	w.readiness(true)
+	w.put("b")
+	w.appears("b")
+	if after := w.version("a"); after != before {
+		t.Errorf("Deployment a has version %q, but had %q before NATS went away", after, before)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	defer w.serve()()
+	stop := w.start()
+	w.put("a")
+	status := func() uint64 {
+		if entry, err := w.foos.Get(t.Context(), "status.default.a"); err == nil {
+			return entry.Revision()
+		}
+		return 0
+	}
+	w.eventually("there is a status", func() bool { return status() > 0 })
+	stop()
+
+	version, revision := w.version("a"), status()
+	stop = w.start()
+	w.put("b") // the one worker comes to it when it is through with the other
+	w.appears("b")
+	stop()
+	if w.version("a") != version || status() != revision {
+		t.Error("the new process has written something")
+	}
+
+	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
+	defer w.start()()
+	w.eventually("the Deployment of the deleted Foo goes", func() bool { return w.version("a") == "" })
+	w.eventually("its status goes", func() bool { return status() == 0 })
+	w.appears("b")
+}
+
+func TestEmptiedBucket(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	defer w.serve()()
+	stop := w.start()
+	w.put("a")
+	w.appears("a")
+
+	c := must.Get(connect(w.o))(t)
+	defer c.conn.Close()
+	must.Do(t, must.Get(c.Stream(t.Context(), "KV_"+fooBucket))(t).Purge(t.Context()))
+	w.eventually("an Event says that the Foo is missing", func() bool {
+		events := must.Get(w.kube.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{}))(t)
+		for _, e := range events.Items {
+			if e.Reason == "FooMissing" && strings.Contains(e.Note, `kept Deployment "a"`) {
+				return true
+			}
+		}
+		return false
+	})
+	stop()
+	if w.version("a") == "" {
+		t.Error("the Deployment is gone")
+	}
+	defer w.start("--delete-missing")()
+	w.eventually("the Deployment goes", func() bool { return w.version("a") == "" })
+}
+
+// TestKubernetesIsAway has two replicas, on a real API server.
+func TestKubernetesIsAway(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("set KUBEBUILDER_ASSETS to the absolute path of .local/bin, after 'hack/cluster build'")
+	}
+	env := &envtest.Environment{UseExistingCluster: new(false),
+		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	defer func() { must.Do(t, env.Stop()) }()
+	w := newWorld(t, must.Get(env.Start())(t))
+	defer w.serve()()
+	stop := w.start("--leader-elect")
+	w.put("a")
+	w.appears("a")
+	other := w.start("--leader-elect", "--health-probe-bind-address=0")
+	defer func() { other() }()
+
+	must.Do(t, env.ControlPlane.APIServer.Stop())
+	w.put("b")
+	must.Do(t, env.ControlPlane.APIServer.Start())
+	w.appears("b")
+
+	stop()
+	w.put("c")
+	w.appears("c")
+}
