@@ -1,5 +1,5 @@
-// The same Foo on two frameworks, to compare: see docs/frameworks.md. And a Website, whose
-// controller in plain client-go has more to do.
+// The same Foo on two frameworks, and in another store, to compare: see docs/frameworks.md. And a
+// Website, whose controller in plain client-go has more to do.
 module example.com/sample-controller/examples
 
 go 1.26.0

@@ -10,14 +10,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/examples/internal/outside"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
@@ -92,31 +89,19 @@ func (c *Controller) SyncHandler(ctx context.Context, key cache.ObjectName) erro
 		foo = foo.DeepCopy()
 		foo.Spec.Replicas = value.Spec.Replicas
 	}
-	ready, err := c.Children.Sync(ctx, foo)
-	if err != nil || ready == nil {
-		return err // nil after a write: its event brings the key back
-	}
-	if ready.Status == metav1.ConditionTrue {
-		if err := c.Children.DeleteOthers(ctx, foo); err != nil {
-			return err
-		}
-	}
-	deployment, err := c.Children.Get(foo)
-	if err != nil {
+	status, err := c.SyncDeployment(ctx, foo)
+	if err != nil || status == nil {
 		return err
 	}
-	return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, *ready))
+	return c.updateStatus(ctx, foo, status)
 }
 
-// updateStatus writes the status of foo if it differs. The bucket refuses that if another replica
-// has written it since. The revision of a status that is not there is 0.
+// updateStatus writes the status of foo. The bucket refuses that if another replica has written it
+// since. The revision of a status that is not there is 0.
 func (c *Controller) updateStatus(
-	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
+	ctx context.Context, foo *v1alpha1.Foo, status *v1alpha1.FooStatus,
 ) error {
-	if equality.Semantic.DeepEqual(foo.Status, desired) {
-		return nil
-	}
-	value, err := json.Marshal(map[string]any{"status": desired})
+	value, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
@@ -155,8 +140,7 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	if err := c.Delete(ctx, foo, left); err != nil {
 		return err
 	}
-	c.FooWrites.Clear(cache.MetaObjectToName(foo))
-	c.Children.Forget(cache.MetaObjectToName(foo))
+	c.Forget(foo)
 	if foo.Status.ObservedGeneration == 0 {
 		return nil
 	}

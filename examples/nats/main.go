@@ -165,8 +165,8 @@ func use(ctx context.Context, o *options) error {
 	case "get":
 		return get(ctx, &source{bucket: foos, keys: "*.*.>", resync: listTimeout})
 	}
-	return errors.New("usage: nats put NAMESPACE.NAME SPEC, nats delete NAMESPACE.NAME, nats get, " +
-		"or nats default NAMESPACE SPEC")
+	return errors.New("usage: put NAMESPACE.NAME SPEC | delete NAMESPACE.NAME | get | " +
+		"default NAMESPACE SPEC")
 }
 
 // put makes a Foo, or changes those fields of its spec that are in the JSON of spec. The bucket
@@ -175,25 +175,21 @@ func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
 	var foo struct {
 		Spec v1alpha1.FooSpec `json:"spec"`
 	}
+	write := func(value []byte) (uint64, error) { return b.Create(ctx, key, value) }
 	old, err := b.Get(ctx, key)
-	isNew := errors.Is(err, jetstream.ErrKeyNotFound)
-	if !isNew && err == nil {
+	if err == nil {
+		write = func(value []byte) (uint64, error) { return b.Update(ctx, key, value, old.Revision()) }
 		err = json.Unmarshal(old.Value(), &foo)
 	}
-	if err != nil && !isNew {
+	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return err
 	}
 	if err := json.Unmarshal([]byte(spec), &foo.Spec); err != nil {
 		return fmt.Errorf("reading the spec: %w", err)
 	}
 	value, err := json.Marshal(foo)
-	switch {
-	case err != nil:
-		return err
-	case isNew:
-		_, err = b.Create(ctx, key, value)
-	default:
-		_, err = b.Update(ctx, key, value, old.Revision())
+	if err == nil {
+		_, err = write(value)
 	}
 	return err
 }

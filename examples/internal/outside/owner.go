@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,4 +130,35 @@ func (p *Process) Delete(
 			"Deleted Deployment %q", d.Name)
 	}
 	return nil
+}
+
+// SyncDeployment takes one step towards what foo asks for. It returns the status that foo should
+// have, or nil if there is nothing new to report.
+func (p *Process) SyncDeployment(
+	ctx context.Context, foo *v1alpha1.Foo,
+) (*v1alpha1.FooStatus, error) {
+	ready, err := p.Children.Sync(ctx, foo)
+	if err != nil || ready == nil {
+		return nil, err // nil after a write: its event brings the key back
+	}
+	if ready.Status == metav1.ConditionTrue {
+		if err := p.Children.DeleteOthers(ctx, foo); err != nil {
+			return nil, err
+		}
+	}
+	deployment, err := p.Children.Get(foo)
+	if err != nil {
+		return nil, err
+	}
+	status := meaning.DesiredStatus(foo, deployment, *ready)
+	if equality.Semantic.DeepEqual(foo.Status, status) {
+		return nil, nil
+	}
+	return &status, nil
+}
+
+// Forget forgets the writes for a Foo that is gone.
+func (p *Process) Forget(foo *v1alpha1.Foo) {
+	p.FooWrites.Clear(cache.MetaObjectToName(foo))
+	p.Children.Forget(cache.MetaObjectToName(foo))
 }
