@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,25 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/examples/internal/outside"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 const (
-	// fooBucket has two keys for each Foo: users write spec.NAMESPACE.NAME, and the controller writes
-	// status.NAMESPACE.NAME. So neither can overwrite what the other has written.
+	// fooBucket has two keys for each Foo, so that nobody overwrites what the other has written: users
+	// write spec.NAMESPACE.NAME, and the controller writes status.NAMESPACE.NAME.
 	fooBucket = "foos"
-	// defaultBucket has the tertiary resource, which the controller only reads. The key
-	// spec.NAMESPACE.default says how many replicas a Foo there has that names no number.
+	// In defaultBucket, spec.NAMESPACE.default has the replicas of a Foo that names no number.
 	defaultBucket = "defaults"
 	defaultName   = "default"
-
 	// statusRevision is an annotation of a Foo in memory: the revision of its status key.
 	statusRevision = v1alpha1.GroupName + "/status-revision"
-	// listTimeout limits how long it may take to read a whole bucket.
-	listTimeout = 30 * time.Second
+	listTimeout    = 30 * time.Second
 )
 
 // bucket is the part of a key-value bucket of JetStream that the controller uses.
@@ -62,11 +57,6 @@ type source struct {
 	next   *feed         // what list has begun, and watch goes on with
 }
 
-func newSource(o *options) *source {
-	return &source{keys: "*." + cmp.Or(o.Namespace, "*") + ".>", resync: o.Resync}
-}
-
-// informer returns an informer that shows the bucket.
 func (s *source) informer() cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(
 		&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s),
@@ -90,8 +80,7 @@ func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object
 	list := &v1alpha1.FooList{}
 	for entry := range watcher.Updates() {
 		if entry != nil {
-			f.apply(entry)
-			list.ResourceVersion = strconv.FormatUint(entry.Revision(), 10)
+			list.ResourceVersion = f.apply(entry).ResourceVersion
 			continue
 		}
 		for _, foo := range f.foos {
@@ -133,7 +122,7 @@ func (f *feed) Decode() (watch.EventType, runtime.Object, error) {
 func (f *feed) Close() {
 	f.stop()
 	go func() {
-		for range f.watcher.Updates() { //nolint:revive // see above
+		for range f.watcher.Updates() {
 		}
 	}()
 }
@@ -147,12 +136,9 @@ func (f *feed) apply(entry jetstream.KeyValueEntry) *v1alpha1.Foo {
 		foo = outside.NewFoo(key)
 	}
 	f.foos[key] = foo
-	var value v1alpha1.Foo // that of a marker stays empty
-	isPut := entry.Operation() == jetstream.KeyValuePut
-	if err := json.Unmarshal(entry.Value(), &value); isPut && err != nil {
-		// The API server will refuse a Deployment without a name, and the status will say so.
-		klog.Background().Error(err, "Reading an entry failed", "key", entry.Key())
-		value = v1alpha1.Foo{}
+	var value v1alpha1.Foo
+	if json.Unmarshal(entry.Value(), &value) != nil {
+		value = v1alpha1.Foo{} // a marker; or the API server will refuse a Deployment without a name
 	}
 	foo.ResourceVersion = strconv.FormatUint(entry.Revision(), 10)
 	switch part[0] {
@@ -161,7 +147,7 @@ func (f *feed) apply(entry jetstream.KeyValueEntry) *v1alpha1.Foo {
 		metav1.SetMetaDataAnnotation(&foo.ObjectMeta, statusRevision, foo.ResourceVersion)
 	case "spec":
 		foo.Spec, foo.Generation, foo.DeletionTimestamp = value.Spec, int64(entry.Revision()), nil
-		if !isPut {
+		if entry.Operation() != jetstream.KeyValuePut {
 			foo.DeletionTimestamp = new(metav1.NewTime(entry.Created()))
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,9 +21,8 @@ import (
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-// Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses. Foos
-// are the primary resource, Deployments the secondary one, and defaults the tertiary one. The
-// Process has the queue and the workers, which call SyncHandler.
+// Controller makes Deployments, the secondary resource, match the specs of Foos, the primary one. It
+// only reads defaults, the tertiary one. The workers of the Process call SyncHandler.
 type Controller struct {
 	*outside.Process
 	server
@@ -41,9 +41,8 @@ type server interface {
 func NewController(
 	ctx context.Context, config *rest.Config, o *options, s server,
 ) (_ *Controller, err error) {
-	c := &Controller{
-		server: s, foos: newSource(o), values: newSource(o), deleteMissing: o.deleteMissing,
-	}
+	buckets := source{keys: "*." + cmp.Or(o.Namespace, "*") + ".>", resync: o.Resync}
+	c := &Controller{server: s, foos: new(buckets), values: new(buckets), deleteMissing: o.deleteMissing}
 	if c.Process, err = outside.New(ctx, config, &o.Options, c, c.foos.informer()); err != nil {
 		return nil, err
 	}
@@ -54,10 +53,9 @@ func NewController(
 
 // Connect opens the buckets. It does not make them: a bucket that is not there is not an empty one.
 func (c *Controller) Connect(ctx context.Context) (err error) {
-	if c.foos.bucket, err = c.Bucket(ctx, fooBucket); err != nil {
-		return err
+	if c.foos.bucket, err = c.Bucket(ctx, fooBucket); err == nil {
+		c.values.bucket, err = c.Bucket(ctx, defaultBucket)
 	}
-	c.values.bucket, err = c.Bucket(ctx, defaultBucket)
 	return err
 }
 
@@ -101,12 +99,9 @@ func (c *Controller) SyncHandler(ctx context.Context, key cache.ObjectName) erro
 func (c *Controller) updateStatus(
 	ctx context.Context, foo *v1alpha1.Foo, status *v1alpha1.FooStatus,
 ) error {
-	value, err := json.Marshal(map[string]any{"status": status})
-	if err != nil {
-		return err
-	}
+	value, _ := json.Marshal(map[string]any{"status": status}) // no error: it is plain data
 	revision, _ := strconv.ParseUint(foo.Annotations[statusRevision], 10, 64)
-	revision, err = c.foos.bucket.Update(ctx, keyOf("status", foo), value, revision)
+	revision, err := c.foos.bucket.Update(ctx, keyOf("status", foo), value, revision)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 		return apierrors.NewConflict(v1alpha1.Resource("foos"), foo.Name, err)
@@ -120,9 +115,8 @@ func (c *Controller) updateStatus(
 // finalize deletes the Deployments of a Foo that is not in the bucket, and its status last: if the
 // process dies in between, the status is left to say that there is more to do.
 //
-// Without a delete marker, nobody has deleted the Foo: the bucket was emptied or replaced. (Or the
-// marker was purged.) Then the Deployments stay, and an Event says so, unless --delete-missing is
-// set.
+// Without a delete marker, nobody has deleted the Foo: the bucket was emptied or replaced, or the
+// marker was purged. Then the Deployments stay, unless --delete-missing is set.
 func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	left, err := c.Left(foo)
 	if err != nil {

@@ -1,10 +1,8 @@
 // Command nats keeps a Deployment running for every Foo, like the program in the repository's root.
-// But its Foos are not in the API server. They are in a key-value bucket of NATS JetStream. See
-// docs/frameworks.md for how to run it, and for what differs.
+// But its Foos are in a key-value bucket of NATS JetStream: see docs/frameworks.md.
 //
 // Read it in this order: bucket.go, a bucket as an informer shows it; controller.go, what a sync
-// does; main.go, the program, its NATS server, and what users do. All that does not depend on the
-// store is in examples/internal/outside.
+// does; main.go, the program and its users. What does not depend on the store is in package outside.
 package main
 
 import (
@@ -18,7 +16,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -35,7 +32,6 @@ import (
 
 const controllerName = "nats-sample-controller"
 
-// options holds what the command line sets.
 type options struct {
 	outside.Options
 	url, folder   string
@@ -59,7 +55,7 @@ func parseFlags(args []string, usage io.Writer) (*options, error) {
 	fs.StringVar(&o.folder, "serve", "",
 		"Run a NATS server at --nats-url, and keep its data in this `folder`.")
 	fs.BoolVar(&o.deleteMissing, "delete-missing", false, "Delete the Deployments of Foos that are "+
-		"missing, even if no delete marker says that somebody has deleted them.")
+		"missing, even without a delete marker.")
 	return o, o.Parse(fs, args, usage, "keeps a Deployment running for every Foo in a NATS bucket",
 		o.Validate)
 }
@@ -73,15 +69,15 @@ func run(ctx context.Context, o *options) error {
 		}
 		defer stop()
 	}
+	config, err := clientconfig.Load(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
 	c, err := connect(o, nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return err
 	}
 	defer c.conn.Close()
-	config, err := clientconfig.Load(o.Kubeconfig)
-	if err != nil {
-		return err
-	}
 	controller, err := NewController(ctx, config, o, c)
 	if err != nil {
 		return err
@@ -137,13 +133,11 @@ func (c *connection) Bucket(ctx context.Context, name string) (bucket, error) {
 
 // Check is a readiness check. It fails while NATS is away.
 func (c *connection) Check(*http.Request) error {
-	if !c.conn.IsConnected() {
-		return errors.New("there is no connection to NATS")
-	}
-	return nil
+	_, err := c.conn.RTT()
+	return err
 }
 
-// use does what a user says on the command line.
+// use does what a user says on the command line. The key of a Foo is NAMESPACE.NAME.
 func use(ctx context.Context, o *options) error {
 	c, err := connect(o)
 	if err != nil {
@@ -155,18 +149,17 @@ func use(ctx context.Context, o *options) error {
 	if err := errors.Join(fooErr, defaultErr); err != nil {
 		return err
 	}
-	switch args := append(os.Args[1:], "", ""); args[0] {
-	case "put":
+	switch args := os.Args[1:]; {
+	case len(args) == 3 && args[0] == "put":
 		return put(ctx, foos, "spec."+args[1], args[2])
-	case "default":
+	case len(args) == 3 && args[0] == "default":
 		return put(ctx, defaults, "spec."+args[1]+"."+defaultName, args[2])
-	case "delete":
+	case len(args) == 2 && args[0] == "delete":
 		return foos.Delete(ctx, "spec."+args[1])
-	case "get":
+	case len(args) == 1 && args[0] == "get":
 		return get(ctx, &source{bucket: foos, keys: "*.*.>", resync: listTimeout})
 	}
-	return errors.New("usage: put NAMESPACE.NAME SPEC | delete NAMESPACE.NAME | get | " +
-		"default NAMESPACE SPEC")
+	return errors.New("usage: put KEY SPEC | delete KEY | get | default NAMESPACE SPEC")
 }
 
 // put makes a Foo, or changes those fields of its spec that are in the JSON of spec. The bucket
@@ -187,10 +180,8 @@ func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
 	if err := json.Unmarshal([]byte(spec), &foo.Spec); err != nil {
 		return fmt.Errorf("reading the spec: %w", err)
 	}
-	value, err := json.Marshal(foo)
-	if err == nil {
-		_, err = write(value)
-	}
+	value, _ := json.Marshal(foo) // no error: it is plain data
+	_, err = write(value)
 	return err
 }
 
@@ -200,15 +191,12 @@ func get(ctx context.Context, s *source) error {
 	if err != nil {
 		return err
 	}
-	out := tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(out, "FOO\tDEPLOYMENT\tAVAILABLE\tREADY")
 	for _, foo := range list.(*v1alpha1.FooList).Items {
-		if isGone(&foo) {
-			continue
+		if ready := meta.FindStatusCondition(foo.Status.Conditions, "Ready"); !isGone(&foo) {
+			fmt.Printf("%s.%s: Deployment %s, %d available, %s\n", foo.Namespace, foo.Name,
+				foo.Spec.DeploymentName, foo.Status.AvailableReplicas,
+				cmp.Or(ready, &metav1.Condition{Reason: "not synced"}).Reason)
 		}
-		ready := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
-		fmt.Fprintf(out, "%s.%s\t%s\t%d\t%s\n", foo.Namespace, foo.Name, foo.Spec.DeploymentName,
-			foo.Status.AvailableReplicas, cmp.Or(ready, &metav1.Condition{}).Reason)
 	}
-	return out.Flush()
+	return nil
 }
