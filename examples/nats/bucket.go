@@ -38,11 +38,11 @@ type bucket interface {
 	Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error)
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	Delete(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) error
-	Watch(ctx context.Context, keys string, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error)
+	Watch(ctx context.Context, keys string, o ...jetstream.WatchOpt) (jetstream.KeyWatcher, error)
 }
 
 // keyOf returns the key of a part of a Foo, "spec" or "status".
-func keyOf(part string, foo *v1alpha1.Foo) string { return part + "." + foo.Namespace + "." + foo.Name }
+func keyOf(part string, f *v1alpha1.Foo) string { return part + "." + f.Namespace + "." + f.Name }
 
 // isGone reports whether the bucket has no spec of foo: there is a delete marker, or only a status.
 func isGone(foo *v1alpha1.Foo) bool { return foo.Generation == 0 || foo.DeletionTimestamp != nil }

@@ -21,8 +21,8 @@ import (
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-// Controller makes Deployments, the secondary resource, match the specs of Foos, the primary one. It
-// only reads defaults, the tertiary one. The workers of the Process call SyncHandler.
+// Controller makes Deployments, the secondary resource, match the specs of Foos, the primary one.
+// Defaults are the tertiary one: it only reads them. The workers of the Process call SyncHandler.
 type Controller struct {
 	*outside.Process
 	server
@@ -42,7 +42,8 @@ func NewController(
 	ctx context.Context, config *rest.Config, o *options, s server,
 ) (_ *Controller, err error) {
 	buckets := source{keys: "*." + cmp.Or(o.Namespace, "*") + ".>", resync: o.Resync}
-	c := &Controller{server: s, foos: new(buckets), values: new(buckets), deleteMissing: o.deleteMissing}
+	c := &Controller{server: s, deleteMissing: o.deleteMissing}
+	c.foos, c.values = new(buckets), new(buckets)
 	if c.Process, err = outside.New(ctx, config, &o.Options, c, c.foos.informer()); err != nil {
 		return nil, err
 	}
@@ -102,10 +103,9 @@ func (c *Controller) updateStatus(
 	value, _ := json.Marshal(map[string]any{"status": status}) // no error: it is plain data
 	revision, _ := strconv.ParseUint(foo.Annotations[statusRevision], 10, 64)
 	revision, err := c.foos.bucket.Update(ctx, keyOf("status", foo), value, revision)
-	switch {
-	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return apierrors.NewConflict(v1alpha1.Resource("foos"), foo.Name, err)
-	case err != nil:
+	} else if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	c.FooWrites.WroteAt(cache.MetaObjectToName(foo), strconv.FormatUint(revision, 10))

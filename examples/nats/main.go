@@ -2,7 +2,7 @@
 // But its Foos are in a key-value bucket of NATS JetStream: see docs/frameworks.md.
 //
 // Read it in this order: bucket.go, a bucket as an informer shows it; controller.go, what a sync
-// does; main.go, the program and its users. What does not depend on the store is in package outside.
+// does; main.go, the program and its users. Package outside has what is the same with any store.
 package main
 
 import (

@@ -30,7 +30,8 @@ func (p *Process) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextCancel(workCtx, time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(workCtx, time.Second, true, func(ctx context.Context,
+	) (bool, error) {
 		err := p.controller.Connect(ctx)
 		if err != nil {
 			klog.FromContext(ctx).Info("Waiting for the store of the Foos", "err", err)
