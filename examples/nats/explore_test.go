@@ -44,12 +44,12 @@ func changeKey(key, data string) explore.Step {
 }
 
 var (
-	create  = putKey(fooBucket, fooKey, `{"deploymentName":"x"}`)
-	scale   = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x","replicas":3}}'}`)
-	rename  = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"y"}}'}`)
-	remove  = changeKey(fooKey, `{value: null, gone: "yes"}`)
-	restore = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x"}}', gone: null}`)
-	empty   = explore.Delete("configmaps/" + fooKey)
+	create           = putKey(fooBucket, fooKey, `{"deploymentName":"x"}`)
+	scale            = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x","replicas":3}}'}`)
+	rename           = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"y"}}'}`)
+	remove           = changeKey(fooKey, `{value: null, gone: "yes"}`)
+	restore          = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x"}}', gone: null}`)
+	empty            = explore.Delete("configmaps/" + fooKey)
 	deleteDeployment = explore.Delete("deployments.apps/x")
 )
 
@@ -57,7 +57,7 @@ func scenario(name string, steps ...explore.Step) explore.Scenario {
 	return explore.Scenario{Name: name, Steps: steps, AnyEnd: true} // statuses contain times
 }
 
-// TestExplore tries every fault at every place of the requests and of the calls of the buckets.
+// TestExplore tries every fault at every request, and at every call of a bucket.
 func TestExplore(t *testing.T) {
 	explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
@@ -84,7 +84,7 @@ func TestExplore(t *testing.T) {
 		Always:     unasked,
 		Eventually: problems,
 		Delay:      35 * time.Second,
-		Settle:     time.Hour, // several times the resync
+		Settle:     time.Hour,
 	})
 }
 
@@ -116,9 +116,9 @@ func problems(now explore.State) (problems []string) {
 		return nil // it was never put, or unasked has looked at what happened
 	case spec.Data["gone"] != "":
 		if len(deployments) > 0 || status.Status.ObservedGeneration != 0 {
-			problems = append(problems, "something is left of a Foo that was deleted")
+			return []string{"something is left of a Foo that was deleted"}
 		}
-		return problems
+		return nil
 	}
 	replicas := *cmp.Or(foo.Spec.Replicas, value.Spec.Replicas, new(int32(1)))
 	if len(deployments) != 1 || deployments[0].Name != foo.Spec.DeploymentName ||
