@@ -18,6 +18,7 @@ import (
 
 	buckets "example.com/sample-controller/examples/internal/memory"
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -61,16 +62,10 @@ func scenario(name string, steps ...explore.Step) explore.Scenario {
 func TestExplore(t *testing.T) {
 	explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
-			o, err := parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
-				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil)
-			if err != nil {
-				return err
-			}
-			c, err := NewController(ctx, config, o, memory{kubernetes.NewForConfigOrDie(config)})
-			if err != nil {
-				return err
-			}
-			return c.Run(ctx)
+			o := must.Get(parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
+				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil))(t)
+			s := memory{kubernetes.NewForConfigOrDie(config)}
+			return must.Get(NewController(ctx, config, o, s))(t).Run(ctx)
 		},
 		Scenarios: []explore.Scenario{
 			scenario("create", create), scenario("scale", create, scale),
