@@ -85,6 +85,13 @@ func (w *world) version(deployment string) string {
 	return d.GetResourceVersion() // without a Deployment, ""
 }
 
+func (w *world) status() uint64 {
+	if entry, err := w.foos.Get(w.Context(), "status.default.a"); err == nil {
+		return entry.Revision()
+	}
+	return 0 // Foo a has none
+}
+
 func (w *world) eventually(what string, check func() bool) {
 	w.Helper()
 	for begin := time.Now(); !check(); time.Sleep(20 * time.Millisecond) {
@@ -132,21 +139,15 @@ func TestRestart(t *testing.T) {
 	w.serve()
 	stop := w.start()
 	w.put("a")
-	status := func() uint64 {
-		if entry, err := w.foos.Get(t.Context(), "status.default.a"); err == nil {
-			return entry.Revision()
-		}
-		return 0
-	}
-	w.eventually("there is a status", func() bool { return status() > 0 })
+	w.eventually("there is a status", func() bool { return w.status() > 0 })
 	stop()
 
-	version, revision := w.version("a"), status()
+	version, revision := w.version("a"), w.status()
 	stop = w.start()
 	w.put("b") // the one worker comes to it when it is through with the other
 	w.appears("b")
 	stop()
-	if w.version("a") != version || status() != revision {
+	if w.version("a") != version || w.status() != revision {
 		t.Error("the new process has written something")
 	}
 
@@ -161,7 +162,7 @@ func TestRestart(t *testing.T) {
 	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
 	w.start()
 	w.eventually("the Deployment of the deleted Foo goes", func() bool { return w.version("a") == "" })
-	w.eventually("its status goes", func() bool { return status() == 0 })
+	w.eventually("its status goes", func() bool { return w.status() == 0 })
 	w.appears("b")
 }
 
@@ -170,7 +171,7 @@ func TestEmptiedBucket(t *testing.T) {
 	w.serve()
 	stop := w.start()
 	w.put("a")
-	w.appears("a")
+	w.eventually("there is a status", func() bool { return w.status() > 0 })
 
 	c := must.Get(connect(w.o))(t)
 	must.Do(t, must.Get(c.Stream(t.Context(), "KV_"+fooBucket))(t).Purge(t.Context()))
