@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/rest/fake"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+)
+
+const patience = 3 * time.Minute
+
+// world is a real NATS server, and an API server in memory or a real one.
+type world struct {
+	*testing.T
+	flags  []string
+	o      *options
+	config *rest.Config
+	kube   kubernetes.Interface
+	foos   jetstream.KeyValue // as users see it
+}
+
+func newWorld(t *testing.T, config *rest.Config) *world {
+	w := &world{T: t, config: config, kube: must.Get(kubernetes.NewForConfig(config))(t)}
+	w.flags = []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
+		"--health-probe-bind-address=" + freeport.Address(t), "--metrics-bind-address=0",
+		"--leader-elect-resource-namespace=default", "--workers=1", "--resync=1s"}
+	w.o = must.Get(parseFlags(w.flags, nil))(t)
+	return w
+}
+
+// serve starts the NATS server.
+func (w *world) serve() (stop func()) {
+	end := must.Get(serve(w.o.url, w.o.folder))(w)
+	c := must.Get(connect(w.o))(w)
+	w.foos = must.Get(c.Bucket(w.Context(), fooBucket))(w).(jetstream.KeyValue)
+	stop = func() { c.conn.Close(); end() }
+	w.Cleanup(stop)
+	return stop
+}
+
+// start starts the controller, and starts it again when it ends, as a kubelet does.
+func (w *world) start(flags ...string) (stop func()) {
+	o := must.Get(parseFlags(append(w.flags, flags...), nil))(w)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			s := must.Get(connect(o, nats.RetryOnFailedConnect(true)))(w)
+			defer s.conn.Close()
+			w.Log(must.Get(NewController(ctx, w.config, o, s))(w).Run(ctx))
+		}, time.Second)
+	}()
+	stop = func() { cancel(); <-done }
+	w.Cleanup(stop) // also after a failure: a test that has ended must not log
+	return stop
+}
+
+func (w *world) put(name string) {
+	must.Do(w, put(w.Context(), w.foos, "spec.default."+name, `{"deploymentName":"`+name+`"}`))
+}
+
+func (w *world) version(deployment string) string {
+	d, _ := w.kube.AppsV1().Deployments("default").Get(w.Context(), deployment, metav1.GetOptions{})
+	return d.GetResourceVersion() // without a Deployment, ""
+}
+
+func (w *world) status() uint64 {
+	if entry, err := w.foos.Get(w.Context(), "status.default.a"); err == nil {
+		return entry.Revision()
+	}
+	return 0 // Foo a has none
+}
+
+func (w *world) eventually(what string, check func() bool) {
+	w.Helper()
+	for begin := time.Now(); !check(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			w.Fatalf("waited %v, but this did not happen: %s", patience, what)
+		}
+	}
+}
+
+func (w *world) appears(deployment string) {
+	w.eventually(deployment+" appears", func() bool { return w.version(deployment) != "" })
+}
+
+func (w *world) readiness(want bool) {
+	w.eventually("the readiness changes", func() bool {
+		response, err := http.Get("http://" + w.o.HealthAddress + "/readyz")
+		return err == nil && response.Body.Close() == nil &&
+			(response.StatusCode == http.StatusOK) == want
+	})
+}
+
+func TestNATSIsAway(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w.start()
+	w.readiness(false)
+	stop := w.serve()
+	w.put("a")
+	w.appears("a")
+	w.readiness(true)
+
+	stop()
+	w.readiness(false)
+	before := w.version("a")
+	w.serve()
+	w.readiness(true)
+	w.put("b")
+	w.appears("b")
+	if w.version("a") != before {
+		t.Error("the Deployment has changed")
+	}
+}
+
+func TestRestart(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w.serve()
+	stop := w.start()
+	w.put("a")
+	w.eventually("there is a status", func() bool { return w.status() > 0 })
+	stop()
+
+	version, revision := w.version("a"), w.status()
+	stop = w.start()
+	w.put("b") // the one worker comes to it when it is through with the other
+	w.appears("b")
+	stop()
+	if w.version("a") != version || w.status() != revision {
+		t.Error("the new process has written something")
+	}
+
+	// A replica that has not seen this status must not overwrite it.
+	c := must.Get(NewController(t.Context(), w.config, w.o, must.Get(connect(w.o))(t)))(t)
+	must.Do(t, c.Connect(t.Context()))
+	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	if err := c.updateStatus(t.Context(), foo, &foo.Status); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+
+	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
+	w.start()
+	w.eventually("the Deployment of the deleted Foo goes", func() bool { return w.version("a") == "" })
+	w.eventually("its status goes", func() bool { return w.status() == 0 })
+	w.appears("b")
+}
+
+func TestEmptiedBucket(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w.serve()
+	stop := w.start()
+	w.put("a")
+	w.eventually("there is a status", func() bool { return w.status() > 0 })
+
+	c := must.Get(connect(w.o))(t)
+	must.Do(t, must.Get(c.Stream(t.Context(), "KV_"+fooBucket))(t).Purge(t.Context()))
+	w.eventually("an Event says that the Foo is missing", func() bool {
+		events := must.Get(w.kube.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{}))(t)
+		return strings.Contains(fmt.Sprint(events.Items), `delete marker: kept Deployment "a"`)
+	})
+	stop()
+	w.appears("a")
+	w.start("--delete-missing")
+	w.eventually("the Deployment goes", func() bool { return w.version("a") == "" })
+}
+
+// TestKubernetesIsAway has two replicas, on a real API server.
+func TestKubernetesIsAway(t *testing.T) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		t.Skip("set KUBEBUILDER_ASSETS to the absolute path of .local/bin, after 'hack/cluster build'")
+	}
+	env := &envtest.Environment{UseExistingCluster: new(false),
+		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
+	t.Cleanup(func() { must.Do(t, env.Stop()) })
+	w := newWorld(t, must.Get(env.Start())(t))
+	var away, missed atomic.Bool
+	w.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+			if away.Load() {
+				missed.CompareAndSwap(false, r.Method == http.MethodPost)
+				return nil, errors.New("Kubernetes is away")
+			}
+			return next.RoundTrip(r)
+		}).Transport
+	})
+	w.serve()
+	stop := w.start("--leader-elect")
+	w.put("a")
+	w.appears("a")
+	w.start("--leader-elect", "--health-probe-bind-address=0")
+
+	away.Store(true)
+	w.put("b")
+	w.eventually("a Deployment cannot be made", missed.Load)
+	away.Store(false)
+	w.appears("b")
+
+	stop()
+	w.put("c")
+	w.appears("c")
+}
