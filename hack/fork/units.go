@@ -55,7 +55,7 @@ var parts = []part{
 		"docs/testing.md"}},
 	{name: "release", paths: []string{".github/workflows/release.yaml", "hack/image", "hack/release",
 		"hack/release_test.go", "hack/e2e", "hack/scripts_test.go", "hack/settings_test.go",
-		"hack/strangers_test.go",
+		"hack/places_test.go", "hack/strangers_test.go",
 		"test/conformance/image_test.go"},
 		words: `^## A release|make (?:image|stress)|step_(?:image|release|scripts)|NOT RUN: the test of the image`},
 	{name: "security", paths: []string{"artifacts/deploy/policy", "docs/security.md",

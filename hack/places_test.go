@@ -1,0 +1,88 @@
+package hack
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
+)
+
+// place copies the scripts into a folder with such a name, and returns the folder.
+func place(t *testing.T, name string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), name)
+	must.Do(t, os.MkdirAll(filepath.Join(folder, ".local"), 0o700))
+	output(t, "cp", "-R", "hack", folder)
+	return folder
+}
+
+// The control plane works in a folder with any printable characters in its path, but for those that
+// are refused before anything is started.
+func TestControlPlaneWorksInOddFolders(t *testing.T) {
+	if !*demo {
+		t.Skip("needs -demo, and the control plane")
+	}
+	folder := place(t, "a!$&'()*+-.;<=>?@[]^_`{|}~ä")
+	bin := must.Get(filepath.Abs("../.local/bin"))(t)
+	output(t, "ln", "-s", bin, folder+"/bin")
+	output(t, "cp", "-RL", folder+"/bin", folder+"/.local/bin")
+	t.Cleanup(func() { output(t, folder+"/hack/cluster", "down", "odd") })
+	output(t, folder+"/hack/cluster", "up", "odd")
+}
+
+func TestOddFoldersAreRefused(t *testing.T) {
+	for _, character := range " \t\n#,%:\"\\\x01" {
+		folder := place(t, "a"+string(character)+"b")
+		_, problem, err := script(t, "", folder+"/hack/cluster", "up", "odd")
+		if err == nil || !strings.Contains(problem, "move or rename") {
+			t.Errorf("%q: got %v, %s", character, err, problem)
+		}
+		if _, err := os.Stat(folder + "/.local/clusters"); err == nil {
+			t.Errorf("%q: a cluster was begun", character)
+		}
+	}
+}
+
+// Nothing is deleted, and no mode is changed, through a link.
+func TestLinksAreRefused(t *testing.T) {
+	for _, link := range []string{".local", ".local/clusters", ".local/bin"} {
+		folder, other := place(t, "a"), t.TempDir()
+		must.Do(t, os.Mkdir(other+"/clusters", 0o755))
+		must.Do(t, os.WriteFile(other+"/clusters/mine", nil, 0o644))
+		must.Do(t, os.RemoveAll(filepath.Join(folder, link)))
+		must.Do(t, os.Symlink(other, filepath.Join(folder, link)))
+		output(t, "cp", "Makefile", folder)
+		for _, command := range []string{"hack/cluster up odd", "hack/cluster down odd", "make clean"} {
+			_, problem, err := script(t, "", "bash", "-c", `cd "$0" && `+command, folder)
+			if err == nil || !strings.Contains(problem, "is a link, and must not be one") {
+				t.Errorf("%s, %s: got %v, %s", link, command, err, problem)
+			}
+		}
+		if _, err := os.Stat(other + "/clusters/mine"); err != nil {
+			t.Errorf("%s: %v", link, err)
+		}
+		if info := must.Get(os.Stat(other))(t); info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: the mode became %v", link, info.Mode())
+		}
+	}
+}
+
+// What a reader may set is refused with one sentence, if it is wrong.
+func TestWrongSettingsAreRefused(t *testing.T) {
+	for command, want := range map[string]string{
+		"HACK_PATIENCE=long hack/test list":       "write one like HACK_PATIENCE=10m",
+		"HACK_JOBS=-1 hack/test list":             "write one like HACK_JOBS=4",
+		"HACK_JOB=4 hack/test list":               "there is no setting HACK_JOB",
+		"make build VERSION=1.0":                  "write one like VERSION=v1.2.3",
+		"make cluster-down CLUSTER=":              "is ''",
+		"make cluster-down CLUSTER='$$(touch x)'": "is '$(touch x)'",
+		"CLUSTER=x MAKEFLAGS=-e make help":        "make -e is set",
+	} {
+		stdout, problem, err := script(t, "", "bash", "-c", command)
+		if err == nil || !strings.Contains(problem, want) || stdout != "" {
+			t.Errorf("%s: got %v, %s%s; want %q", command, err, stdout, problem, want)
+		}
+	}
+}
