@@ -8,8 +8,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -24,6 +24,7 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/fairqueue"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -55,6 +56,7 @@ type Controller struct {
 	handlersSynced   []cache.DoneChecker
 	fooWrites        *consistency.Writes
 	deploymentWrites *consistency.Writes
+	repairs          *patch.Repairs
 
 	// queue holds keys, not objects: a Foo waits there only once, however many events it gets, and
 	// the sync reads the newest state. The queue never hands one key to two workers at a time.
@@ -80,6 +82,7 @@ func NewController(
 		deploymentsByUID: deployments.TypedInformer().GetTypedIndexer(),
 		fooWrites:        consistency.NewWrites(foos.Informer().GetStore()),
 		deploymentWrites: consistency.NewWrites(deployments.Informer().GetStore()),
+		repairs:          patch.NewRepairs(),
 	}
 	c.queue = fairqueue.New(controllerName,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
@@ -271,6 +274,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if apierrors.IsNotFound(err) {
 		c.fooWrites.Clear(key)
 		c.deploymentWrites.Clear(key)
+		c.repairs.Clear(key)
 		return nil // the garbage collector deletes the Deployments that it owned
 	}
 	if err != nil {
@@ -301,18 +305,32 @@ func (c *Controller) syncDeployment(
 		return c.createDeployment(ctx, foo)
 	case !metav1.IsControlledBy(observed, foo):
 		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
+	case observed.DeletionTimestamp != nil:
+		return new(desiredStatus(foo, observed, readyCondition(observed))), nil
 	}
-	if observed.DeletionTimestamp == nil {
-		desired := observed.DeepCopy()
-		setOwnedFields(desired, foo)
-		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, observed, desired)
-		}
-		if rolledOut(observed) {
-			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-				return nil, err
-			}
-		}
+	return c.repairDeployment(ctx, foo, observed)
+}
+
+// repairDeployment makes the observed Deployment what foo asks for, and then deletes those of former
+// names. If repairs do not last, the next one waits, and the status says so.
+func (c *Controller) repairDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
+) (*v1alpha1.FooStatus, error) {
+	desired := withOwnedFields(observed, foo)
+	status, wait, err := compare(c.repairs, foo, observed, desired, func() (*appsv1.Deployment, error) {
+		return c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
+			ctx, observed.Name, metav1.GetOptions{})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case status == nil && wait == 0:
+		return c.updateDeployment(ctx, foo, observed, desired)
+	case wait > 0:
+		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), wait, "repairs do not last")
 	}
-	return new(desiredStatus(foo, observed, readyCondition(observed))), nil
+	if status != nil && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		return status, c.deleteOtherDeployments(ctx, foo)
+	}
+	return status, nil
 }

@@ -165,6 +165,31 @@ func TestDeploymentThatBecomesAnothersIsNotDeleted(t *testing.T) {
 	})
 }
 
+func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.rollOut("web")
+		h.clearRequests()
+		for range 6000 { // in ten minutes
+			h.wait(100 * time.Millisecond)
+			if *h.getDeployment("web").Spec.Replicas == 1 {
+				h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
+			}
+		}
+		h.expectWrites("patch", "deployments", 23)
+		h.expectReady("example-foo", "False DeploymentContested")
+		h.expectEvents("DeploymentContested", 1)
+		h.expectWrites("update", "foos/status", 1)
+
+		h.wait(2 * time.Minute) // nobody sets the last repair back
+		h.expectReplicas("web", 1)
+		h.expectReady("example-foo", "True Available")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
+		h.expectReplicas("web", 1)
+	})
+}
+
 func TestTransientErrorsAreRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.answer("create", "deployments", 5, apierrors.NewInternalError(errInjected))

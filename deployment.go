@@ -4,17 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -47,7 +51,13 @@ const (
 	reasonNameTaken      = "DeploymentNameTaken"
 	reasonRejected       = "DeploymentRejected"
 	reasonFooTerminating = "FooTerminating"
+	// These two are reasons of the Overridden condition, too.
+	reasonNotKept   = "DeploymentNotKept"
+	reasonContested = "DeploymentContested"
 )
+
+// failures are the reasons of which a Warning Event tells.
+var failures = []string{reasonNameTaken, reasonRejected, reasonNotKept, reasonContested}
 
 // maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
 const maxMessage = 1024
@@ -98,6 +108,13 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
+// withOwnedFields returns a copy of deployment in which these fields are set.
+func withOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) *appsv1.Deployment {
+	desired := deployment.DeepCopy()
+	setOwnedFields(desired, foo)
+	return desired
+}
+
 // containerNamed returns the container of that name in spec, and adds one if there is none.
 func containerNamed(spec *corev1.PodSpec, name string) *corev1.Container {
 	for i := range spec.Containers {
@@ -128,10 +145,95 @@ func desiredStatus(
 		status.Replicas = deployment.Status.Replicas
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 	}
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOverridden)
 	ready.ObservedGeneration = foo.Generation
 	// This keeps lastTransitionTime unless the condition's status changes.
 	meta.SetStatusCondition(&status.Conditions, ready)
 	return status
+}
+
+// compare returns the status of foo, and when to look at it again, if that is not 0. Without a status
+// and a time, the observed Deployment is to be repaired now. If another writer sets back the repairs,
+// compare asks live for the Deployment with its managedFields, which the informer drops.
+func compare(
+	repairs *patch.Repairs, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
+	live func() (*appsv1.Deployment, error),
+) (*v1alpha1.FooStatus, time.Duration, error) {
+	key := cache.MetaObjectToName(foo)
+	if equality.Semantic.DeepEqual(observed, desired) {
+		status := desiredStatus(foo, observed, readyCondition(observed))
+		wait, _ := repairs.Held(key, foo)
+		if wait > 0 { // the last repair may not last, either
+			status.Conditions = foo.Status.Conditions
+		}
+		return &status, wait, nil
+	}
+	wait, outcome := repairs.Delay(key, foo, observed, desired)
+	if wait == 0 || outcome == patch.Repaired {
+		return nil, wait, nil
+	}
+	condition := notKept(observed, desired)
+	if outcome == patch.Contested {
+		fields := patch.Fields(observed, desired)
+		writers, err := repairs.Report(key, func() (string, error) {
+			deployment, err := live()
+			if apierrors.IsNotFound(err) {
+				return "somebody", nil
+			}
+			if err != nil {
+				return "", fmt.Errorf("asking who changes the Deployment: %w", err)
+			}
+			return patch.Writers(deployment, fields), nil
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+		condition = contested(observed, patch.Names(fields), writers)
+	}
+	return new(overriddenStatus(foo, observed, condition)), wait, nil
+}
+
+// overriddenStatus returns the status of foo, whose Deployment has other values than the controller
+// has sent. If admission has set them, the Foo is as ready as its Deployment: the administrators of
+// the cluster decide where images come from. But the count is what the Foo asks for, and without the
+// label the controller does not see the Deployment. Another writer is a failure that people have to
+// end.
+func overriddenStatus(
+	foo *v1alpha1.Foo, deployment *appsv1.Deployment, overridden metav1.Condition,
+) v1alpha1.FooStatus {
+	ready := readyCondition(deployment)
+	if overridden.Reason == reasonContested ||
+		desiredReplicas(deployment.Spec.Replicas) != desiredReplicas(foo.Spec.Replicas) ||
+		deployment.Labels[managedByLabel] != controllerName {
+		ready = notReady(overridden.Reason, overridden.Message)
+	}
+	status := desiredStatus(foo, deployment, ready)
+	overridden.ObservedGeneration = foo.Generation
+	if before := meta.FindStatusCondition(
+		foo.Status.Conditions, v1alpha1.ConditionOverridden); before != nil {
+		overridden.LastTransitionTime = before.LastTransitionTime
+	}
+	meta.SetStatusCondition(&status.Conditions, overridden)
+	return status
+}
+
+// notKept returns the Overridden condition if the API server stores nothing of a repair.
+func notKept(observed, desired *appsv1.Deployment) metav1.Condition {
+	return overridden(reasonNotKept, fmt.Sprintf("Deployment %q: the API server does not keep what the "+
+		"controller sends as %s", observed.Name, patch.Names(patch.Fields(observed, desired))))
+}
+
+// contested returns the Overridden condition if others undo each repair of these fields.
+func contested(observed *appsv1.Deployment, fields, writers string) metav1.Condition {
+	return overridden(reasonContested, fmt.Sprintf("Deployment %q: %s sets back each repair of %s",
+		observed.Name, writers, fields))
+}
+
+func overridden(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionOverridden, Status: metav1.ConditionTrue,
+		Reason: reason, Message: clean(message),
+	}
 }
 
 // readyCondition returns whether deployment is rolled out and available and, if not, why.
@@ -184,28 +286,35 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 		return desiredStatus(foo, nil, notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no "+
 			"Deployment %q and gets none, because it is being deleted", foo.Spec.DeploymentName)))
 	}
-	ready := readyCondition(deployment)
-	desired := deployment.DeepCopy()
-	setOwnedFields(desired, foo)
-	if deployment.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(deployment, desired) {
-		ready = notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q is not what the Foo asks "+
-			"for and stays so, because the Foo is being deleted", deployment.Name))
+	desired := withOwnedFields(deployment, foo)
+	if deployment.DeletionTimestamp != nil || equality.Semantic.DeepEqual(deployment, desired) {
+		return desiredStatus(foo, deployment, readyCondition(deployment))
 	}
-	return desiredStatus(foo, deployment, ready)
+	overridden := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionOverridden)
+	if overridden != nil && overridden.Message == notKept(deployment, desired).Message {
+		return overriddenStatus(foo, deployment, *overridden)
+	}
+	return desiredStatus(foo, deployment, notReady(reasonFooTerminating, fmt.Sprintf("Deployment %q "+
+		"is not what the Foo asks for and stays so, because the Foo is being deleted", deployment.Name)))
 }
 
-// notReady returns a Ready condition that is False. The message may come from anybody, for example
-// from an admission webhook. Control characters are replaced, because kubectl could not print the
-// Foo. A message that is too long is cut, because the API server would refuse the Event.
+// notReady returns a Ready condition that is False.
 func notReady(reason, message string) metav1.Condition {
+	return metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+		Reason: reason, Message: clean(message),
+	}
+}
+
+// clean returns a message that may come from anybody, for example from an admission webhook. Control
+// characters are replaced, because kubectl could not print the Foo. A message that is too long is
+// cut, because the API server would refuse the Event.
+func clean(message string) string {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("...")], "") + "..."
 	}
-	return metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
-		Reason: reason, Message: message,
-	}
+	return message
 }
 
 // printable returns r, or a replacement if r is a control character. If there is one in the status

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -197,5 +198,50 @@ func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
 		if got := isFoo(&owner); got != want {
 			t.Errorf("%s %s: got %t, want %t", owner.APIVersion, owner.Kind, got, want)
 		}
+	}
+}
+
+func TestReadyWhenTheDeploymentIsOverridden(t *testing.T) {
+	foo := newFoo("example-foo", "web", new(int32(1)))
+	for name, test := range map[string]struct {
+		change func(*appsv1.Deployment)
+		reason string
+		want   string
+	}{
+		"admission has set the image": {
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "mirror/web" },
+			reasonNotKept, "True Available",
+		},
+		"admission has set the count": {
+			func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) },
+			reasonNotKept, "False DeploymentNotKept",
+		},
+		"admission has taken the label off": {
+			func(d *appsv1.Deployment) { d.Labels = nil }, reasonNotKept, "False DeploymentNotKept",
+		},
+		"somebody sets the image back": {
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" },
+			reasonContested, "False DeploymentContested",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deployment := newDeployment(foo)
+			test.change(deployment)
+			replicas := *deployment.Spec.Replicas
+			deployment.Status = appsv1.DeploymentStatus{
+				Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
+			}
+
+			got := newFoo("example-foo", "web", nil)
+			got.Status = overriddenStatus(foo, deployment, overridden(test.reason, "why"))
+
+			if ready(got) != test.want {
+				t.Errorf("Ready: got %s, want %s", ready(got), test.want)
+			}
+			condition := meta.FindStatusCondition(got.Status.Conditions, "Overridden")
+			if condition == nil || condition.Reason != test.reason || condition.Message != "why" {
+				t.Errorf("Overridden: got %v, want the reason %s", condition, test.reason)
+			}
+		})
 	}
 }

@@ -37,7 +37,6 @@ func TestExplore(t *testing.T) {
 		Always:     scenarios.Always,
 		Eventually: scenarios.Eventually,
 		Delay:      blockedRetryDelay + 5e9,
-		OldCaches:  true,
 		Timeout:    syncTimeout,
 	})
 	checkOutcomes(t, outcomes)

@@ -17,7 +17,7 @@ var syncErrors = metrics.NewSyncErrors(metricsSubsystem, "Foo")
 // fooReasons are the only reasons of Foos that have a series of their own.
 var fooReasons = []string{
 	reasonAvailable, reasonProgressing, reasonPaused, reasonTerminating, reasonNameTaken,
-	reasonRejected, reasonFooTerminating,
+	reasonRejected, reasonFooTerminating, reasonNotKept, reasonContested,
 	// These are reasons of the Deployment controller, which readyCondition passes on.
 	"FailedCreate", "FailedDelete", "ProgressDeadlineExceeded", "ReplicaSetCreateError",
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -48,6 +49,7 @@ func (c *Controller) createDeployment(
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
+	c.repairs.Created(key, foo, created, withOwnedFields(created, foo))
 	c.recordWrite(ctx, foo, created)
 	c.wrote(ctx, foo, created, "Create", "Created Deployment", "")
 	return nil, nil
@@ -70,8 +72,8 @@ func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 		live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: it
-// lacks the label that the informer selects by.
+// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: the
+// informer is behind, or the Deployment lacks the label that the informer selects by.
 func (c *Controller) resolveAlreadyExists(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (*v1alpha1.FooStatus, error) {
@@ -85,10 +87,12 @@ func (c *Controller) resolveAlreadyExists(
 			"the Deployment belongs to somebody else")
 		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
 	}
+	if observed.Labels[managedByLabel] == controllerName {
+		c.recordWrite(ctx, foo, observed) // of another process: the informer will show it
+		return nil, nil
+	}
 	// It is ours, but somebody has removed the label: put it back.
-	desired := observed.DeepCopy()
-	setOwnedFields(desired, foo)
-	return c.updateDeployment(ctx, foo, observed, desired)
+	return c.repairDeployment(ctx, foo, observed)
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
@@ -101,6 +105,11 @@ func (c *Controller) updateDeployment(
 		observed, desired, controllerName)
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	key := cache.MetaObjectToName(foo)
+	if !c.repairs.Sent(key, foo, observed, updated, withOwnedFields(updated, foo)) {
+		c.enqueueFooAfter(ctx, key, 0, "the repair has changed nothing")
+		return nil, nil
 	}
 	c.recordWrite(ctx, foo, updated)
 	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
@@ -246,7 +255,7 @@ func (c *Controller) updateStatus(
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
+	if !slices.Contains(failures, ready.Reason) {
 		return
 	}
 	if before != nil && before.Reason == ready.Reason && before.Message == ready.Message {

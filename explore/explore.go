@@ -87,10 +87,6 @@ type Controller struct {
 	// 6 min if it is 0.
 	Settle time.Duration
 
-	// OldCaches lets new processes begin with an old state of what their informers stream, too, as a
-	// standby or without the feature WatchList. What informers list is old in some cases anyway.
-	OldCaches bool
-
 	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
 	Timeout time.Duration
 }
@@ -174,6 +170,7 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	x.explore("Event", x.surprises)
 	x.explore("Schedule", x.schedules)
 	x.explore("Lag", x.lags)
+	x.explore("Slow", x.slow)
 	x.histories()
 	x.randomHistories()
 	return x.outcomes

@@ -202,6 +202,11 @@ func (w *World) logger() klog.Logger {
 
 // stored puts what the API server stores into the film.
 func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
+	w.mu.Lock()
+	if w.insist != nil {
+		w.insist(r)
+	}
+	w.mu.Unlock()
 	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
 		w.shoot(Shot{What: "stored", Request: r, Type: write.Type, Object: write.Event})
 	}

@@ -236,8 +236,9 @@ func (r *result) untilStep(of Request, end time.Duration) time.Duration {
 // -explore.every, it takes only the latter, and only the scenarios in which the controller deletes
 // something: elsewhere, an old state makes it do less harm.
 //
-// The API server has no streams, as if its feature WatchList were off: a stream waits until it
-// shows the newest state. So without OldCaches, only what was listed before is old.
+// The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
+// the newest state. But after most errors of a stream, client-go lists, and takes an old list, too:
+// Reflector.ListAndWatchWithContext in its tools/cache.
 func (x *explorer) lags(p plan, r *result) (plans []plan) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
 		func(d deed) bool { return d.what == "deleted" })
@@ -252,8 +253,7 @@ func (x *explorer) lags(p plan, r *result) (plans []plan) {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && watched["watch-"+resource] &&
-					(x.controller.OldCaches || watched["list-"+resource]) {
+				if n := len(all); behind <= n && watched["watch-"+resource] {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}

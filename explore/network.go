@@ -40,6 +40,9 @@ func (p *process) Serve(
 		time.Sleep(time.Second) // otherwise, no time would pass
 	}
 	happen := func() (*apiserver.Response, error) {
+		if request.write {
+			time.Sleep(w.latency) // so that what is written with the time does not rest
+		}
 		w.shoot(Shot{What: "passed", Request: r})
 		return w.answer(r, request, do)
 	}
@@ -95,7 +98,7 @@ func (p *process) isRestless(r Request) bool {
 		p.moment, p.atOnce = r.At, 0
 	}
 	if p.atOnce++; p.atOnce < most {
-		return len(p.world.restless) > 0
+		return len(p.world.restless) > 0 || len(p.world.unrest) > 0
 	}
 	if about := r.about(); !slices.Contains(p.world.restless, about) {
 		p.world.restless = append(p.world.restless, about)
@@ -121,9 +124,13 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 	before := len(w.server.History(r.Resource))
 	response, err := do()
 	if err == nil {
-		for _, write := range w.server.History(r.Resource)[before:] {
+		stored := w.server.History(r.Resource)[before:]
+		for _, write := range stored {
 			w.judge(r, write)
 		}
+		w.mu.Lock()
+		w.beat(r, stored)
+		w.mu.Unlock()
 	}
 	return response, err
 }

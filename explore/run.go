@@ -45,7 +45,7 @@ type result struct {
 
 // wrong returns all that is wrong, in words.
 func (r *result) wrong() []string {
-	wrong := slices.Concat(r.deletions, r.unasked, r.problems)
+	wrong := slices.Concat(r.unrest, r.deletions, r.unasked, r.problems)
 	if len(r.problems) > 0 && r.repaired {
 		wrong = append(wrong, "(a new process puts right what is wrong in the end)")
 	}
@@ -98,6 +98,10 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		// Handlers have no context.
 		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
 		w.faults = slices.Clone(p.faults)
+		if p.slow {
+			w.latency = 1100 * time.Millisecond
+			w.shoot(Shot{What: "fault", Text: fmt.Sprintf("each write took %v", w.latency)})
+		}
 		w.start()
 		for _, step := range p.steps {
 			w.shoot(Shot{What: "step", Text: step.Name})
@@ -152,12 +156,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 	}
 	time.Sleep(idle)
 	for _, resource := range w.resources() {
-		for _, write := range w.server.History(resource) {
-			if write.Revision > before {
-				problems = append(problems, fmt.Sprintf("%s was written although nothing had happened for "+
-					"a long time", nameOf(write.Event)))
-			}
-		}
+		problems = append(problems, unrestOf(w.server.History(resource), before)...)
 	}
 	const most = 8
 	problems = slices.Compact(problems)

@@ -13,11 +13,12 @@ import (
 // line is what is between the controller and one resource of the API server.
 type line struct {
 	streams []*stream
-	refused bool  // admission refuses to create and to change objects
-	held    bool  // events are kept back
-	lost    bool  // no event comes until the watch breaks
-	dropped bool  // a single event did not come
-	past    int64 // the revision that the next list shows, unless it is 0
+	refused bool                             // admission refuses to create and to change objects
+	mutate  func(*unstructured.Unstructured) // how admission changes objects, unless it is nil
+	held    bool                             // events are kept back
+	lost    bool                             // no event comes until the watch breaks
+	dropped bool                             // a single event did not come
+	past    int64                            // the revision that the next list shows, unless it is 0
 }
 
 // line returns that of a resource. w.mu must be held.

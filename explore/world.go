@@ -31,6 +31,8 @@ type World struct {
 	server     *apiserver.Server
 	users      dynamic.Interface
 
+	latency time.Duration // of each write of the controller; users wait longer between two steps
+
 	hurry chan struct{} // the next step does not wait for its time
 
 	serving sync.Mutex         // a write and what Always says of it are one
@@ -39,11 +41,13 @@ type World struct {
 	rolledOut int64 // the revision up to which all is rolled out
 
 	mu        sync.Mutex
-	faults    []fault          // to come
-	lines     map[string]*line // by resource
-	processes int              // so far
-	process   *process         // the newest
-	down      bool             // it has ended, and nobody starts another one
+	faults    []fault                  // to come
+	lines     map[string]*line         // by resource
+	processes int                      // so far
+	process   *process                 // the newest
+	down      bool                     // it has ended, and nobody starts another one
+	pulses    map[string]*pulse        // of objects that the controller writes
+	insist    func(*apiserver.Request) // what another writer does after a write, unless it is nil
 
 	mistakes []string // of the description
 
@@ -59,6 +63,7 @@ type record struct {
 	written          map[deed]int // by the controller
 	ends             []string     // why processes have ended by themselves
 	restless         []string     // requests that were made without waiting
+	unrest           []string     // objects that are written without end
 	unasked          []string     // creations and changes that the newest state did not ask for
 	deletions        []string     // such deletions
 	inVain           []string     // what users could not do
@@ -92,11 +97,11 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	}
 	w := &World{
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
-		filmed: *film != "" || t.Name() == x.filmed,
-		lines:  map[string]*line{}, own: map[types.UID]bool{},
+		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
+		lines: map[string]*line{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
 		record: record{written: map[deed]int{}},
 	}
-	server.OnWrite = w.stored
+	server.OnWrite, server.Admit = w.stored, w.admit
 	if x.controller.Outside != nil {
 		w.Outside = x.controller.Outside()
 	}
@@ -172,7 +177,7 @@ func (w *World) stop() {
 // settle ends all disturbances and gives the controller time to finish its work.
 func (w *World) settle() {
 	w.mu.Lock()
-	w.faults = nil
+	w.faults, w.insist = nil, nil
 	for _, l := range w.lines {
 		l.refused = false
 		if l.lost || l.dropped { // to list the others would hide missed events

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -50,6 +51,7 @@ type Reconciler struct {
 	client.Client               // reads from the Cache, and writes to the API server
 	live          client.Reader // reads from the API server
 	recorder      events.EventRecorder
+	repairs       *patch.Repairs
 }
 
 // SetupWithManager adds a Controller to mgr. It watches Foos and their Deployments, and calls r
@@ -146,6 +148,7 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 	foo := &v1alpha1.Foo{}
 	err := r.get(ctx, key, foo)
 	if apierrors.IsNotFound(err) {
+		r.repairs.Clear(cache.NewObjectName(key.Namespace, key.Name))
 		return ctrl.Result{}, nil // the garbage collector deletes its Deployments
 	}
 	if err != nil {
@@ -168,16 +171,7 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 		return ctrl.Result{}, r.reportNameTaken(ctx, foo, observed)
 	}
 	if observed.DeletionTimestamp == nil {
-		desired := observed.DeepCopy()
-		meaning.SetOwnedFields(desired, foo)
-		if !equality.Semantic.DeepEqual(observed, desired) {
-			return r.updateDeployment(ctx, foo, observed, desired)
-		}
-		if meaning.RolledOut(observed) {
-			if err := r.deleteOtherDeployments(ctx, foo); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
+		return r.repairDeployment(ctx, foo, observed)
 	}
 	status := meaning.DesiredStatus(foo, observed, meaning.ReadyCondition(observed))
 	return ctrl.Result{}, r.updateStatus(ctx, foo, status)

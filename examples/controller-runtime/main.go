@@ -30,6 +30,7 @@ import (
 
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/clientconfig"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -195,6 +196,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, o *options) error {
 		Client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
 		recorder: mgr.GetEventRecorder(controllerName),
+		repairs:  patch.NewRepairs(),
 	}
 	if err := r.SetupWithManager(ctx, mgr, o.workers); err != nil {
 		return fmt.Errorf("setting up the Controller: %w", err)

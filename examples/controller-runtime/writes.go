@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +43,8 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 	if err != nil {
 		return r.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
+	r.repairs.Created(cache.MetaObjectToName(foo), foo, deployment,
+		meaning.WithOwnedFields(deployment, foo))
 	r.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
 		"Created Deployment %q", deployment.Name)
 	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
@@ -74,12 +79,36 @@ func (r *Reconciler) resolveAlreadyExists(
 	if !metav1.IsControlledBy(observed, foo) {
 		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.reportNameTaken(ctx, foo, observed)
 	}
-	desired := observed.DeepCopy()
-	meaning.SetOwnedFields(desired, foo)
-	if equality.Semantic.DeepEqual(observed, desired) {
+	if equality.Semantic.DeepEqual(observed, meaning.WithOwnedFields(observed, foo)) {
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 	}
-	return r.updateDeployment(ctx, foo, observed, desired)
+	return r.repairDeployment(ctx, foo, observed)
+}
+
+// repairDeployment makes the observed Deployment what foo asks for, and then deletes those of former
+// names. If repairs do not last, the next one waits, and the status says so.
+func (r *Reconciler) repairDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
+) (ctrl.Result, error) {
+	desired, live := meaning.WithOwnedFields(observed, foo), &appsv1.Deployment{}
+	status, wait, err := meaning.Compare(r.repairs, foo, observed, desired,
+		func() (*appsv1.Deployment, error) {
+			return live, r.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
+		})
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case status == nil && wait == 0:
+		return r.updateDeployment(ctx, foo, observed, desired)
+	case status == nil:
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		if err := r.deleteOtherDeployments(ctx, foo); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	return ctrl.Result{RequeueAfter: wait}, r.updateStatus(ctx, foo, *status)
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
@@ -88,9 +117,14 @@ func (r *Reconciler) resolveAlreadyExists(
 func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
-	patch := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, desired, patch); err != nil {
+	difference := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, desired, difference); err != nil {
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	// desired has become the answer.
+	if !r.repairs.Sent(cache.MetaObjectToName(foo), foo, observed, desired,
+		meaning.WithOwnedFields(desired, foo)) {
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // it has changed nothing
 	}
 	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
 		"Updated Deployment %q", desired.Name)
@@ -205,7 +239,7 @@ func (r *Reconciler) updateStatus(
 	}
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
-	failed := ready.Reason == meaning.ReasonNameTaken || ready.Reason == meaning.ReasonRejected
+	failed := slices.Contains(meaning.Failures, ready.Reason)
 	if failed && (before == nil || before.Reason != ready.Reason || before.Message != ready.Message) {
 		r.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
 			"%s", ready.Message)

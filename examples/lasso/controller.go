@@ -8,7 +8,6 @@ import (
 
 	"github.com/rancher/lasso/pkg/controller"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -58,6 +58,7 @@ type Controller struct {
 	recorder         events.EventRecorder
 
 	fooWrites, deploymentWrites *consistency.Writes
+	repairs                     *patch.Repairs
 
 	running sync.RWMutex // held by syncs for reading, and by stop for writing
 	stopped bool
@@ -86,6 +87,7 @@ func NewController(
 		deploymentLister: appslisters.NewDeploymentLister(deployments.GetIndexer()),
 		fooWrites:        consistency.NewWrites(foos.GetStore()),
 		deploymentWrites: consistency.NewWrites(deployments.GetStore()),
+		repairs:          patch.NewRepairs(),
 	}
 	if c.foos, err = factory.ForKind(meaning.FooKind); err != nil {
 		return nil, err
@@ -215,6 +217,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if !exists {
 		c.fooWrites.Clear(key)
 		c.deploymentWrites.Clear(key)
+		c.repairs.Clear(key)
 		return nil // the garbage collector deletes its Deployments
 	}
 	foo := object.(*v1alpha1.Foo)
@@ -232,16 +235,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return c.reportNameTaken(ctx, foo, observed)
 	}
 	if observed.DeletionTimestamp == nil {
-		desired := observed.DeepCopy()
-		meaning.SetOwnedFields(desired, foo)
-		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, observed, desired)
-		}
-		if meaning.RolledOut(observed) {
-			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-				return err
-			}
-		}
+		return c.repairDeployment(ctx, foo, observed)
 	}
 	status := meaning.DesiredStatus(foo, observed, meaning.ReadyCondition(observed))
 	return c.updateStatus(ctx, foo, status)

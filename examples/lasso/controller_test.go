@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -18,7 +19,7 @@ import (
 func newTestController() *Controller {
 	none := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
 	return &Controller{foosByDeployment: none, fooWrites: consistency.NewWrites(none),
-		deploymentWrites: consistency.NewWrites(none)}
+		deploymentWrites: consistency.NewWrites(none), repairs: patch.NewRepairs()}
 }
 
 func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,8 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
+	c.repairs.Created(cache.MetaObjectToName(foo), foo, created,
+		meaning.WithOwnedFields(created, foo))
 	c.recordWrite(foo, created)
 	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, "DeploymentCreated",
 		"CreateDeployment", "Created Deployment %q", created.Name)
@@ -69,9 +72,41 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
 		return c.reportNameTaken(ctx, foo, observed)
 	}
-	desired := observed.DeepCopy()
-	meaning.SetOwnedFields(desired, foo)
-	return c.updateDeployment(ctx, foo, observed, desired)
+	if observed.Labels[meaning.ManagedByLabel] == controllerName {
+		c.recordWrite(foo, observed) // the cache will show it
+		return nil
+	}
+	return c.repairDeployment(ctx, foo, observed)
+}
+
+// repairDeployment makes the observed Deployment what foo asks for, and then deletes those of former
+// names. If repairs do not last, the next one waits, and the status says so.
+func (c *Controller) repairDeployment(
+	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
+) error {
+	desired, live := meaning.WithOwnedFields(observed, foo), &appsv1.Deployment{}
+	status, wait, err := meaning.Compare(c.repairs, foo, observed, desired,
+		func() (*appsv1.Deployment, error) {
+			return live, c.deployments.Client().Get(
+				ctx, foo.Namespace, observed.Name, live, metav1.GetOptions{})
+		})
+	switch {
+	case err != nil:
+		return err
+	case status == nil && wait == 0:
+		return c.updateDeployment(ctx, foo, observed, desired)
+	case wait > 0:
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, wait)
+	}
+	if status == nil {
+		return nil
+	}
+	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
+		if err := c.deleteOtherDeployments(ctx, foo); err != nil {
+			return err
+		}
+	}
+	return c.updateStatus(ctx, foo, *status)
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
@@ -89,6 +124,11 @@ func (c *Controller) updateDeployment(
 		metav1.PatchOptions{FieldManager: controllerName})
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+	}
+	key := cache.MetaObjectToName(foo)
+	if !c.repairs.Sent(key, foo, observed, updated, meaning.WithOwnedFields(updated, foo)) {
+		c.foos.EnqueueKey(key.String()) // it has changed nothing
+		return nil
 	}
 	c.recordWrite(foo, updated)
 	c.recorder.Eventf(foo, updated, corev1.EventTypeNormal, "DeploymentUpdated",
@@ -237,7 +277,7 @@ func (c *Controller) updateStatus(
 func (c *Controller) recordFailure(foo *v1alpha1.Foo, status v1alpha1.FooStatus) {
 	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
 	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != meaning.ReasonNameTaken && ready.Reason != meaning.ReasonRejected {
+	if !slices.Contains(meaning.Failures, ready.Reason) {
 		return
 	}
 	if before == nil || before.Reason != ready.Reason || before.Message != ready.Message {

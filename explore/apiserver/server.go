@@ -28,6 +28,9 @@ type Server struct {
 	// OnWrite, if it is set, is called for each write, while the server is locked: it must not make
 	// requests.
 	OnWrite func(*Request, Write)
+	// Admit, if it is set, changes an object before it is stored, as a mutating admission does. It must
+	// not make requests.
+	Admit func(*Request, *unstructured.Unstructured)
 
 	mu        sync.Mutex
 	kinds     map[schema.GroupVersionResource]*kind  // nothing is added after New

@@ -66,6 +66,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	if err := s.admit(r, object); err != nil {
 		return nil, err
 	}
+	s.mutate(r, object)
 	k, metadata := r.kind, metadataOf(object)
 	rest.WipeObjectMetaSystemFields(object)
 	if !r.isApply() {
@@ -123,6 +124,14 @@ func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
 	return forbidden
 }
 
+// mutate lets admission change an object.
+func (s *Server) mutate(r *Request, object *unstructured.Unstructured) {
+	if s.Admit != nil {
+		s.Admit(r, object)
+		_ = r.kind.canonical(object.Object)
+	}
+}
+
 // setIdentity sets what makes an object a new one.
 func (s *Server) setIdentity(k *kind, metadata map[string]any) {
 	s.uids++
@@ -136,6 +145,7 @@ func (s *Server) setIdentity(k *kind, metadata map[string]any) {
 // replace writes an object in place of old. It changes the object.
 func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*Response, error) {
 	k := r.kind
+	s.mutate(r, object)
 	switch version := object.GetResourceVersion(); {
 	case (version == "" || version == "0") && (k.custom != nil || k.is(conditional)):
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.Resource.Group,

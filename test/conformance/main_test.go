@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 // lastBehaviour is the highest number of a behaviour that this suite proves. Another proves
 // number 20.
-const lastBehaviour = 19
+const lastBehaviour = 22
 
 var (
 	tableFile = flag.String("table", "", "Markdown `file` with the table to write the results to")

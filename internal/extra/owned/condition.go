@@ -16,6 +16,8 @@ const (
 	reasonTerminating = "Terminating"
 	reasonNameTaken   = "NameTaken"
 	reasonRejected    = "Rejected"
+	reasonContested   = "Contested"
+	reasonNotKept     = "NotKept" // of an object that is ready
 )
 
 // maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
@@ -50,7 +52,8 @@ func NotReady(reason, message string) *metav1.Condition {
 // API server refuses. Somebody has to do something about it, so it deserves a Warning.
 func Failed(condition metav1.Condition) bool {
 	return strings.HasSuffix(condition.Reason, reasonNameTaken) ||
-		strings.HasSuffix(condition.Reason, reasonRejected)
+		strings.HasSuffix(condition.Reason, reasonRejected) ||
+		strings.HasSuffix(condition.Reason, reasonContested)
 }
 
 // printable returns r, or a replacement if r is a control character. If there is one in a status,

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,6 +110,7 @@ type Objects[O, T Object] struct {
 	owners  Owners[O]
 	kind    Kind[O, T]
 	writes  *consistency.Writes
+	repairs *patch.Repairs
 	handler cache.ResourceEventHandlerRegistration
 }
 
@@ -118,6 +118,7 @@ type Objects[O, T Object] struct {
 func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error) {
 	o := &Objects[O, T]{
 		owners: owners, kind: kind, writes: consistency.NewWrites(kind.Informer.GetStore()),
+		repairs: patch.NewRepairs(),
 	}
 	if err := o.addIndexers(); err != nil {
 		return nil, fmt.Errorf("adding indexers for each %s: %w", kind.Name, err)
@@ -201,7 +202,7 @@ func (o *Objects[O, T]) Informer() cache.SharedIndexInformer { return o.kind.Inf
 // NotReadyReasons returns the reasons why an object is not ready, but those of Kind.Ready.
 func (o *Objects[O, T]) NotReadyReasons() []string {
 	return []string{o.kind.Name + reasonNameTaken, o.kind.Name + reasonRejected,
-		o.kind.Name + reasonTerminating}
+		o.kind.Name + reasonTerminating, o.kind.Name + reasonContested}
 }
 
 // Seen reports whether the informer shows the last write on behalf of the owner with that key. If
@@ -209,11 +210,15 @@ func (o *Objects[O, T]) NotReadyReasons() []string {
 func (o *Objects[O, T]) Seen(key cache.ObjectName) bool { return o.writes.Seen(key) }
 
 // Forget forgets the writes on behalf of an owner that is gone.
-func (o *Objects[O, T]) Forget(key cache.ObjectName) { o.writes.Clear(key) }
+func (o *Objects[O, T]) Forget(key cache.ObjectName) {
+	o.writes.Clear(key)
+	o.repairs.Clear(key)
+}
 
 // Sync takes one step towards the object that owner should have, and returns the condition of that
-// object: ready or, if not, why not. If the API server refuses the object, or its name belongs to
-// somebody else, that is a condition, too; Sync then has enqueued owner for a later time.
+// object: ready or, if not, why not. If the API server refuses the object, its name belongs to
+// somebody else, or others set repairs back, that is a condition, too; Sync then has enqueued owner
+// for a later time.
 //
 // A nil condition means: nothing to report yet, because Sync has written the object or owner is
 // gone. An event will bring the key of owner back. An error is to be retried with backoff.
@@ -231,18 +236,18 @@ func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, e
 		return NotReady(o.kind.Name+reasonTerminating,
 			fmt.Sprintf("%s %q is being deleted", o.kind.Name, observed.GetName())), nil
 	}
-	desired := observed.DeepCopyObject().(T)
-	o.kind.SetFields(desired, owner)
-	if !equality.Semantic.DeepEqual(observed, desired) {
-		return o.update(ctx, owner, observed, desired)
-	}
+	return o.repair(ctx, owner, observed)
+}
+
+// ready returns whether an object that needs no repair is ready.
+func (o *Objects[O, T]) ready(observed T) *metav1.Condition {
 	if o.kind.Ready == nil {
 		return &metav1.Condition{
 			Type: typeReady, Status: metav1.ConditionTrue, Reason: o.kind.Name + reasonExists,
 			Message: fmt.Sprintf("%s %q exists", o.kind.Name, observed.GetName()),
-		}, nil
+		}
 	}
-	return new(o.kind.Ready(observed)), nil
+	return new(o.kind.Ready(observed))
 }
 
 // Get returns the object of owner as the informer shows it, or nil if there is none, or if that

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -80,6 +81,11 @@ var scenarios = []explore.Scenario{
 		change("metadata: {finalizers: [example.com/held]}"), deleteDeployment),
 		change("spec: {replicas: 7}"), change("metadata: {finalizers: null}"))},
 	{Name: "refused", Steps: steps(refuse, create, accept)},
+	{Name: "mirror", Steps: steps(explore.Mutate("configmaps", "another key",
+		func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"deployment": "mirror"} }),
+		create, rollOut, rename("z"), rollOut)},
+	{Name: "war", Steps: steps(create, rollOut,
+		explore.Insist("deployments.apps/x", "spec: {replicas: 7}"), explore.Relent)},
 	{Name: "failing", Steps: steps(explore.FailWrites(1), create, explore.Conflict(1), rename("z"))},
 	{Name: "never seen", Steps: steps(explore.Together("delete what no watch showed",
 		explore.LoseWatch("deployments.apps"), create, explore.Pause, deleteDeployment),
@@ -94,7 +100,7 @@ func TestExplore(t *testing.T) {
 	}
 	for _, o := range explore.Test(t, explore.Controller{
 		Run: run, Scenarios: scenarios, Always: always, Eventually: eventually,
-		Delay: blockedRetryDelay + 5*time.Second, OldCaches: true,
+		Delay: blockedRetryDelay + 5*time.Second,
 	}) {
 		refused := apierrors.IsInvalid(o.Answer.Err) || apierrors.IsForbidden(o.Answer.Err) ||
 			apierrors.IsBadRequest(o.Answer.Err)
@@ -119,7 +125,8 @@ func controllerOf(object metav1.Object, now explore.State) *appsv1.DaemonSet {
 func always(write explore.Write, now explore.State) string {
 	if write.Resource == "daemonsets" {
 		for _, c := range explore.As[appsv1.DaemonSet](write.New).Status.Conditions {
-			if c.Reason == "" || c.Status == corev1.ConditionTrue && c.Reason != "ConfigMapExists" {
+			if c.Reason == "" || c.Status == corev1.ConditionTrue &&
+				c.Reason != "ConfigMapExists" && c.Reason != "ConfigMapNotKept" {
 				return fmt.Sprintf("it reports %q before the last child is there", c.Reason)
 			}
 			if strings.Contains(c.Message, "being terminated") {
@@ -170,6 +177,8 @@ func eventually(now explore.State) (problems []string) {
 			}
 		case d.DeletionTimestamp != nil:
 			want = "False DeploymentTerminating"
+		case configMap != nil && configMap.Data["deployment"] == "mirror": // says admission
+			want = "True ConfigMapNotKept"
 		case *d.Spec.Replicas != 1 || d.Labels[label] != manager || configMap == nil ||
 			configMap.Data["deployment"] != d.Name:
 			problems = append(problems, fmt.Sprintf("%s has %v and %v", owner.Name, d, configMap))

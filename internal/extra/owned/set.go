@@ -2,6 +2,7 @@ package owned
 
 import (
 	"context"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -23,9 +24,9 @@ type Set[O Object] []interface {
 // a new owner gets all its objects in one sync. It stops at the first object that is not ready:
 // what comes after it may need it.
 //
-// Sync returns the condition of that object or, if all are ready, of the last one. Nil means:
-// nothing to report yet, because something was written or owner is gone. An event brings its key
-// back.
+// Sync returns the condition of that object or, if all are ready, of the last one, or of one of which
+// the API server does not keep all fields. Nil means: nothing to report yet, because something was
+// written or owner is gone. An event brings its key back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {
@@ -37,7 +38,10 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 			written = true
 			continue
 		}
-		ready = condition
+		if ready == nil || !strings.HasSuffix(ready.Reason, reasonNotKept) ||
+			condition.Status != metav1.ConditionTrue {
+			ready = condition
+		}
 		if ready.Status != metav1.ConditionTrue {
 			break
 		}

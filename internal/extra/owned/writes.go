@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -34,6 +35,7 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	case err != nil:
 		return o.handleWriteError(ctx, owner, false, fmt.Errorf("creating %s: %w", o.kind.Name, err))
 	}
+	o.repairs.Created(cache.MetaObjectToName(owner), owner, created, o.desired(created, owner))
 	o.wrote(ctx, owner, created, "Create", "Created")
 	return nil, nil
 }
@@ -54,8 +56,8 @@ func (o *Objects[O, T]) hasChanged(ctx context.Context, owner O) (bool, error) {
 		live.GetDeletionTimestamp() != nil, nil
 }
 
-// resolveAlreadyExists handles an object that exists although the informer does not show it: it
-// lacks the label that the informer selects by.
+// resolveAlreadyExists handles an object that exists although the informer does not show it: the
+// informer is behind, or the object lacks the label that the informer selects by.
 func (o *Objects[O, T]) resolveAlreadyExists(
 	ctx context.Context, owner O,
 ) (*metav1.Condition, error) {
@@ -68,10 +70,69 @@ func (o *Objects[O, T]) resolveAlreadyExists(
 		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
 		return o.nameTaken(observed), nil
 	}
+	if equality.Semantic.DeepEqual(observed, o.desired(observed, owner)) {
+		o.recordWrite(ctx, owner, observed) // of another process: the informer will show it
+		return nil, nil
+	}
 	// It belongs to owner, but somebody has removed the label: put it back.
-	desired := observed.DeepCopyObject().(T)
+	return o.repair(ctx, owner, observed)
+}
+
+// repair makes what it should be of the object that was observed. If repairs do not last, the next
+// one waits, and the condition says so.
+func (o *Objects[O, T]) repair(
+	ctx context.Context, owner O, observed T,
+) (*metav1.Condition, error) {
+	key, desired := cache.MetaObjectToName(owner), o.desired(observed, owner)
+	if equality.Semantic.DeepEqual(observed, desired) {
+		rest, report := o.repairs.Held(key, owner)
+		if rest == 0 {
+			return o.ready(observed), nil
+		}
+		o.enqueueAfter(ctx, owner, rest, "the last repair may not last")
+		return NotReady(o.kind.Name+reasonContested, report), nil
+	}
+	delay, outcome := o.repairs.Delay(key, owner, observed, desired)
+	if delay == 0 {
+		return o.update(ctx, owner, observed, desired)
+	}
+	o.enqueueAfter(ctx, owner, delay, "the last repair did not last")
+	switch outcome {
+	case patch.NotKept:
+		ready := o.ready(observed)
+		if ready.Status == metav1.ConditionTrue {
+			ready.Reason = o.kind.Name + reasonNotKept
+		}
+		ready.Message += "; the API server does not keep what the controller sends as " +
+			patch.Names(patch.Fields(observed, desired))
+		return ready, nil
+	case patch.Contested:
+		report, err := o.repairs.Report(key, func() (string, error) {
+			return o.whoContests(ctx, observed, desired)
+		})
+		return NotReady(o.kind.Name+reasonContested, report), err
+	}
+	return nil, nil // it is repaired soon
+}
+
+// desired returns what an object of owner should be.
+func (o *Objects[O, T]) desired(object T, owner O) T {
+	desired := object.DeepCopyObject().(T)
 	o.kind.SetFields(desired, owner)
-	return o.update(ctx, owner, observed, desired)
+	return desired
+}
+
+// whoContests asks the API server who sets back the repairs of an object: the informer may drop the
+// managedFields.
+func (o *Objects[O, T]) whoContests(ctx context.Context, observed, desired T) (string, error) {
+	live, err := o.kind.Client(observed.GetNamespace()).Get(
+		ctx, observed.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("asking who changes the %s: %w", o.kind.Name, err)
+	}
+	fields := patch.Fields(observed, desired)
+	return fmt.Sprintf("%s %q: %s sets back each repair of %s", o.kind.Name, observed.GetName(),
+		patch.Writers(live, fields), patch.Names(fields)), nil
 }
 
 // update makes desired of the object that was observed. It sends only what differs, so that fields
@@ -85,14 +146,26 @@ func (o *Objects[O, T]) update(
 	if err != nil {
 		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
 	}
+	if !o.repairs.Sent(
+		cache.MetaObjectToName(owner), owner, observed, updated, o.desired(updated, owner)) {
+		o.enqueueAfter(ctx, owner, 0, "the repair has changed nothing")
+		return nil, nil
+	}
 	o.wrote(ctx, owner, updated, "Update", "Updated")
 	return nil, nil
 }
 
-// wrote makes the next sync of owner wait until the informer shows the write. It also makes sure
-// that there is a next sync, even if the event of the write never comes. Then it logs and records
-// the write.
+// wrote notes, logs and records a write.
 func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, past string) {
+	o.recordWrite(ctx, owner, written)
+	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
+	o.owners.Recorder.Eventf(owner, written, corev1.EventTypeNormal, o.kind.Name+past,
+		verb+o.kind.Name, "%s %s %q", past, o.kind.Name, written.GetName())
+}
+
+// recordWrite makes the next sync of owner wait until the informer shows the write. It also makes
+// sure that there is a next sync, even if the event of the write never comes.
+func (o *Objects[O, T]) recordWrite(ctx context.Context, owner O, written T) {
 	key := cache.MetaObjectToName(owner)
 	o.writes.WroteAt(key, written.GetResourceVersion())
 	time.AfterFunc(staleRetryDelay, func() {
@@ -100,9 +173,6 @@ func (o *Objects[O, T]) wrote(ctx context.Context, owner O, written T, verb, pas
 			o.owners.EnqueueAfter(ctx, key, 0, "no sync has seen the last write")
 		}
 	})
-	klog.FromContext(ctx).V(2).Info(past+" "+o.kind.Name, "object", klog.KObj(written))
-	o.owners.Recorder.Eventf(owner, written, corev1.EventTypeNormal, o.kind.Name+past,
-		verb+o.kind.Name, "%s %s %q", past, o.kind.Name, written.GetName())
 }
 
 // DeleteOthers deletes the objects that owner owned under other names. Call it when the object of

@@ -21,6 +21,7 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -44,13 +45,14 @@ spec:
 	deleteFoo        = explore.Delete("foos/a")
 	deleteDeployment = explore.Delete("deployments.apps/x")
 	release          = explore.Patch("deployments.apps/x", "metadata: {ownerReferences: null}")
-	spoil            = explore.Patch("deployments.apps/x",
-		"spec: {replicas: 7, template: {spec: {containers: [{name: web, image: evil}]}}}")
+	spoil            = explore.Patch("deployments.apps/x", evil)
 )
+
+const evil = "spec: {replicas: 7, template: {spec: {containers: [{name: web, image: evil}]}}}"
 
 func steps(steps ...explore.Step) []explore.Step { return steps }
 
-var scenarios = []explore.Scenario{
+var whatHappens = []explore.Scenario{
 	{Name: "create", Steps: steps(create)},
 	{Name: "scale", Steps: steps(create, scale)},
 	{Name: "repair", Steps: steps(create, spoil)},
@@ -59,6 +61,8 @@ var scenarios = []explore.Scenario{
 	{Name: "delete and create", Steps: steps(create, deleteFoo, create)},
 	{Name: "taken", Steps: steps(foreign, create, deleteDeployment)},
 	{Name: "released", Steps: steps(create, release, deleteDeployment)},
+	{Name: "mirror", Steps: steps(scenarios.Mirror, create, scale)},
+	{Name: "war", Steps: steps(create, explore.Insist("deployments.apps/x", evil), explore.Relent)},
 }
 
 // problems returns what is wrong with Foo a when everything is quiet.
@@ -103,9 +107,8 @@ func Expect(
 	t.Helper()
 	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
-		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: scenarios,
+		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: whatHappens,
 		Eventually: problems,
-		OldCaches:  true,
 		Delay:      35 * time.Second,
 		Settle:     time.Hour, // longer than client-go's longest wait after an error
 	}, filmed.of)
@@ -165,6 +168,7 @@ const otherEnd = "the end is another one"
 
 var summaries = []struct{ match, summary string }{
 	{"but only .* if nothing goes wrong$", "more is created or deleted"},
+	{"never comes to rest", "it never comes to rest"},
 	{"nothing had happened", "it writes without a reason"},
 	{"one request after the other", "it asks again without waiting"},
 	{"belongs to somebody else", "it changes what belongs to somebody else"},
@@ -187,7 +191,7 @@ func cell(problems map[string][]string) string {
 	var all []string
 	for _, problem := range slices.Sorted(maps.Keys(problems)) {
 		where := strings.Join(problems[problem], ", ")
-		if len(problems[problem]) == len(scenarios) {
+		if len(problems[problem]) == len(whatHappens) {
 			where = "always"
 		}
 		all = append(all, fmt.Sprintf("%s (%s)", problem, where))

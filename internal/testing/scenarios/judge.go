@@ -18,6 +18,9 @@ import (
 // EvilImage is what users put into Deployments. It must not stay there.
 const EvilImage = "evil:1"
 
+// mirror begins the images that admission sets.
+const mirror = "mirror.example.com/"
+
 const managedByLabel = "app.kubernetes.io/managed-by"
 
 // Always returns why the newest state does not ask for a write, or "".

@@ -4,6 +4,9 @@ package scenarios
 
 import (
 	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/sample-controller/explore"
 )
@@ -48,7 +51,21 @@ func rename(foo, deployment string) explore.Step {
 	return explore.Patch("foos/"+foo, fmt.Sprintf("spec: {deploymentName: %q}", deployment))
 }
 
+// Mirror is a step after which admission lets all images come from a mirror.
+var Mirror = explore.Mutate("deployments.apps", "images come from a mirror",
+	func(o *unstructured.Unstructured) {
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		for _, c := range containers {
+			c := c.(map[string]any)
+			c["image"] = mirror + strings.TrimPrefix(c["image"].(string), mirror)
+		}
+		_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
+	})
+
 func change(patch string) explore.Step { return explore.Patch("deployments.apps/x", patch) }
+
+// evil is what others write into a Deployment.
+const evil = `spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "` + EvilImage + `"}]}}}`
 
 // What users do in several scenarios.
 var (
@@ -71,8 +88,7 @@ var All = []explore.Scenario{
 	{Name: "create", Steps: steps(create, rollOut), Begins: 2},
 	{Name: "scale", Steps: steps(create, rollOut, scale("3"))},
 	{Name: "absent replicas", Steps: steps(foo("a", "x"), scale("3"), scale("null"))},
-	{Name: "repair", Steps: steps(create, rollOut, change(`
-spec: {replicas: 7, template: {spec: {containers: [{name: web, image: "`+EvilImage+`"}]}}}`))},
+	{Name: "repair", Steps: steps(create, rollOut, change(evil))},
 	{Name: "other fields", Steps: steps(create, change(`
 metadata: {annotations: {example.com/team: blue}}
 spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilImage+`",
@@ -121,6 +137,9 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 	{Name: "namespace",
 		Steps: steps(create, rollOut, explore.Delete("namespaces/"+explore.Namespace), deleteDeployment)},
 	{Name: "paused", Steps: steps(create, change("spec: {paused: true}"), scale("3"))},
+	{Name: "mirror", Steps: steps(Mirror, create, rollOut, scale("3"), rollOut, rename("a", "y"), rollOut)},
+	{Name: "war", Steps: steps(create, rollOut,
+		explore.Insist("deployments.apps/x", evil), explore.Relent)},
 	{Name: "restart", Steps: steps(create, rollOut, explore.Restart)},
 }
 

@@ -23,6 +23,7 @@ type FooStatusApplyConfiguration struct {
 	// subresource.
 	Selector *string `json:"selector,omitempty"`
 	// conditions: Ready is True when the Deployment is rolled out and every replica is available.
+	// Overridden is True when admission or another writer sets fields of the Deployment back.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -8,6 +8,11 @@ import (
 // for: rolled out, with every replica available.
 const ConditionReady = "Ready"
 
+// ConditionOverridden is the condition that says which fields of the Deployment have other values
+// than the controller has sent, because admission or another writer sets them back. A Foo has it
+// only as long as that is so.
+const ConditionOverridden = "Overridden"
+
 // Foo keeps a Deployment of the given name running, with the given number of replicas.
 //
 // +genclient
@@ -79,6 +84,7 @@ type FooStatus struct {
 	Selector string `json:"selector,omitempty"`
 
 	// conditions: Ready is True when the Deployment is rolled out and every replica is available.
+	// Overridden is True when admission or another writer sets fields of the Deployment back.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
