@@ -185,7 +185,7 @@ func hostileEnv(t *testing.T, dir string) (env []string) {
 		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	for _, variable := range strings.Fields(strings.ReplaceAll(hostileVariables, "@", dir)) {
+	for variable := range strings.FieldsSeq(strings.ReplaceAll(hostileVariables, "@", dir)) {
 		if strings.HasPrefix(variable, "BASH_FUNC") || strings.HasPrefix(variable, "VERSION") {
 			variable = strings.ReplaceAll(variable, "_", " ")
 			variable = strings.Replace(variable, "BASH FUNC ", "BASH_FUNC_", 1)
