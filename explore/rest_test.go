@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,7 @@ type small struct {
 }
 
 func (s *small) run(ctx context.Context, config *rest.Config) error {
+	s = &small{repair: s.repair} // another process may still be ending
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -185,7 +187,7 @@ func TestLoops(t *testing.T) {
 			return map[string]any{"last": time.Now().Format(layout)}
 		}
 	}
-	count := 0
+	var count atomic.Int64
 	for name, test := range map[string]struct {
 		before, after explore.Step
 		repair        func(*appsv1.Deployment) map[string]any
@@ -205,8 +207,8 @@ func TestLoops(t *testing.T) {
 				want := deploymentOf(&unstructured.Unstructured{Object: map[string]any{
 					"metadata": map[string]any{"name": "a"}}}).Spec
 				if !equality.Semantic.DeepEqual(d.Spec, want) { // and so the Pods are started again
-					count++
-					metav1.SetMetaDataAnnotation(&d.Spec.Template.ObjectMeta, "restart", fmt.Sprint(count))
+					metav1.SetMetaDataAnnotation(
+						&d.Spec.Template.ObjectMeta, "restart", fmt.Sprint(count.Add(1)))
 				}
 				return nil
 			}, "each sync changes spec.template.metadata.annotations.restart"},
@@ -223,7 +225,7 @@ func TestLoops(t *testing.T) {
 			slices.Sort(list)
 			return fmt.Sprint(list)
 		}), ""},
-		"a counter": {rest, rest, annotate(func() string { count++; return fmt.Sprint(count) }),
+		"a counter": {rest, rest, annotate(func() string { return fmt.Sprint(count.Add(1)) }),
 			"each sync changes metadata.annotations.tags"},
 		"a status with nanoseconds": {rest, rest, now(time.RFC3339Nano),
 			"each sync changes status.last of the Gadget a"},
