@@ -160,6 +160,7 @@ func TestWhatAdmissionChangesIsReportedAndNotRepairedForEver(t *testing.T) {
 // What the API server stores in place of what was sent is accepted or reported, but never repaired
 // again and again.
 func TestWhatTheAPIServerStoresInstead(t *testing.T) {
+	t.Parallel() // and so do its parts
 	const container = "/spec/template/spec/containers/0"
 	for name, test := range map[string]struct {
 		expression string // of admission
