@@ -290,7 +290,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 	cancel := func() {}
 	stop := func() {
 		if cancel(); ended != nil {
-			_ = <-ended                      // it was canceled
+			<-ended                          //nolint:errcheck // it was canceled
 			ended, judged = nil, time.Time{} // it begins again
 		}
 	}
