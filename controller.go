@@ -87,7 +87,7 @@ func NewController(
 	c.queue = fairqueue.New(controllerName,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 			minRetryDelay, maxRetryDelay),
-		c.isNews)
+		c.isUnobserved)
 	if err := c.addIndexers(foos, deployments); err != nil {
 		return nil, fmt.Errorf("adding indexers: %w", err)
 	}
@@ -169,9 +169,9 @@ func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, beca
 	c.queue.Add(key)
 }
 
-// isNews reports whether the Foo of key is new or changed. Somebody waits for such a Foo, so it
+// isUnobserved reports whether the Foo of key is new or changed. Somebody waits for such a Foo, so it
 // goes before those that are only looked at again: after a restart, or because of an obstacle.
-func (c *Controller) isNews(key cache.ObjectName) bool {
+func (c *Controller) isUnobserved(key cache.ObjectName) bool {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	return err == nil && foo.Status.ObservedGeneration != foo.Generation
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/hack/fork/anchors"
+	"example.com/sample-controller/docs/internal/anchors"
 )
 
 var (

@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"example.com/sample-controller/hack/fork/anchors"
+	"example.com/sample-controller/docs/internal/anchors"
 	"example.com/sample-controller/internal/testing/must"
 )
 

@@ -91,7 +91,7 @@ func NewController(
 	c.queue = fairqueue.New(controllerName,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 			minRetryDelay, maxRetryDelay),
-		c.isNews)
+		c.isUnobserved)
 	if err := c.addChildren(kubeClient, websites, factory); err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (c *Controller) enqueueWebsite(key cache.ObjectName, object metav1.Object, 
 	c.queue.Add(key)
 }
 
-// isNews reports whether the Website of key is new or changed: then it goes before the others.
-func (c *Controller) isNews(key cache.ObjectName) bool {
+// isUnobserved reports whether the Website of key is new or changed: then it goes before the others.
+func (c *Controller) isUnobserved(key cache.ObjectName) bool {
 	website, err := c.websites.Websites(key.Namespace).Get(key.Name)
 	return err == nil && website.Status.ObservedGeneration != website.Generation
 }

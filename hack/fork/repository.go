@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/sample-controller/hack/fork/anchors"
+	"example.com/sample-controller/docs/internal/anchors"
 	"example.com/sample-controller/internal/prologue"
 )
 

@@ -120,7 +120,7 @@ func New(
 		fooscheme.Scheme)
 	p.Queue = fairqueue.New(o.Leader.Name,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
-			minRetryDelay, maxRetryDelay), p.isNews)
+			minRetryDelay, maxRetryDelay), p.isUnobserved)
 	p.Children, errs[2] = p.newChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
 	errs[3] = p.Watch(foos, p.Queue.Add)
 	return p, errors.Join(errs[:]...)
@@ -197,8 +197,8 @@ func (p *Process) EnqueueNamespace(key cache.ObjectName) {
 	}
 }
 
-// isNews reports whether the Foo of key is new or changed: such a Foo goes first.
-func (p *Process) isNews(key cache.ObjectName) bool {
+// isUnobserved reports whether the Foo of key is new or changed: such a Foo goes first.
+func (p *Process) isUnobserved(key cache.ObjectName) bool {
 	foo, err := p.Foos.Foos(key.Namespace).Get(key.Name)
 	return err == nil && foo.Status.ObservedGeneration != foo.Generation
 }
