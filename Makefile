@@ -11,10 +11,7 @@ SHELL := hack/env
 # other programs use the same names: some distributions export VERSION. Recipes get them as shell
 # variables, so nothing in a value is taken for shell.
 CLUSTER := dev
-PROGRAM := .
-LENSFLAGS :=
-BENCH :=
-export CLUSTER PROGRAM VERSION
+export CLUSTER VERSION
 unexport LDFLAGS COMMIT
 
 CONTROLLER := .local/bin/sample-controller
@@ -30,10 +27,7 @@ VERSION_VARS := k8s.io/component-base/version
 # A source archive has no commit, and in another repository, HEAD is a commit of that one.
 COMMIT = $(shell [[ ! -e .git ]] || git rev-parse HEAD)
 LDFLAGS = -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
-IMAGE := example.com/sample-controller:$(VERSION)
-IMAGEFLAGS := -o .local/image.tar
-ARCHS :=
-ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION) $(origin IMAGE)),)
+ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 # on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
@@ -44,12 +38,12 @@ on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/cluste
 .PHONY: deploy undeploy cluster cluster-empty cluster-foos cluster-down kubeconfig clean
 
 help:
-	@awk -F ':+.* ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':+.* ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo 'help-all       list all other targets, too'
 
 help-all:
 	@awk -F ':+.* ##? ' '/^#= / {print "\n" substr($$0, 4)} \
-	  /^[a-z-]+:.* ##? / {printf "  %-21s %s\n", $$1, $$2}' Makefile
+	  /^[a-z-]+:.* ##? / {printf "  %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nVariables of the environment, as in HACK_JOBS=2 make test\n'
 	@sed -nE 's/^setting (HACK_[A-Z_]+) .* # /  \1 @/p' hack/env | awk -F ' @' '{printf "%-23s %s\n", $$1, $$2}'
 
@@ -61,20 +55,6 @@ demo: cluster build ## see it work: a control plane, the controller, a Foo that 
 run: cluster build ## run the controller in the foreground against the local control plane
 	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
-
-.PHONY: lens lens-build lens-record
-lens: cluster lens-build ## watch the controller, or PROGRAM, in a browser: docs/lens.md
-	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
-	@$(WAIT_FOR_CRD) >/dev/null
-	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
-
-.PHONY: play
-play: ## try the controller in a page of your browser, without a cluster
-	@go run ./lens/play -serve 127.0.0.1:0
-
-.PHONY: learn
-learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
-	@go run ./docs/learn
 
 test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test
@@ -97,10 +77,6 @@ cluster-down: ## stop the local control plane and delete its state
 build: version # build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
-.PHONY: image
-image: version # build the container image without docker, into .local/image.tar
-	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
-
 .PHONY: version
 version:
 	@[[ $$VERSION =~ ^v[0-9]+(\.[0-9]+){2}(-[0-9A-Za-z.-]+)?$$ ]] || { \
@@ -111,7 +87,7 @@ deploy: kubeconfig-is-set # install CRD, permissions and controller into the clu
 	kubectl apply -k artifacts/deploy
 
 undeploy: kubeconfig-is-set # remove the controller; the CRD and the Foos stay
-	for kind in $(wildcard artifacts/deploy/namespaced) artifacts/deploy; do \
+	for kind in $(wildcard artifacts/deploy/namespace*d) artifacts/deploy; do \
 	  kubectl delete -k $$kind --ignore-not-found \
 	  --selector app.kubernetes.io/name=sample-controller || exit; done
 
@@ -120,7 +96,7 @@ kubeconfig-is-set:
 	@[ "$$KUBECONFIG" ] || { \
 	  echo 'KUBECONFIG is not set: set it to the kubeconfig of the cluster to use' >&2; exit 1; }
 
-#= The local control plane and the lens
+#= The local control plane
 
 cluster-empty: # start the local control plane with nothing in it, whatever it held before
 	@hack/cluster empty "$$CLUSTER"
@@ -136,30 +112,13 @@ kubeconfig: # print the commands that make kubectl use the local control plane
 
 clean: # stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
-	@for dir in .local/docs*/.local/clusters/*/; do \
+	@for dir in .local/*/.local/clusters/*/; do \
 	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
 	@rm -rf .local
 
 .PHONY: demo-current-context
 demo-current-context: build # see it work on a cluster that you have; it asks first
 	@hack/demo --current-context
-
-lens-build:
-	@hack/compile 'the lens' .local/bin/lens -- ./lens
-
-LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
-
-LENS_SCENARIOS = create taken hold restart
-lens-record: CLUSTER = lens
-lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordings anew
-	@mkdir -p docs/lens/recordings
-	@set -e; record() { KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -burst 20 \
-	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
-	  for program in $(LENS_CHAPTERS); do \
-	    chapter=$$(basename "$$program"); record "$$program" "$${chapter#*-}" "$$chapter"; \
-	  done; \
-	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
-	@hack/cluster down lens >/dev/null
 
 #= Some steps of the tests: hack/test list names all
 
@@ -171,57 +130,10 @@ lint: # the linters
 unit verify conformance lint:
 	@hack/test $@
 
-.PHONY: faults
-faults: # everything around the controller fails, for a minute: test/faults
-	@hack/test $@
-
 #= More tests than make test-all has
-
-.PHONY: mutants
-mutants: # break the code in every listed way; each time, a test must fail
-	go test -skip /conformance -timeout 30m ./internal/testing/mutants -mutants
-
-.PHONY: conformance-broken
-conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,test,go test -run /conformance -timeout 60m ./internal/testing/mutants -mutants)
-
-.PHONY: conformance-examples
-conformance-examples: # the conformance suite on the same controller on other frameworks
-	@$(call on,test,examples/conformance)
-
-.PHONY: faults-long
-faults-long: build # make everything around the controller fail, for about five minutes
-	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
-
-.PHONY: soak
-SOAK := 1h
-soak: build # the same for an hour, or SOAK=4h: memory and connections must not grow
-	@hack/cluster build
-	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) \
-	  -cluster soak -quiet 10s -patience 5m
-
-.PHONY: faults-all
-faults-all: # every crash, event and error in every scenario; it can be resumed
-	@hack/faults-all
 
 histories: # run 5,000 random histories of faults and edits in virtual time
 	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
-
-.PHONY: fuzz
-fuzz: # fuzz each target for five minutes; a real API server judges what is written
-	@$(call on,test,hack/fuzz 5m)
-
-.PHONY: bench bench-long
-bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
-	@hack/cluster build
-	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C test/bench run . $(BENCH)
-	go -C test/bench run . -draw
-bench-long: build # run the benchmark with up to 20,000 Foos
-	@hack/cluster build
-	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
-	go -C test/bench run . -draw
 
 .PHONY: portability
 PLATFORMS := darwin/amd64 darwin/arm64 linux/arm64
@@ -233,22 +145,5 @@ portability: # run go vet for macOS and for arm64, or for PLATFORMS
 	  done; \
 	done
 
-.PHONY: vulnerabilities
-vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
-	@hack/vulnerabilities
-
-#= Pages and generated code
-
-.PHONY: docs
-docs: # update the listings and the transcripts in all pages
-	go test ./docs/check -update
-	go test ./docs/check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
-
-.PHONY: chapters
-chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
-	go test ./docs/check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
-	  -page '^README.md|^docs/tutorial'
-
-.PHONY: generate-all
-generate-all: # the same, and for examples/website and docs/tutorial/14-versions
-	hack/update-codegen.sh all
+# What other folders add.
+-include */*.mk

@@ -2,8 +2,6 @@ module example.com/sample-controller
 
 go 1.26.0
 
-// Its program is incomplete without that of the root: docs/tutorial/assemble.
-ignore ./docs/tutorial/14-versions
 
 require (
 	golang.org/x/net v0.59.0

@@ -72,7 +72,7 @@ var generated = regexp.MustCompile(`(?m)^make: \*\*\* .*|/tmp\.\w+|\.\w{6}\b|\.[
 // reader has set. The programs are fakes. A command without hack/env, or a setting that hack/env
 // forgets, fails here.
 func TestCommandsDoTheSameWhateverTheReaderHasSet(t *testing.T) {
-	text := string(must.Get(os.ReadFile("../Makefile"))(t))
+	text := output(t, "bash", "-c", "cat Makefile */*.mk")
 	commands := slices.Clone(scripts)
 	for _, target := range regexp.MustCompile(`(?m)^([a-z][a-z-]+):.* ##? `).FindAllStringSubmatch(text, -1) {
 		commands = append(commands, "make "+target[1])
@@ -162,7 +162,7 @@ func calls(t *testing.T, files, line string, hostile bool) string {
 // copyFiles copies what the commands read themselves. What they let other programs read is left out.
 func copyFiles(t *testing.T, to string) {
 	t.Helper()
-	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile .ci hack go.mod go.sum '*.go' \
+	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile '*.mk' '*/steps' docs/lint .ci hack go.mod go.sum '*.go' \
 		artifacts docs/tutorial/assemble docs/tutorial/14-versions examples/conformance \
 		examples/website/artifacts ':!*_test.go' ':!hack/fork' ':!*/*.go' &&
 		git ls-files -z pkg/apis examples/website/pkg/apis docs/tutorial/14-versions/pkg/apis; } |

@@ -68,10 +68,10 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 }
 
 func TestEachStepOfTheTestsIsInALine(t *testing.T) {
-	text := must.Get(os.ReadFile("test"))(t)
+	text := output(t, "bash", "-c", "cat hack/test */steps")
 	var steps []string
-	for _, step := range regexp.MustCompile(`(?m)^step_([\w-]+)\(\)`).FindAllSubmatch(text, -1) {
-		steps = append(steps, string(step[1]))
+	for _, step := range regexp.MustCompile(`(?m)^step_([\w-]+)\(\)`).FindAllStringSubmatch(text, -1) {
+		steps = append(steps, step[1])
 	}
 	list, problem, err := script(t, "", "hack/test", "list")
 	if err != nil {
@@ -87,16 +87,16 @@ func TestEachStepOfTheTestsIsInALine(t *testing.T) {
 
 // A name means one thing: a target with the name of a step runs this step.
 func TestTargetsWithTheNameOfAStepRunIt(t *testing.T) {
-	text := must.Get(os.ReadFile("../Makefile"))(t)
+	text := output(t, "bash", "-c", "cat Makefile */*.mk")
 	steps := strings.Fields(output(t, "hack/test", "list"))
 	var run []string
-	for _, targets := range regexp.MustCompile(`(?m)^([a-z -]+):.*\n\t@hack/test \$@$`).FindAllStringSubmatch(string(text), -1) {
+	for _, targets := range regexp.MustCompile(`(?m)^([a-z -]+):.*\n\t@hack/test \$@$`).FindAllStringSubmatch(text, -1) {
 		run = append(run, strings.Fields(targets[1])...)
 	}
 	if len(run) < 3 {
 		t.Errorf("only %q run a step", run)
 	}
-	for _, target := range regexp.MustCompile(`(?m)^([a-z-]+):.* ##? `).FindAllStringSubmatch(string(text), -1) {
+	for _, target := range regexp.MustCompile(`(?m)^([a-z-]+):.* ##? `).FindAllStringSubmatch(text, -1) {
 		name := target[1]
 		if slices.Contains(steps, name) != slices.Contains(run, name) {
 			t.Errorf("make %s and hack/test %s differ", name, name)

@@ -18,19 +18,20 @@ top=$(mktemp -d "$root/.local/tmp/generate.XXXXXX")
 trap 'rm -rf "$top"' EXIT
 trap 'exit 130' INT TERM
 
-cp -R go.mod go.sum hack pkg artifacts "$top"
-generated=(pkg/generated artifacts/examples/crd.yaml) apis=(pkg/apis) all=
-
-cp -R examples "$top"
-[[ $what == root ]] ||
-  generated+=(examples/website/{pkg/generated,artifacts/crd.yaml}) \
-    apis+=(examples/website/pkg/apis) all=-all
-
-mkdir -p "$top/docs/tutorial"
-cp -R docs/tutorial/14-versions "$top/docs/tutorial"
-[[ $what == root ]] ||
-  generated+=(docs/tutorial/14-versions/{pkg/generated,artifacts/crd/crd.yaml}) \
-    apis+=(docs/tutorial/14-versions/pkg/apis)
+for file in go.* */go.*; do
+  mkdir -p "$top/$(dirname "$file")"
+  cp "$file" "$top/$file"
+done
+cp -R hack pkg artifacts "$top"
+generated=(pkg/generated artifacts/examples/crd.yaml) apis=(pkg/apis) others=
+# Each line of these files has the arguments of generate, for another folder.
+[[ $what == root ]] || others=$(cat hack/*.codegen 2>/dev/null || :)
+while read -r folder _ _ _ crd _; do
+  [[ $folder ]] || continue
+  mkdir -p "$top/$(dirname "$folder")"
+  cp -R "$folder" "$top/$folder"
+  generated+=("$folder/pkg/generated" "$folder/$crd") apis+=("$folder/pkg/apis")
+done <<<"$others"
 
 gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators take, too
   echo "$1"
@@ -38,12 +39,12 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
 }
 
 # generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from
-# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with spaces between them. PLURAL is that of the
+# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with commas between them. PLURAL is that of the
 # resource. Without it, the generators would guess it from the kind. If APPLY is no, there are no
 # apply configurations.
 generate() (
   cd "$1"
-  read -ra versions <<<"$3"
+  IFS=, read -ra versions <<<"$3"
   package=$(go list -find "./pkg/apis/$2/${versions[0]}")
   package=${package%"/pkg/apis/$2/${versions[0]}"}
   apis=("${versions[@]/#/"$package/pkg/apis/$2/"}")
@@ -106,20 +107,15 @@ cd "$top"
 go build -C "$root/hack/tools" -o "$root/.local/bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
 generate . samplecontroller v1alpha1 Foo:Foos artifacts/examples/crd.yaml
 
-if [[ $what != root ]]; then
-  echo examples/website
-  generate examples/website website v1alpha1 Website:Websites artifacts/crd.yaml >/dev/null
-fi
-
-if [[ $what != root ]]; then
-  echo docs/tutorial/14-versions
-  generate docs/tutorial/14-versions samplecontroller 'v1alpha1 v1beta1' Foo:Foos \
-    artifacts/crd/crd.yaml no >/dev/null
-fi
+while read -ra how; do
+  [[ ${how[*]} ]] || continue
+  echo "${how[0]}"
+  generate "${how[@]}" >/dev/null </dev/null
+done <<<"$others"
 
 cd "$root"
 [[ $what == verify ]] || { replace && exit; }
 for path in "${generated[@]}" "${apis[@]}"; do
   diff -ru "$path" "$top/$path" && continue
-  die "generated files are stale: run 'make generate$all' and commit the result"
+  die "generated files are stale: run 'hack/update-codegen.sh all' and commit the result"
 done

@@ -4,175 +4,103 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 var (
-	dnsLabel      = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	kubeVersion   = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
-	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
-	lowerWord     = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
-	pathElement   = regexp.MustCompile(`^[A-Za-z0-9_~-][A-Za-z0-9._~-]*$`)
-	majorVersion  = regexp.MustCompile(`^v[0-9]+$`)
-	goIdentifier  = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
-	hostOfModules = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9-]*[a-z0-9]$`)
+	modulePath = regexp.MustCompile(
+		`^[a-z0-9][a-z0-9.-]*\.[a-z0-9-]*[a-z0-9](?:/[A-Za-z0-9_~-](?:[A-Za-z0-9._~-]*[A-Za-z0-9_~-])?)+$`)
+	notInModule  = regexp.MustCompile(`/v[0-9]+$|\.git$`)
+	dnsLabel     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	domain       = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	ofKubernetes = regexp.MustCompile(`(?:^|\.)(?:k8s|kubernetes)\.io$`)
+	kubeVersion  = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
+	lowerWord    = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
+	goIdentifier = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+	noGoPackage  = regexp.MustCompile(`^(?:main|internal|vendor|testdata)$`) // nor keywords
 )
+
+// refusal is what is wrong with a flag, and what to write instead.
+type refusal struct {
+	wrong bool
+	why   string
+}
+
+func firstOf(refusals ...refusal) error {
+	for _, r := range refusals {
+		if r.wrong {
+			return errors.New(r.why)
+		}
+	}
+	return nil
+}
 
 // checkNames returns the names of the fork, or an error that says what is wrong and what to write.
 func checkNames(n names, resource string) (names, error) {
-	n.kind = strings.TrimSpace(n.kind)
-	if err := errors.Join(checkModule(n.module), checkGroup(n.group), checkVersion(n.version),
-		checkKind(n.kind)); err != nil {
-		return names{}, err
-	}
+	taken := builtinNames()
 	first, _, _ := strings.Cut(n.group, ".")
 	n.pkg = strings.ReplaceAll(first, "-", "")
+	const ofOurs = "; write a domain of yours, like widgets.acme.dev"
+	const inGo = "--group: its first part, %s, becomes a Go package and "
+	err := firstOf(
+		refusal{n.module == "", "--module is missing; write a path like github.com/acme/widgets"},
+		refusal{!modulePath.MatchString(n.module) || notInModule.MatchString(n.module),
+			fmt.Sprintf("--module %q: write a domain and a path below it, without a version and .git, like "+
+				"github.com/acme/widgets", n.module)},
+		refusal{n.group == "", "--group is missing" + ofOurs},
+		refusal{ofKubernetes.MatchString(n.group),
+			fmt.Sprintf("--group %q: such a group belongs to Kubernetes", n.group) + ofOurs},
+		refusal{!domain.MatchString(n.group) || len(n.group) > 180, // the CRD is called PLURAL.GROUP
+			fmt.Sprintf("--group %q: this is not a domain of small letters and digits, with a dot", n.group) +
+				ofOurs},
+		refusal{!goIdentifier.MatchString(n.pkg),
+			fmt.Sprintf(inGo+"must begin with a letter; write another, like widgets.acme.dev", n.pkg)},
+		refusal{token.IsKeyword(n.pkg) || types.Universe.Lookup(n.pkg) != nil || noGoPackage.MatchString(n.pkg),
+			fmt.Sprintf(inGo+"has a meaning in Go; write another, like %ss.acme.dev", n.pkg, n.pkg)},
+		refusal{!kubeVersion.MatchString(n.version),
+			fmt.Sprintf("--version %q: write a version as Kubernetes has them: v1alpha1, v1beta1 or v1",
+				n.version)},
+		refusal{n.kind == "", "--kind is missing; write the name of your resource, like Widget"},
+		refusal{!camelCase.MatchString(n.kind), fmt.Sprintf("--kind %q: write an upper-case letter, and then "+
+			"up to 49 letters and digits, like Widget or DNSRecord", n.kind)},
+		refusal{taken[strings.ToLower(n.kind)], fmt.Sprintf("--kind %s: Kubernetes has something of "+
+			"that name; choose another, like Acme%s", n.kind, n.kind)},
+		refusal{resource != "" && !lowerWord.MatchString(resource),
+			fmt.Sprintf("--plural %q: write up to 63 lower-case letters and digits, like widgets", resource)},
+		refusal{n.short != "" && !lowerWord.MatchString(n.short),
+			fmt.Sprintf("--short %q: write some lower-case letters and digits, like wi", n.short)},
+		refusal{taken[n.short],
+			fmt.Sprintf("--short %s: Kubernetes has something of that name; choose another",
+				n.short)},
+	)
+	if err != nil {
+		return names{}, err
+	}
 	n.goGroup = initial(n.pkg)
 	n.plural = pluralLike(n.kind, cmp.Or(resource, strings.ToLower(goPlural(n.kind))))
-	if n.name == "" {
-		n.name = strings.ToLower(n.kind)
-		if called := n.name + "-controller"; len(called) <= 63 {
-			n.name = called
-		}
-	}
-	n.article = cmp.Or(n.article, articleOf(n.kind))
-	short := n.short
-	n.short = cmp.Or(short, shortName(n.kind))
-	return n, errors.Join(checkPackage(n.pkg), checkPlural(n, resource), checkName(n.name),
-		checkShort(short), checkArticle(n.article))
-}
-
-// checkModule is a short form of golang.org/x/mod/module.CheckPath.
-func checkModule(module string) error {
-	wrong := func(why string) error {
-		return fmt.Errorf("--module %q: %s; write a path like github.com/acme/widgets", module, why)
-	}
-	elements := strings.Split(module, "/")
-	switch {
-	case module == "":
-		return errors.New("--module is missing; write a path like github.com/acme/widgets")
-	case !hostOfModules.MatchString(elements[0]):
-		return wrong("the first element must be a domain")
-	case majorVersion.MatchString(elements[len(elements)-1]):
-		return wrong("a new module begins at v0, and has no version in its path")
-	case len(elements) < 2:
-		return wrong("it needs a path after the domain, because an image has this name, too")
-	case strings.HasSuffix(module, ".git"):
-		return wrong("a module has no .git at its end")
-	}
-	for _, element := range elements {
-		if !pathElement.MatchString(element) || strings.HasSuffix(element, ".") {
-			return wrong(fmt.Sprintf("%q cannot be an element of a module path", element))
-		}
-	}
-	return nil
-}
-
-func checkGroup(group string) error {
-	wrong := func(why string) error {
-		return fmt.Errorf("--group %q: %s; write a domain of yours, like widgets.acme.dev", group, why)
-	}
-	labels := strings.Split(group, ".")
-	switch {
-	case group == "":
-		return errors.New("--group is missing; write a domain of yours, like widgets.acme.dev")
-	case len(labels) < 2:
-		return wrong("a group needs a dot")
-	case len(group) > 180: // the CRD is called PLURAL.GROUP
-		return wrong("it is longer than 180 characters")
-	case builtinGroups()[group], group == "k8s.io", group == "kubernetes.io":
-		return wrong("it is a group of Kubernetes itself")
-	}
-	for _, label := range labels {
-		if !dnsLabel.MatchString(label) {
-			return wrong(fmt.Sprintf("%q is not a DNS label (a-z, 0-9, and - between them)", label))
-		}
-	}
-	return nil
-}
-
-// checkPackage refuses what cannot name a Go package. The name of another package does no harm:
-// the generators then choose an alias.
-func checkPackage(pkg string) error {
-	special := map[string]bool{"main": true, "internal": true, "vendor": true, "testdata": true}
-	switch {
-	case !goIdentifier.MatchString(pkg):
-		return fmt.Errorf("--group: its first part, %s, becomes a Go package and must begin with a "+
-			"letter; write another, like widgets.acme.dev", pkg)
-	case token.IsKeyword(pkg) || types.Universe.Lookup(pkg) != nil || special[pkg]:
-		return fmt.Errorf("--group: its first part, %s, becomes a Go package, but has a meaning in "+
-			"Go; write another, like %ss.acme.dev", pkg, pkg)
-	}
-	return nil
-}
-
-func checkVersion(version string) error {
-	if kubeVersion.MatchString(version) {
-		return nil
-	}
-	return fmt.Errorf("--version %q: write a version as Kubernetes has them: v1alpha1, v1beta1 or v1",
-		version)
-}
-
-func checkKind(kind string) error {
-	switch {
-	case kind == "":
-		return errors.New("--kind is missing; write the name of your resource, like Widget")
-	case !camelCase.MatchString(kind):
-		return fmt.Errorf("--kind %q: write an upper-case letter, and then up to 49 letters and "+
-			"digits, like Widget or DNSRecord", kind)
-	case builtinNames()[strings.ToLower(kind)]:
-		return fmt.Errorf("--kind %s: kubectl knows a resource of Kubernetes by that name; choose "+
-			"another, like Acme%s", kind, kind)
-	}
-	return nil
-}
-
-func checkPlural(n names, resource string) error {
+	n.short = cmp.Or(n.short, shortName(n.kind))
 	kind, plural := n.lower()
-	switch {
-	case resource != "" && !lowerWord.MatchString(resource):
-		return fmt.Errorf("--plural %q: write up to 63 lower-case letters and digits, like %s",
-			resource, strings.ToLower(goPlural(n.kind)))
-	case plural == kind:
-		return fmt.Errorf("--plural %s is the kind itself; write another word, like %slist", plural, kind)
-	case builtinNames()[plural]:
-		return fmt.Errorf("--plural %s: kubectl knows a resource of Kubernetes by that name; choose "+
-			"another kind or plural", plural)
-	}
-	return nil
-}
-
-// checkShort checks a short name that somebody has chosen.
-func checkShort(short string) error {
-	switch {
-	case short != "" && !lowerWord.MatchString(short):
-		return fmt.Errorf("--short %q: write some lower-case letters and digits, like wi", short)
-	case builtinNames()[short]:
-		return fmt.Errorf("--short %s: kubectl knows a resource of Kubernetes by that name; choose "+
-			"another", short)
-	}
-	return nil
-}
-
-func checkArticle(article string) error {
-	if article == "a" || article == "an" {
-		return nil
-	}
-	return fmt.Errorf("--article %q: write a or an, whichever is said before the kind", article)
-}
-
-func checkName(name string) error {
-	if dnsLabel.MatchString(name) && name[0] >= 'a' {
-		return nil
-	}
-	return fmt.Errorf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - "+
-		"between them, up to 63), like widget-controller", name)
+	n.name = cmp.Or(n.name, kind+"-controller")
+	return n, firstOf(
+		refusal{plural == kind,
+			fmt.Sprintf("--plural %s is the kind itself; write another word, like %slist", plural, kind)},
+		refusal{taken[plural], fmt.Sprintf("--plural %s: Kubernetes has something of that name; choose another "+
+			"kind or plural", plural)},
+		refusal{!dnsLabel.MatchString(n.name),
+			fmt.Sprintf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - between "+
+				"them, up to 63), like widget-controller", n.name)},
+	)
 }
 
 // checkNotInScripts refuses a name for the controller that the scripts use for something else: the
@@ -196,21 +124,83 @@ func checkDir(dir, root string) (string, error) {
 		return "", err
 	}
 	entries, err := os.ReadDir(absolute)
-	inside := strings.HasPrefix(absolute+string(filepath.Separator), root+string(filepath.Separator))
-	switch {
-	case err == nil && len(entries) > 0:
-		return "", fmt.Errorf("%s is not empty; write a folder that does not exist", dir)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("%w; write a folder that does not exist", err)
-	case inside:
-		return "", fmt.Errorf("%s is in this repository; write a folder beside it, like ../widgets", dir)
-	case strings.ContainsAny(absolute, " \t\n"):
-		return "", fmt.Errorf("%q contains a space, which the local control plane cannot handle; "+
-			"write another folder", absolute)
 	}
-	if info, err := os.Stat(filepath.Dir(absolute)); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("there is no folder %s to write into; make it first",
-			filepath.Dir(absolute))
-	}
-	return absolute, nil
+	above, err := os.Stat(filepath.Dir(absolute))
+	return absolute, firstOf(
+		refusal{len(entries) > 0, dir + " is not empty; write a folder that does not exist"},
+		refusal{strings.HasPrefix(absolute+"/", root+"/"),
+			dir + " is in this repository; write a folder beside it, like ../widgets"},
+		refusal{strings.ContainsAny(absolute, " \t\n"), fmt.Sprintf("%q contains a space, which the local "+
+			"control plane cannot handle; write another folder", absolute)},
+		refusal{err != nil || !above.IsDir(), fmt.Sprintf("there is no folder %s to write into; make it first",
+			filepath.Dir(absolute))},
+	)
 }
+
+// identifiers returns the names in the Go files of each folder, each with the first file that has
+// it, and the names under which packages are imported.
+func identifiers(files map[string]string) (folders map[string]map[string]string, aliases []string,
+	err error) {
+	folders = map[string]map[string]string{}
+	for _, file := range sortedKeys(files) {
+		if path.Ext(file) != ".go" {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, files[file], parser.SkipObjectResolution)
+		if err != nil {
+			return nil, nil, err
+		}
+		folder := path.Dir(file)
+		if folders[folder] == nil {
+			folders[folder] = map[string]string{}
+		}
+		ast.Inspect(parsed, func(node ast.Node) bool {
+			if identifier, is := node.(*ast.Ident); is && folders[folder][identifier.Name] == "" {
+				folders[folder][identifier.Name] = file
+			}
+			return true
+		})
+		for _, imported := range parsed.Imports {
+			if imported.Name != nil {
+				aliases = append(aliases, imported.Name.Name)
+			}
+		}
+	}
+	slices.Sort(aliases)
+	return folders, slices.Compact(aliases), nil
+}
+
+// checkCollisions refuses a kind that would give two things in a package the same name. It ignores
+// scopes, and so refuses some kinds that would compile: the code would be hard to read.
+func checkCollisions(folders map[string]map[string]string, r renamer, kind string) error {
+	for _, folder := range sortedKeys(folders) {
+		names, from := folders[folder], map[string]string{}
+		for _, identifier := range sortedKeys(names) {
+			renamed := r.rename(identifier)
+			other, twice := from[renamed]
+			from[renamed] = identifier
+			why := ""
+			switch {
+			case renamed == identifier:
+			case token.IsKeyword(renamed):
+				why = "is a keyword of Go"
+			case types.Universe.Lookup(renamed) != nil:
+				why = "is predeclared in Go"
+			case twice:
+				why = "is also what " + other + " would become"
+			case names[renamed] != "" && r.rename(renamed) == renamed:
+				why = "is already a name there"
+			}
+			if why != "" {
+				return fmt.Errorf("--kind %s: %s in %s would become %s, which %s; choose another kind, like "+
+					"Acme%s", kind, identifier, names[identifier], renamed, why, kind)
+			}
+		}
+	}
+	return nil
+}
+
+// sortedKeys returns the keys of m in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -3,9 +3,7 @@ package main
 import (
 	"flag"
 	"io"
-	"maps"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -19,9 +17,16 @@ import (
 )
 
 var (
-	forkSome = flag.Bool("fork", false, "fork two kinds, and run the forks' tests; takes minutes")
+	forkSome = flag.Bool("fork", false, "fork three kinds, and run the forks' tests; takes minutes")
 	forkAll  = flag.Bool("fork-all", false, "fork all kinds that are not refused; takes longer")
 )
+
+// TestMain keeps the folders of the tests out of this repository: hack/env has go's temporary files
+// in .local, t.TempDir, too, and a fork must not be written there.
+func TestMain(m *testing.M) {
+	os.Unsetenv("GOTMPDIR")
+	m.Run()
+}
 
 // at runs a command in a folder. An error fails the test.
 func at(t *testing.T, folder, command string) string {
@@ -30,14 +35,14 @@ func at(t *testing.T, folder, command string) string {
 	return printed
 }
 
-// forkInto makes a fork in a new folder. With -trimpath, go uses what it has compiled in other
-// folders.
-func forkInto(t *testing.T, values map[string]string) (folder string) {
+// forkInto makes a fork of the repository of a folder, in a new one. With -trimpath, go uses what it
+// has compiled in other folders.
+func forkInto(t *testing.T, original string, values map[string]string) (folder string) {
 	t.Helper()
 	t.Setenv("HACK_GOFLAGS", "-trimpath")
 	folder = filepath.Join(t.TempDir(), "fork")
 	values["dir"] = folder
-	must.Do(t, run(t.Context(), ".", arguments(values), io.Discard))
+	must.Do(t, run(t.Context(), original, arguments(values), io.Discard))
 	return folder
 }
 
@@ -47,25 +52,17 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	}
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
-			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg",
-			"with": "all"},
-		"DNSRecord": {"kind": "DNSRecord", "module": "github.com/Acme/DNS",
-			"group": "dns-records.acme.dev", "plural": "dnsrecordset"},
-		"HTTPCheck": checks(),
+			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg"},
+		"News": {"kind": "News", "module": "github.com/Acme/Press",
+			"group": "press-releases.acme.dev", "plural": "newsitems"},
+		"HTTPCheck": {"kind": "HTTPCheck", "module": "github.com/acme/checks",
+			"group": "checks.acme.dev", "from": "website"},
 	}
 	for kind, values := range tests {
 		t.Run(kind, func(t *testing.T) {
-			folder := forkInto(t, values)
+			folder := forkInto(t, ".", values)
 			speaksOfItself(t, folder)
-			leadsSomewhere(t, folder)
-			claimsNothing(t, folder)
-			suite := `-run "^(TestExample.*|TestScaled.*|TestDeletedDeploymentComesBack)$"`
-			if values["from"] != "" { // all of it, for another meaning
-				applyChange(t, folder)
-				at(t, folder, "hack/update-codegen.sh && git add -A")
-				suite = ""
-			}
-			at(t, folder, `HACK_GOFLAGS="-trimpath -short" hack/test unit && go test -short ./...`)
+			at(t, folder, `HACK_GOFLAGS="-trimpath -short" hack/test unit && hack/test list && make -s help-all`)
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/update-codegen.sh verify")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
@@ -76,71 +73,79 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			t.Cleanup(down)
 			at(t, folder, `hack/cluster up fork && make -s build &&
 				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
-				go -C test test ./conformance -v -patience "${HACK_PATIENCE:-3m}" `+suite+` |
-				tee /dev/stderr | awk '/^--- PASS/ {n++} /^--- FAIL/ {n = -100} END {exit n < 3}' &&
+				go -C test test ./conformance -patience "${HACK_PATIENCE:-3m}" &&
 				HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
 			knowsBuiltinNames(t, folder)
 		})
 	}
 }
 
+// The commands in docs/forking.md take over what is new here, and keep what is new in the fork.
+func TestLaterVersionsAreMerged(t *testing.T) {
+	if !*forkSome {
+		t.Skip("needs -fork: it takes a minute")
+	}
+	page := string(must.Get(os.ReadFile("../../docs/forking.md"))(t))
+	commands := regexp.MustCompile("(?s)```sh\n(git branch upstream.*?|git fetch .*?)```").FindAllStringSubmatch(page, -1)
+	if len(commands) != 2 {
+		t.Fatalf("docs/forking.md has %d blocks of commands for a fork, want 2", len(commands))
+	}
+	original := filepath.Join(t.TempDir(), "original")
+	at(t, ".", "git clone -q \"$(git rev-parse --show-toplevel)\" "+original)
+	values := map[string]string{"kind": "Widget", "module": "github.com/acme/widgets",
+		"group": "widgets.acme.dev"}
+	folder := forkInto(t, original, values)
+	for _, variable := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME",
+		"GIT_COMMITTER_EMAIL"} {
+		t.Setenv(variable, "me@localhost")
+	}
+	at(t, folder, "echo '// Ours.' >>controller.go && git commit -qam Ours && "+commands[0][1])
+	at(t, original, `sed -i.bak '1s/^/\/\/ Theirs: a Foo.\n/' writes.go &&
+		rm writes.go.bak && git commit -qam Theirs`)
+	again := forkInto(t, original, values)
+	merge := strings.ReplaceAll(commands[1][1], "../widgets-new", again)
+	merge = regexp.MustCompile(`(?m)^make .*$`).ReplaceAllString(merge, "go vet .")
+	at(t, folder, "set -e\n"+merge)
+	if got := at(t, folder, "head -n 1 writes.go && tail -n 1 controller.go && git status --short"); got !=
+		"// Theirs: a Widget.\n// Ours." {
+		t.Errorf("the fork has %q", got)
+	}
+}
+
 // speaksOfItself searches for old names, and shares no code with the program's own search. It
-// allows words of Kubernetes in generated files.
+// allows words of Kubernetes in generated files. The links of the pages lead to files.
 func speaksOfItself(t *testing.T, folder string) {
 	t.Helper()
 	found := at(t, folder, `git grep -n -i -e foo -e website -e sample-\\?controller -e example.com/sample \
-		-e tutorial -e forking -e changelog -e api-approved -- ':!*.sum' |
-		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' \
-			-e 'again with .--from website' || :`)
+		-e tutorial -e forking -e changelog -e api-approved -- ':!*.sum' ':!explore' |
+		grep -v -e 'reduces memory footprint' -e 'in foo.example.com/CamelCase' -e 'again with .--from website' \
+			-e '"\?example.com/sample-controller/explore' || :`)
 	if found != "" {
 		t.Errorf("the fork has old names:\n%s", found)
 	}
-}
-
-// claimsNothing checks that the pages say nothing of what was measured in another repository.
-func claimsNothing(t *testing.T, folder string) {
-	t.Helper()
-	found := at(t, folder, `git grep -n -e '✓ |' -e '[0-9] MiB |' -e 'measured here' -e ' | 20[0-9][0-9]-' \
-		-e 'histories take' -e 'inputs per second' -- '*.md' || :`)
-	if found != "" {
-		t.Errorf("the fork claims what nobody has measured:\n%s", found)
-	}
-}
-
-// leadsSomewhere checks that the links in all pages lead to files.
-func leadsSomewhere(t *testing.T, folder string) {
-	t.Helper()
-	for file := range strings.Lines(at(t, folder, "git ls-files '*.md'")) {
-		file = strings.TrimSpace(file)
+	link := regexp.MustCompile(`\]\(([^)\s#:]+)\)`)
+	for file := range strings.FieldsSeq(at(t, folder, "git ls-files '*.md'")) {
 		text := must.Get(os.ReadFile(filepath.Join(folder, file)))(t)
 		for _, target := range link.FindAllStringSubmatch(string(text), -1) {
-			to := filepath.Join(folder, path.Dir(file), target[1])
-			if _, err := os.Stat(to); err != nil && !strings.Contains(target[1], "://") {
+			if _, err := os.Stat(filepath.Join(folder, path.Dir(file), target[1])); err != nil {
 				t.Errorf("%s: %s leads nowhere", file, target[1])
 			}
 		}
 	}
 }
 
-// knowsBuiltinNames asks a control plane whether builtin.txt is complete.
+// knowsBuiltinNames compares builtinNames with what a control plane serves.
 func knowsBuiltinNames(t *testing.T, folder string) {
 	t.Helper()
-	served := at(t, folder, `.local/bin/kubectl --kubeconfig .local/clusters/fork/kubeconfig.yaml \
-		--cache-dir .local/cache api-resources --no-headers | grep -v acme.dev`)
-	known, groups := builtinNames(), builtinGroups()
-	for line := range strings.Lines(served) {
+	known := builtinNames()
+	for line := range strings.Lines(at(t, folder, `.local/bin/kubectl --kubeconfig \
+		.local/clusters/fork/kubeconfig.yaml --cache-dir .local/cache api-resources --no-headers | grep -v acme.dev`)) {
 		fields := strings.Fields(line)
-		version := len(fields) - 3 // short names may stand before it; namespaced and kind follow
-		names := append(strings.Split(strings.Join(fields[1:version], ""), ","), fields[0],
-			strings.ToLower(fields[version+2]))
-		for _, name := range names {
+		kind := strings.ToLower(fields[len(fields)-1])
+		for _, name := range append(strings.Split(strings.Join(fields[1:len(fields)-3], ""), ","), fields[0], kind) {
 			if name != "" && !known[name] {
-				t.Errorf("%s is missing from builtin.txt: %s", name, line)
+				t.Errorf("builtinNames lacks %s: %s", name, line)
 			}
-		}
-		group, _, _ := strings.Cut(fields[version], "/")
-		if strings.Contains(group, ".") && !groups[group] {
-			t.Errorf("group %s is missing from builtin.txt", group)
 		}
 	}
 }
@@ -154,14 +159,8 @@ func TestAllKindsBuild(t *testing.T) {
 			continue
 		}
 		t.Run(test.kind, func(t *testing.T) {
-			at(t, forkInto(t, map[string]string{"kind": test.kind, "module": "github.com/acme/things",
+			at(t, forkInto(t, ".", map[string]string{"kind": test.kind, "module": "github.com/acme/things",
 				"group": "things.acme.dev", "version": "v1"}), "go test ./...")
-		})
-	}
-	for _, group := range []string{"time", "cache", "apps", "http", "v1", "foo", "a-b", "errors"} {
-		t.Run(group, func(t *testing.T) {
-			at(t, forkInto(t, map[string]string{"kind": "Person", "plural": "people",
-				"module": "acme.dev/" + group, "group": group + ".acme.dev"}), "go test ./...")
 		})
 	}
 }
@@ -170,8 +169,8 @@ func TestAllKindsBuild(t *testing.T) {
 func TestNothingStaysBehindAFailure(t *testing.T) {
 	folder := t.TempDir()
 	dir := filepath.Join(folder, "new")
-	f := &fork{from: &repository{root: folder}, files: map[string]string{"a": "b"},
-		modes: map[string]os.FileMode{"a": 0o644}, progress: io.Discard}
+	f := &fork{from: &original{repository: &repository{root: folder}},
+		files: map[string]string{"a": "b"}, progress: io.Discard}
 	for _, exists := range []bool{false, true} {
 		if exists {
 			must.Do(t, os.Mkdir(dir, 0o755))
@@ -187,86 +186,18 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 	}
 }
 
-// Each part alone, none and all of them: a fork has what it is asked for, and nothing in it speaks
-// of the rest.
-func TestForkHasItsParts(t *testing.T) {
-	root := thisRepository(t)
-	type parts struct{ from, with string }
-	tests := []parts{{"", ""}, {"", "all"}, {"website", ""}, {"website", "all"}}
-	for _, p := range partNames() {
-		tests = append(tests, parts{"", p})
-		if slices.Contains(exampleParts, p) {
-			tests = append(tests, parts{"website", p})
+// A fork is small, and nothing in it needs what it does not have.
+func TestForksAreSmall(t *testing.T) {
+	from := thisRepository(t)
+	badArticle := regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
+	for _, fromExample := range []bool{false, true} {
+		f := must.Get(newFork(from, namesOf(t, "HTTPCheck", ""), fromExample))(t)
+		if files, lines := f.size(); files > 80 || lines > 9000 {
+			t.Errorf("from the example %t: a fork has %d files with %d lines", fromExample, files, lines)
 		}
-	}
-	for _, test := range tests {
-		t.Run(test.from+"+"+test.with, func(t *testing.T) {
-			from := must.Get(root.template(test.from))(t)
-			out := must.Get(omit(from, strings.Fields(test.with)))(t)
-			f := must.Get(newFork(from, from.newNames(namesOf(t, "HTTPCheck", "")), out))(t)
-			for file, text := range f.files {
-				if out.has(file) {
-					t.Errorf("%s is there", file)
-				}
-				if found := badArticle.FindString(text); found != "" {
-					t.Errorf("%s says %q", file, found)
-				}
-				if found := oldMeaning.FindString(text); found != "" && knowsNoMeaning.MatchString(file) {
-					t.Errorf("%s knows the old meaning: %q", file, found)
-				}
-			}
-			f.scriptsWork(t, root.files["hack/test"])
-			if own, _ := f.size(); test.with == "" && (own.files > 100 || own.lines > 10500) {
-				t.Errorf("a small fork has %+v", own)
-			}
-		})
-	}
-}
-
-var (
-	badArticle = regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
-	// What is not about one kind does not know what a Foo or a Website is, nor that it may be forked.
-	knowsNoMeaning = regexp.MustCompile(`^internal/(?:[^t]|testing/[^ms])|^\.github/`)
-	oldMeaning     = regexp.MustCompile(`(?i)\bdeploymentName\b|\bStatus\.Replicas\b|website|you forked`)
-
-	functions = regexp.MustCompile(`(?m)^([\w-]+)\(\) `)
-	phonyTest = regexp.MustCompile(`(?m)^\.PHONY:.* test(?: |$)`)
-	folders   = regexp.MustCompile(`(?m)^\s+go (?:-C (\S+) )?(?:test|vet|run|build) .*?\./([a-z][\w/-]*)`)
-)
-
-// scriptsWork checks that hack/test calls only functions that it has, and that no script names a
-// folder that is not there. whole is hack/test of this repository.
-func (f *fork) scriptsWork(t *testing.T, whole string) {
-	t.Helper()
-	text := f.files["hack/test"]
-	for _, function := range functions.FindAllStringSubmatch(whole, -1) {
-		calls := regexp.MustCompile(`(?m)^[^#\n]*(?:^|[;&|(]|^ +)\s*` + function[1] + `(?:\s|$)`)
-		if !strings.Contains(text, "\n"+function[1]+"() ") && calls.MatchString(text) {
-			t.Errorf("hack/test calls %s, which is gone", function[1])
-		}
-	}
-	steps := stepNames.FindAllString(strings.Join(stepLists.FindAllString(text, -1), " "), -1)
-	for _, function := range functions.FindAllStringSubmatch(text, -1) {
-		step, isStep := strings.CutPrefix(function[1], "step_")
-		if isStep && !slices.Contains(steps, step) {
-			t.Errorf("no list of hack/test has the step %s", step)
-		}
-	}
-	if !phonyTest.MatchString(f.files["Makefile"]) {
-		t.Error("make test does nothing: the folder test is there")
-	}
-	parse := exec.Command("bash", "-n")
-	parse.Stdin = strings.NewReader(text)
-	if output, err := parse.CombinedOutput(); err != nil {
-		t.Errorf("hack/test: %v\n%s", err, output)
-	}
-	for _, script := range []string{"hack/test", "Makefile", ".github/workflows/test.yaml"} {
-		for _, found := range folders.FindAllStringSubmatch(f.files[script], -1) {
-			folder := path.Join(found[1], strings.TrimSuffix(found[2], "/..."))
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(f.files)), func(file string) bool {
-				return strings.HasPrefix(file, folder+"/")
-			}) {
-				t.Errorf("%s names %s: %s", script, folder, found[0])
+		for file, text := range f.files {
+			if found := badArticle.FindString(text); found != "" {
+				t.Errorf("%s says %q", file, found)
 			}
 		}
 	}
@@ -274,10 +205,34 @@ func (f *fork) scriptsWork(t *testing.T, whole string) {
 
 func TestSameNamesChangeNothing(t *testing.T) {
 	from := thisRepository(t)
-	f := must.Get(newFork(from, from.names, nothing(t)))(t)
-	for file, text := range from.kept(nothing(t), from.names.protected()) {
-		if f.files[file] != text && file != "NEXT.md" { // it has a table of its own
+	f := must.Get(newFork(from, from.names, false))(t)
+	for file, text := range from.copied(false) {
+		if f.files[file] != text && file != ".gitignore" {
 			t.Errorf("%s has changed", file)
+		}
+	}
+}
+
+// Each entry of the lists of what is copied is there.
+func TestWhatIsCopiedExists(t *testing.T) {
+	files := sortedKeys(thisRepository(t).files)
+	for _, entry := range slices.Concat(frame, forTests, ofFoos, ofWebsites) {
+		if !slices.ContainsFunc(files, func(file string) bool { return isIn(file, []string{entry}) }) {
+			t.Errorf("%s does not exist", entry)
+		}
+	}
+}
+
+func TestMentionsOfWhatIsNotCopiedAreNoticed(t *testing.T) {
+	from := thisRepository(t)
+	for text, want := range map[string]bool{
+		"see docs/forking.md": true, "[a](../docs/forking.md)": true, "go test ./hack/fork -run x": true,
+		"cp -R docs/tutorial x": true, `os.ReadDir("../../docs/check")`: true,
+		"kubectl apply -f artifacts/examples/crd.yaml": false, "see hack/demo, or hack/demonstrate": false,
+	} {
+		found := from.mentions(map[string]string{"a": text, "hack/demo": ""})
+		if (len(found) > 0) != want {
+			t.Errorf("%s: found %q", text, found)
 		}
 	}
 }

@@ -3,8 +3,8 @@
 //
 //	go run ./hack/fork --module github.com/acme/x --group x.acme.dev --kind Widget ../x
 //
-// It reads the old names from the repository, leaves out the files that are about this project, and
-// renames everything in the others. Whatever it does not understand is an error.
+// It reads the old names from the repository, copies the files of the controller, and renames
+// everything in them. Whatever it does not understand is an error.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"path"
 	"syscall"
 )
 
@@ -31,11 +31,8 @@ resource owns objects of several kinds, or something outside Kubernetes; otherwi
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
   --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
-  --with PARTS      what it has besides, or all: some of
-                    %s
   --name NAME       the name of the controller, its image and its namespace (default:
                     KIND-controller, in lower case)
-  --article ARTICLE a or an, if the pages say the wrong one before the kind
 `
 
 func main() {
@@ -66,57 +63,37 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	if from, err = from.template(o.from); err != nil {
-		return err
-	}
-	out, err := omit(from, o.with)
-	if err != nil {
-		return err
-	}
-	n = from.newNames(n)
 	target, err := checkDir(o.dir, from.root)
 	if err != nil {
 		return err
 	}
-	if n.kind == from.names.kind {
-		return fmt.Errorf("--kind %s: that is the example of this repository; write the name of your "+
-			"resource, like Widget", n.kind)
-	}
-	f, err := newFork(from, n, out)
+	f, err := newFork(from, n, o.from != "")
 	if err != nil {
 		return err
+	}
+	if n.kind == f.old[0].kind {
+		return fmt.Errorf("--kind %s: that is the example of this repository; write the name of your "+
+			"resource, like Widget", n.kind)
 	}
 	f.progress = progress
 	f.command = append([]string{"go", "run", "./hack/fork"}, args...)
 	_, plural := n.lower()
 	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
-		from.names.kind, n.kind, plural, n.group, n.version, n.short, n.name)
+		f.old[0].kind, n.kind, plural, n.group, n.version, n.short, n.name)
 	if irregular.MatchString(n.kind) && o.resource == "" {
 		fmt.Fprintf(progress, "fork: if %s is not the plural, write --plural\n", plural)
-	}
-	if n.protected() {
-		fmt.Fprintf(progress, "fork: %s is a group of the Kubernetes project, which approves each API in "+
-			"it: https://github.com/kubernetes/enhancements/pull/1111. If that is not your project, stop, "+
-			"and choose a domain of yours\n", n.group)
 	}
 	if err := f.create(ctx, target); err != nil {
 		return err
 	}
-	own, library := f.size()
-	fmt.Fprintf(progress, "fork: %d files with %d lines are your own; explore and internal/testing "+
-		"have %d files with %d lines, which you need not read; the rest is generated\n",
-		own.files, own.lines, library.files, library.lines)
-	fmt.Fprintf(progress, "fork: done. Go on with %s/NEXT.md\n", o.dir)
+	files, lines := f.size()
+	fmt.Fprintf(progress, "fork: %d files with %d lines are your own; the rest is generated, or is %s and "+
+		"what else tests of any controller need\nfork: done. Go on with %s/NEXT.md\n", files, lines, library, o.dir)
 	return nil
 }
 
-// options are what is said besides the names.
-type options struct {
-	resource string   // the plural of the resource, may be empty
-	with     []string // parts
-	from     string   // the template
-	dir      string
-}
+// options are what is said besides the names. The plural of the resource and the template may be empty.
+type options struct{ resource, from, dir string }
 
 // parseFlags returns the values of the flags.
 func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
@@ -129,18 +106,16 @@ func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 	flags.StringVar(&o.resource, "plural", "", "")
 	flags.StringVar(&n.short, "short", "", "")
 	flags.StringVar(&n.name, "name", "", "")
-	flags.StringVar(&n.article, "article", "", "")
 	flags.StringVar(&o.from, "from", "", "")
-	flags.Func("with", "", func(value string) error {
-		o.with = append(o.with, strings.Split(value, ",")...)
-		return nil
-	})
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(out, usage, strings.Join(partNames(), ",\n                    "))
+		fmt.Fprint(out, usage)
 		return n, o, err
 	case err != nil:
 		return n, o, fmt.Errorf("%w; go run ./hack/fork --help lists the flags", err)
+	case o.from != "" && o.from != path.Base(example):
+		return n, o, fmt.Errorf("--from %q: there is no such template; write --from website, or nothing "+
+			"for a single child", o.from)
 	case flags.NArg() == 0:
 		return n, o, errors.New("the folder to write is missing; write it last, like ../widgets")
 	case flags.NArg() > 1:

@@ -1,16 +1,16 @@
 package main
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
+
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // names are what a controller and its resource are called. The lower-case form of a kind has no
@@ -23,7 +23,6 @@ type names struct {
 	kind, plural           string // Foo, Foos
 	short                  string // for kubectl
 	name                   string // of the controller
-	article                string // a or an: what is said before the kind
 }
 
 // lower returns the kind and its plural in lower case, as in the name of the resource.
@@ -31,18 +30,14 @@ func (n names) lower() (kind, plural string) {
 	return strings.ToLower(n.kind), strings.ToLower(n.plural)
 }
 
-// protected reports whether the group is one that only Kubernetes' own API may use.
-func (n names) protected() bool {
-	return strings.HasSuffix(n.group, ".k8s.io") || strings.HasSuffix(n.group, ".kubernetes.io")
-}
-
 // goPlural returns the plural that the generators would form: see Name in namer/plural_namer.go of
 // k8s.io/gengo/v2. hack/update-codegen.sh tells them the plural all the same.
 func goPlural(kind string) string {
-	last, before := kind[len(kind)-1], kind[max(0, len(kind)-2)]
-	switch {
-	case len(kind) < 2:
+	if len(kind) < 2 {
 		return kind
+	}
+	last, before := kind[len(kind)-1], kind[len(kind)-2]
+	switch {
 	case strings.IndexByte("sxz", last) >= 0, last == 'h' && (before == 'c' || before == 's'):
 		return kind + "es"
 	case last == 'y' && strings.IndexByte("bcdfghjklmnpqrstvwxyz", before) >= 0:
@@ -67,38 +62,28 @@ func pluralLike(kind, resource string) string {
 	for same < min(len(kind), len(resource)) && strings.ToLower(kind)[same] == resource[same] {
 		same++
 	}
-	goName := kind[:same] + resource[same:]
-	return strings.ToUpper(goName[:1]) + goName[1:]
+	return initial(kind[:same] + resource[same:])
 }
 
-// builtin lists what kubectl calls the resources of Kubernetes itself: plural, short names, kind
-// and group. kubectl get node shows Kubernetes' Nodes, even if another API has a Node. A test
-// compares the list with a control plane.
-//
-//go:embed builtin.txt
-var builtin string
+// initial returns the text with an upper-case initial.
+func initial(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// builtinNames are the words by which kubectl finds a resource of Kubernetes.
+// builtinNames returns the words by which kubectl finds a resource of Kubernetes: kinds, plurals and
+// short names. kubectl get node shows Kubernetes' Nodes, even if another API has a Node. A test
+// compares them with a control plane.
 func builtinNames() map[string]bool {
 	taken := map[string]bool{}
-	for line := range strings.Lines(builtin) {
-		fields := strings.Fields(line)
-		taken[fields[0]] = true
-		taken[strings.ToLower(fields[2])] = true
-		for short := range strings.SplitSeq(fields[1], ",") {
-			taken[short] = true
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		if !strings.Contains(gvk.Version, "alpha") && !strings.Contains(gvk.Version, "beta") { // by default
+			taken[strings.ToLower(gvk.Kind)], taken[strings.ToLower(goPlural(gvk.Kind))] = true, true
 		}
 	}
-	return taken
-}
-
-// builtinGroups are the groups of Kubernetes' own API.
-func builtinGroups() map[string]bool {
-	groups := map[string]bool{}
-	for line := range strings.Lines(builtin) {
-		groups[strings.Fields(line)[3]] = true
+	for name := range strings.FieldsSeq("apiservice apiservices customresourcedefinition " +
+		"customresourcedefinitions cj cm crd crds cs csr deploy ds ep ev hpa ing ip limits netpol no ns " +
+		"pc pdb po pv pvc quota rc rs sa sc sts svc vac") {
+		taken[name] = true
 	}
-	return groups
+	return taken
 }
 
 // shortName returns the initials of a kind of several words, or else its shortest beginning, of two
@@ -125,31 +110,17 @@ func shortName(kind string) string {
 	return lower[:n]
 }
 
-// spokenAsWords are the initialisms that are not spelled, although their first letter would be "ess"
-// or the like.
-var spokenAsWords = strings.Fields("FIFO HATEOAS LAN MAC MIME NASA NAT NIC NUMA RAID RAM REST ROM " +
-	"SAML SAN SCIM SIM SOAP")
+// vowel matches kinds that are spoken with a vowel first: an Addon, an HTTPCheck, an S3Bucket.
+var vowel = regexp.MustCompile(`^(?:[AEIO]|[FHLMNRSX](?:[A-Z0-9]+(?:[A-Z][a-z]|$)|[0-9]))`)
 
-// articleOf returns what is said before a kind: an Addon, an HTTPCheck, an S3Bucket, a OneShot. If
-// it is wrong, there is a flag.
-func articleOf(kind string) string {
-	initialism := strings.TrimRight(leadingCapitals.FindString(kind), "0123456789")
-	letters := "AEIO"
-	if len(initialism) < len(kind) && initialism != "" && unicode.IsLower(rune(kind[len(initialism)])) {
-		initialism = initialism[:len(initialism)-1] // the last capital begins the next word
-	}
-	if initialism != "" && !slices.Contains(spokenAsWords, initialism) {
-		letters = "AEFHILMNORSX"
-	}
-	if strings.Contains(letters, kind[:1]) && !strings.HasPrefix(kind, "One") {
-		return "an"
-	}
-	return "a"
+// needsAn reports whether "an" is said before the kind. Some initialisms are spoken as words, and the
+// O of One is not spoken as one.
+func needsAn(kind string) bool {
+	spokenAsWord := regexp.MustCompile(`^(?:One|FIFO|LAN|MAC|NAT|RAM|REST|ROM|SAML|SAN|SIM|SOAP)`)
+	return vowel.MatchString(kind) && !spokenAsWord.MatchString(kind)
 }
 
-var leadingCapitals = regexp.MustCompile(`^[A-Z]+[0-9]*`)
-
-// find returns the group of a pattern, which must match once in a file.
+// find returns the one group of a pattern that matches once in a file.
 func find(root, file, pattern string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
@@ -174,7 +145,7 @@ func readNames(root, nameFile string) (names, error) {
 	}
 	doc = filepath.ToSlash(doc)
 	types := path.Join(path.Dir(doc), "types.go")
-	var n names
+	n := names{version: path.Base(path.Dir(doc)), pkg: path.Base(path.Dir(path.Dir(doc)))}
 	var resource string
 	var problems []error
 	for _, source := range []struct {
@@ -195,8 +166,6 @@ func readNames(root, nameFile string) (names, error) {
 		return names{}, err
 	}
 	n.short, _ = find(root, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`) // may be absent
-	n.version = path.Base(path.Dir(doc))
-	n.pkg = path.Base(path.Dir(path.Dir(doc)))
 	n.plural = pluralLike(n.kind, resource)
 	return n, nil
 }

@@ -1,14 +1,8 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
-
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -64,22 +58,13 @@ func TestNamesFollowFromTheKind(t *testing.T) {
 }
 
 func TestArticlesAreThoseThatAreSpoken(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Widget": "a", "Addon": "an", "HTTPCheck": "an", "SSHKey": "an", "S3Bucket": "an", "NFS": "an",
-		"X509Cert": "an", "MXRecord": "an", "LDAPGroup": "an", "MQTTBroker": "an", "DNSRecord": "a",
-		"K8sQuota": "a", "NATGateway": "a", "SAMLClient": "a", "OneShot": "a", "Series": "a", "Hook": "a",
-	} {
-		if got := articleOf(kind); got != want {
-			t.Errorf("%s: got %s, want %s", kind, got, want)
-		}
-	}
-}
-
-func TestIrregularPluralsAreAskedFor(t *testing.T) {
 	for kind, want := range map[string]bool{
-		"Series": true, "Proof": true, "Knife": true, "Widget": false, "Class": false, "Bus": false,
+		"Widget": false, "Addon": true, "HTTPCheck": true, "SSHKey": true, "S3Bucket": true, "NFS": true,
+		"X509Cert": true, "MXRecord": true, "LDAPGroup": true, "MQTTBroker": true, "DNSRecord": false,
+		"K8sQuota": false, "NATGateway": false, "SAMLClient": false, "OneShot": false, "Series": false,
+		"Hook": false, "News": false,
 	} {
-		if got := irregular.MatchString(kind); got != want {
+		if got := needsAn(kind); got != want {
 			t.Errorf("%s: got %t, want %t", kind, got, want)
 		}
 	}
@@ -98,42 +83,52 @@ func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
 	}
 }
 
-// TestForkedRepositoriesWork compares the rest, mainly short names, with a control plane.
-func TestBuiltinNamesAreThoseOfClientGo(t *testing.T) {
-	known, groups := builtinNames(), builtinGroups()
-	notServed := map[string]bool{"APIGroup": true, "Eviction": true} // on their own, or by default
-	for gvk := range scheme.Scheme.AllKnownTypes() {
-		isResource := scheme.Scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if !isResource || strings.Contains(gvk.Version, "alpha") ||
-			strings.Contains(gvk.Version, "beta") || notServed[gvk.Kind] {
-			continue
-		}
-		if strings.Contains(gvk.Group, ".") && !groups[gvk.Group] {
-			t.Errorf("group %s is missing from builtin.txt", gvk.Group)
-		}
-		if !known[strings.ToLower(gvk.Kind)] {
-			t.Errorf("kind %s is missing from builtin.txt", gvk.Kind)
+func TestEverythingIsRenamed(t *testing.T) {
+	dns := namesOf(t, "DNSRecord", "")
+	dns.name, dns.module = "dns", "github.com/Acme/DNS"
+	addon, person := namesOf(t, "Addon", ""), namesOf(t, "Person", "people")
+	foobar, food := namesOf(t, "FooBar", ""), namesOf(t, "Food", "")
+	tests := []struct {
+		to              names
+		file, old, want string
+	}{
+		{dns, "a.txt", "pkg/apis/samplecontroller/v1alpha1/foo.go", "pkg/apis/things/v1beta1/dnsrecord.go"},
+		{dns, "a.txt", "newFoo(fooClient, foos, isFoo, foosByName)",
+			"newDNSRecord(dnsrecordClient, dnsrecords, isDNSRecord, dnsrecordsByName)"},
+		{dns, "a.txt", "TestNewFooGetsOneOfManyFoos", "TestNewDNSRecordGetsOneOfManyDNSRecords"},
+		{dns, "a.txt", "fooscheme.AddToScheme(foofake)", "dnsrecordscheme.AddToScheme(dnsrecordfake)"},
+		{dns, "a.go", "package a\n\nimport \"example.com/sample-controller/pkg\"\n",
+			"package a\n\nimport \"github.com/Acme/DNS/pkg\"\n"},
+		{dns, "a.go", "package a\n\ntype b struct {\n\tfoo    int\n\tlonger string\n}\n",
+			"package a\n\ntype b struct {\n\tdnsrecord int\n\tlonger    string\n}\n"},
+		{dns, "a.yaml", "newName: example.com/sample-controller", "newName: github.com/acme/dns"},
+		{dns, "a.md", "registry.example.com/sample-controller", "registry.example.com/dns"},
+		{dns, "go.mod", "module example.com/sample-controller/test", "module github.com/Acme/DNS/test"},
+		{dns, "go.mod", "require example.com/sample-controller/explore v0", "require example.com/sample-controller/explore v0"},
+		{dns, "a.sh", "crd/foos.samplecontroller.k8s.io", "crd/dnsrecords.things.acme.dev"},
+		{dns, "a.txt", "f.Samplecontroller().V1alpha1()", "f.Things().V1beta1()"},
+		{dns, "a.yaml", "samplecontroller.k8s.io/v1alpha1", "things.acme.dev/v1beta1"},
+		{dns, "a.yaml", "config.kwok.x-k8s.io/v1alpha1", "config.kwok.x-k8s.io/v1alpha1"},
+		{dns, "a.yaml", "node.k8s.io/v1alpha1 v1alpha12", "node.k8s.io/v1alpha1 v1alpha12"},
+		{dns, "a.txt", "path=foos,shortName=fo,categories=all",
+			"path=dnsrecords,shortName=dr,categories=all"},
+		{dns, "a.sum", "SgsVHtfooshd footprint", "SgsVHtfooshd footprint"},
+		{dns, "a.md", "a Foo's, “Foo”—foo…Foos", "a DNSRecord's, “DNSRecord”—dnsrecord…DNSRecords"},
+		{person, "a.md", "a Foo of the Foos; foos", "a Person of the People; people"},
+		{addon, "a.md", "A Foo and a `foo`; a\n// Foo; beta Foo; a: Foo; schema foo",
+			"An Addon and an `addon`; an\n// Addon; beta Addon; a: Addon; schema addon"},
+		{addon, "a.md", "a Deployment of a Foo", "a Deployment of an Addon"},
+		{foobar, "a.txt", "newFoo Foos foos fooscheme", "newFooBar FooBars foobars foobarscheme"},
+		{food, "a.txt", "newFoo Foos foos foofake", "newFood Foods foods foodfake"},
+	}
+	for _, test := range tests {
+		got, err := renameFiles(map[string]string{test.file: test.old}, []names{old}, test.to,
+			[]string{"fooscheme", "foofake", "foo", "foos", "metav1"})
+		if err != nil || got[test.file] != test.want {
+			t.Errorf("%s: got %q (%v), want %q", test.old, got[test.file], err, test.want)
 		}
 	}
-}
-
-func TestPagesOfAForkNameWhatThereIs(t *testing.T) {
-	var code strings.Builder
-	for file, text := range thisRepository(t).files {
-		if strings.HasSuffix(file, ".go") && !isGenerated(text) && !strings.HasPrefix(file, templates) {
-			code.WriteString(text)
-		}
-	}
-	quoted := regexp.MustCompile("`([A-Za-z][\\w./-]*)`")
-	for _, page := range []string{"README.md.tmpl", "NEXT.md.tmpl"} {
-		text := must.Get(os.ReadFile(page))(t)
-		for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
-			_, err := os.Stat(filepath.Join("../..", match[1]))
-			_, besideTest := os.Stat(filepath.Join("../../test/conformance", match[1]))
-			isWord := regexp.MustCompile(`\b` + regexp.QuoteMeta(match[1]) + `\b`).MatchString
-			if err != nil && besideTest != nil && !isWord(code.String()) {
-				t.Errorf("%s names %s, which does not exist", page, match[1])
-			}
-		}
+	if _, err := renameFiles(map[string]string{"a.go": "package { foo"}, []names{old}, dns, nil); err == nil {
+		t.Error("text that is not Go code gives no error")
 	}
 }

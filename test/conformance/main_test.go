@@ -63,7 +63,7 @@ var outcomes = struct {
 	passed map[int]bool // by the number of the behaviour
 }{passed: map[int]bool{}}
 
-// behaviour records that t proves the behaviour of that number in docs/conformance.md.
+// behaviour records that t proves the behaviour of that number, for the table.
 func behaviour(t *testing.T, number int) {
 	t.Helper()
 	t.Cleanup(func() {

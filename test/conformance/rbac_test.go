@@ -143,7 +143,7 @@ func watchOnly(t *testing.T, namespace string) func(string) string {
 var oldNamespace = regexp.MustCompile(
 	`(?m)^.*(namespace: |serviceaccount:)` + deployedName + `\b.*$`)
 
-// TestAnotherNamespaceByKustomize changes the namespace as docs/production.md says. A binding that
+// TestAnotherNamespaceByKustomize changes the namespace as a user would. A binding that
 // stays behind would give the permissions to whoever can create the old namespace.
 func TestAnotherNamespaceByKustomize(t *testing.T) {
 	dir := t.TempDir()

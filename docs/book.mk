@@ -1,0 +1,68 @@
+# The targets of the book, of the lens and of the examples.
+PROGRAM := .
+LENSFLAGS :=
+BENCH :=
+export PROGRAM
+
+#= The book, the lens and the examples
+
+.PHONY: lens lens-build lens-record
+lens: cluster lens-build ## watch the controller, or PROGRAM, in a browser: docs/lens.md
+	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
+	@$(WAIT_FOR_CRD) >/dev/null
+	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
+
+.PHONY: play
+play: ## try the controller in a page of your browser, without a cluster
+	@go run ./lens/play -serve 127.0.0.1:0
+
+.PHONY: learn
+learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
+	@go run ./docs/learn
+
+lens-build:
+	@hack/compile 'the lens' .local/bin/lens -- ./lens
+
+LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
+
+LENS_SCENARIOS = create taken hold restart
+lens-record: CLUSTER = lens
+lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordings anew
+	@mkdir -p docs/lens/recordings
+	@set -e; record() { KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -burst 20 \
+	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
+	  for program in $(LENS_CHAPTERS); do \
+	    chapter=$$(basename "$$program"); record "$$program" "$${chapter#*-}" "$$chapter"; \
+	  done; \
+	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
+	@hack/cluster down lens >/dev/null
+
+.PHONY: conformance-examples
+conformance-examples: # the conformance suite on the same controller on other frameworks
+	@$(call on,test,examples/conformance)
+
+.PHONY: bench bench-long
+bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
+	@hack/cluster build
+	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
+	go -C test/bench run . $(BENCH)
+	go -C test/bench run . -draw
+bench-long: build # run the benchmark with up to 20,000 Foos
+	@hack/cluster build
+	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
+	go -C test/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
+	go -C test/bench run . -draw
+
+.PHONY: docs
+docs: # update the listings and the transcripts in all pages
+	go test ./docs/check -update
+	go test ./docs/check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
+
+.PHONY: chapters
+chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
+	go test ./docs/check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
+	  -page '^README.md|^docs/tutorial'
+
+.PHONY: generate-all
+generate-all: # the same, and for examples/website and docs/tutorial/14-versions
+	hack/update-codegen.sh all

@@ -1,0 +1,48 @@
+# The targets of this repository that a copy of the controller does without.
+IMAGE := example.com/sample-controller:$(VERSION)
+IMAGEFLAGS := -o .local/image.tar
+ARCHS :=
+ifneq ($(filter environment%,$(origin IMAGE)),)
+$(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
+endif
+
+#= Images, and more tests than make test-all has
+
+.PHONY: image
+image: version # build the container image without docker, into .local/image.tar
+	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
+
+.PHONY: faults
+faults: # everything around the controller fails, for a minute: test/faults
+	@hack/test $@
+
+.PHONY: mutants
+mutants: # break the code in every listed way; each time, a test must fail
+	go test -skip /conformance -timeout 30m ./internal/testing/mutants -mutants
+
+.PHONY: conformance-broken
+conformance-broken: # break the controller; each time, tests of the conformance suite must fail
+	@$(call on,test,go test -run /conformance -timeout 60m ./internal/testing/mutants -mutants)
+
+.PHONY: faults-long
+faults-long: build # make everything around the controller fail, for about five minutes
+	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
+
+.PHONY: soak
+SOAK := 1h
+soak: build # the same for an hour, or SOAK=4h: memory and connections must not grow
+	@hack/cluster build
+	go -C test/faults test -count=1 -v -timeout 0 -run TestSoak -soak $(SOAK) \
+	  -cluster soak -quiet 10s -patience 5m
+
+.PHONY: faults-all
+faults-all: # every crash, event and error in every scenario; it can be resumed
+	@hack/faults-all
+
+.PHONY: fuzz
+fuzz: # fuzz each target for five minutes; a real API server judges what is written
+	@$(call on,test,hack/fuzz 5m)
+
+.PHONY: vulnerabilities
+vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
+	@hack/vulnerabilities

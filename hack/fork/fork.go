@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"example.com/sample-controller/internal/prologue"
+)
+
+// fork is a repository that is about to be written.
+type fork struct {
+	from     *original
+	old      []names // which must not be in it
+	names    names
+	files    map[string]string
+	command  []string // with which it is made
+	progress io.Writer
+}
+
+// newFork copies and renames everything, and refuses names with which the fork would not work.
+func newFork(from *original, to names, fromExample bool) (*fork, error) {
+	f := &fork{from: from, old: []names{from.names}, names: to, progress: io.Discard}
+	if fromExample { // its API is called as its kind, in Go
+		f.old = []names{from.example, from.names}
+		f.names.pkg, f.names.goGroup = strings.ToLower(to.kind), to.kind
+	}
+	files := from.copied(fromExample)
+	if err := checkNotInScripts(files, to.name, from.names.name); err != nil {
+		return nil, err
+	}
+	untouched := map[string]string{}
+	for file, text := range files {
+		if isIn(file, []string{library}) {
+			untouched[file] = text
+			delete(files, file)
+		}
+	}
+	folders, aliases, err := identifiers(files)
+	if err != nil {
+		return nil, err
+	}
+	var ofKind renamer // Only the kind is checked. Versions may be the same: every API has a V1.
+	for _, old := range f.old {
+		new := old
+		new.kind, new.plural = to.kind, to.plural
+		ofKind = append(ofKind, newRenamer([]names{old}, new, aliases)...)
+	}
+	if err := checkCollisions(folders, ofKind, to.kind); err != nil {
+		return nil, err
+	}
+	if f.files, err = renameFiles(files, f.old, f.names, aliases); err != nil {
+		return nil, err
+	}
+	for file, text := range untouched {
+		f.files[file] = text
+	}
+	// git ignores what go build leaves in the root: a program with the last name of the module path.
+	if program := path.Base(to.module); program != to.name {
+		f.files[".gitignore"] += "/" + program + "\n"
+	}
+	return f, errors.Join(unclean(from.mentions(f.files)), unclean(leftovers(f.files, f.old, f.names)))
+}
+
+// size returns how many files and lines a team has to look after: without explore and what else the
+// tests need that knows no kind, and without what generators and go write.
+func (f *fork) size() (files, lines int) {
+	knowNoKind := append([]string{library, "go.*", "*/go.*", "*/*/go.*"}, forTests...)
+	for file, text := range f.files {
+		if !isIn(file, knowNoKind) {
+			files, lines = files+1, lines+strings.Count(text, "\n")
+		}
+	}
+	return files, lines
+}
+
+// create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded.
+func (f *fork) create(ctx context.Context, dir string) (err error) {
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	work := filepath.Join(temporary, filepath.Base(dir))
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, string) error
+	}{
+		{fmt.Sprintf("writing %d files", len(f.files)), f.write},
+		{"generating code", f.generate},
+		{"go vet ./... in . and test", f.vet},
+		{"the first commit", f.commit},
+	} {
+		fmt.Fprintf(f.progress, "fork: %s\n", step.what)
+		if err := step.do(ctx, work); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+	}
+	// Remove deletes an empty folder, but not one that somebody has filled meanwhile.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(work, dir)
+}
+
+// write writes the files, and lends the fork this repository's tools: it would need minutes to build
+// the same. Their stamp comes along and says that. A new build makes new files.
+func (f *fork) write(ctx context.Context, dir string) error {
+	for file, text := range f.files {
+		mode := os.FileMode(0o644)
+		if strings.HasPrefix(text, "#!") {
+			mode = 0o755
+		}
+		full := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(full, []byte(text), mode); err != nil {
+			return err
+		}
+	}
+	tools := filepath.Join(f.from.root, ".local/bin")
+	if _, err := os.Stat(filepath.Join(tools, "stamp")); err != nil {
+		return nil // nothing was built, or not all of it
+	}
+	const script = `mkdir -p .local/bin && cd "$1" && for tool in *; do
+		[[ ! -f $tool || $tool == "$2" ]] || ln "$tool" "$3/$tool" 2>/dev/null || cp "$tool" "$3"; done`
+	_, err := output(ctx, dir, "bash", "-c", script, "", tools, f.from.names.name, filepath.Join(dir, ".local/bin"))
+	return err
+}
+
+func (f *fork) generate(ctx context.Context, dir string) error {
+	_, err := output(ctx, dir, filepath.Join(dir, "hack/update-codegen.sh"))
+	return err
+}
+
+func (f *fork) vet(ctx context.Context, dir string) error {
+	for _, module := range []string{".", "test"} {
+		if _, err := output(ctx, dir, "go", "-C", module, "vet", "./..."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit makes the fork a repository of its own, after a last check of all its files. The message
+// has the version and the command, which are needed to take over later improvements.
+func (f *fork) commit(ctx context.Context, dir string) error {
+	version, err := output(ctx, f.from.root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return err
+	}
+	changed, err := output(ctx, f.from.root, "git", "status", "--porcelain", "--untracked-files=no")
+	if err != nil {
+		return err
+	}
+	if changed != "" {
+		version += " with changes that are not committed"
+	}
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}} {
+		if _, err := output(ctx, dir, "git", args...); err != nil {
+			return err
+		}
+	}
+	ignored, err := output(ctx, dir, "git", "ls-files", "--others", "--ignored", "--exclude-standard",
+		"--", ":!.local")
+	if err == nil && ignored != "" {
+		err = fmt.Errorf("git ignores files of the fork: git check-ignore -v says why\n%s", ignored)
+	}
+	if err != nil {
+		return err
+	}
+	made, err := readFiles(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := unclean(leftovers(made.files, f.old, f.names)); err != nil {
+		return err
+	}
+	message := fmt.Sprintf("Fork %s\n\nIt was made from %s, commit\n%s, by\n\n    %s\n",
+		f.names.kind, f.from.names.module, version, strings.Join(f.command, " "))
+	args := []string{"commit", "-q", "-m", message}
+	if _, err := output(ctx, dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil {
+		args = append([]string{"-c", "user.name=" + f.names.name,
+			"-c", "user.email=" + f.names.name + "@localhost"}, args...)
+	}
+	_, err = output(ctx, dir, "git", args...)
+	return err
+}
+
+// output runs a command and returns what it prints, without the last newline.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	c := prologue.Command(ctx, dir, name, args...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(args, " "), err,
+			stdout.String(), stderr.String())
+	}
+	return strings.TrimRight(stdout.String(), "\n"), nil
+}
