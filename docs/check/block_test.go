@@ -143,7 +143,7 @@ func checkEnd(p *page, next string) (problems []string) {
 	return problems
 }
 
-// lastChapter is the one before the closing page.
+// lastChapter is the one before the page of reviews.
 const lastChapter = 14
 
 func TestChaptersLeadToTheNextPage(t *testing.T) {
@@ -153,7 +153,7 @@ func TestChaptersLeadToTheNextPage(t *testing.T) {
 			report(t, checkEnd(before, filepath.Base(p.path)))
 		}
 		if before = p; p.chapter() == lastChapter {
-			report(t, checkEnd(p, "../closing.md"))
+			report(t, checkEnd(p, "../review.md"))
 			return
 		}
 	}

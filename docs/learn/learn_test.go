@@ -183,7 +183,7 @@ func TestChecklistIsCovered(t *testing.T) {
 			t.Errorf("%s: there is no %s", e.name, e.values["read"])
 		}
 	}
-	_, checklist, _ := strings.Cut(page("docs/closing.md"), "## A checklist for reviews")
+	_, checklist, _ := strings.Cut(page("docs/review.md"), "## A checklist for reviews")
 	rows := checkRow.FindAllStringSubmatch(checklist, -1)
 	for _, row := range rows {
 		if !covered[row[1]] {

@@ -11,12 +11,12 @@ import (
 // project is what is about this project and not about a controller.
 var project = []string{
 	"docs/check", "docs/tutorial", "docs/clientgo", "docs/controller-client-go.md",
-	"docs/closing.md", "docs/deconstructed.md", "docs/elsewhere.md", "docs/glossary.md",
+	"docs/review.md", "docs/deconstructed.md", "docs/glossary.md",
 	"docs/README.md", "docs/learn", "docs/learn.md", "docs/frameworks.md",
 	"docs/performance.md", "docs/forking.md", "docs/server-side-apply.md", "docs/lens/index.html",
 	"docs/lens/recordings", "docs/lens/pictures", "test/lens/recordings_test.go", "examples",
 	".github/workflows/page.yaml", "lens/kubectl", "lens/main_js.go", "lens/play",
-	"lens/program_js.go", "test/lens/play_test.go", "test/apply", "test/apiserver",
+	"lens/program_js.go", "test/lens/play_test.go", "test/apiserver",
 	"test/bench", "hack/fork", "internal/testing/mutants/website.txt",
 	"internal/testing/foos", "internal/prologue", "hack/commands_test.go",
 	"CHANGELOG.md", ".ci",
