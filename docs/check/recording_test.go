@@ -83,24 +83,6 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestStaleRecordingsAreNoticed(t *testing.T) {
-	const log = `I1122 10:00:00.000000       1 main.go:1] "Working" foo="a/b"`
-	r := &model.Recording{
-		Program: "program",
-		Code:    map[string]*model.Code{"sync": {File: "program/main.go", Name: "sync", Text: "func sync() {}"}},
-	}
-	for text, want := range map[string]string{
-		`func sync() {} "Working"`: "",
-		`func sync(){} "Working"`:  "the code at sync, sync, has changed",
-		`func sync() {} "Resting"`: `main.go no longer logs "Working"`,
-	} {
-		problems := stale(r, []model.Seen{{Log: log}}, func(string) string { return text })
-		if got := strings.Join(problems, ", "); got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
-	}
-}
-
 // untrue returns what is not true of what a page shows: a write that is not the work of a sync
 // although the program has a queue; a sync that wrote and is said to have had nothing to write; an
 // effect that stands before its cause.
