@@ -19,6 +19,9 @@ trap 'rm -rf "$top"' EXIT
 trap 'exit 130' INT TERM
 
 cp -R go.mod go.sum hack pkg artifacts "$top"
+for module in explore lens docs; do # those that others require
+  [[ ! -e $module ]] || { mkdir "$top/$module" && cp "$module"/go.{mod,sum} "$top/$module"; }
+done
 generated=(pkg/generated artifacts/examples/crd.yaml) apis=(pkg/apis) all=
 
 cp -R examples "$top"

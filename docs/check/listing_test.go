@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	// The program that is put together needs what the root's program needs.
+	_ "example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -141,7 +143,7 @@ func TestAssembledProgramCompiles(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", assemble, err, assembled)
 	}
 	vet := exec.Command("go", "vet", strings.TrimSpace(string(assembled)))
-	vet.Dir = root
+	vet.Dir = filepath.Join(root, "docs")
 	if output, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("%v: %v\n%s", vet, err, output)
 	}

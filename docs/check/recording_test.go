@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 // logLine matches what a program logs: its file, and its message.

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"example.com/sample-controller/lens/film"
 )
 
 // workspace is where a learner writes: a folder for each exercise, and what was achieved.
@@ -99,7 +101,7 @@ func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+
 // begin writes the file that the learner edits, unless it is there. The program of a chapter that
 // consists of that of the root and changes is put together.
 func (w *workspace) begin(e *exercise) error {
-	if chapter, found := strings.CutPrefix(e.folder(), ".local/chapters/"); found {
+	if chapter, found := strings.CutPrefix(e.folder(), "docs/.local/"); found {
 		command := exec.Command(filepath.Join(w.root, "docs/tutorial/assemble"), chapter)
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("putting %s together: %w\n%s", e.folder(), err, output)
@@ -229,7 +231,7 @@ func (w *workspace) film(e *exercise) error {
 		return nil
 	}
 	w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
-	return nil
+	return film.Convert(folder)
 }
 
 // loop gives one exercise after the other, and judges each time that the file is saved. It ends

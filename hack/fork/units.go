@@ -18,7 +18,7 @@ var project = []string{
 	".github/workflows/page.yaml", "lens/kubectl", "lens/main_js.go", "lens/play",
 	"lens/program_js.go", "test/lens/play_test.go", "test/apiserver",
 	"test/bench", "hack/fork", "internal/testing/mutants/website.txt",
-	"internal/testing/foos", "internal/prologue", "hack/commands_test.go",
+	"docs/foos", "internal/prologue", "hack/commands_test.go",
 	"CHANGELOG.md", ".ci",
 }
 
@@ -42,7 +42,7 @@ var parts = []part{
 		"internal/testing/cleanup/*_test.go", "internal/testing/freeport/*_test.go",
 		"internal/testing/suite/*_test.go", "internal/testing/suite/audit/*_test.go"}},
 	{name: "lens",
-		paths: []string{"lens", "internal/testing/wire", "test/lens", "docs/lens", "docs/lens.md", clusters,
+		paths: []string{"lens", "lens/wire", "test/lens", "docs/lens", "docs/lens.md", clusters,
 			"internal/testing/mutants/wire.txt", "internal/testing/scenarios/film.go"},
 		words: `\b(make|[Tt]he) lens\b|\./lens\b|chromium`},
 	{name: "monitoring-tests", paths: []string{"test/monitoring", clusters}, words: `\./monitoring\b`},

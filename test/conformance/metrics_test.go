@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/test/internal/metrics"
 )
 
 var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement of memory")

@@ -16,8 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 func TestProgramWithoutLogAndKilledLens(t *testing.T) {

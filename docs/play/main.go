@@ -55,9 +55,12 @@ func serve(out, address string) error {
 
 // write writes the page.
 func write(out string) error {
-	root, err := os.Getwd()
+	root, err := filepath.Abs("..")
+	if err == nil {
+		err = os.Chdir(root)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("run it by go -C docs run ./play: %w", err)
 	}
 	o := &overlay{root: root, folder: filepath.Join(root, buildFolder),
 		Replace: map[string]string{}}
@@ -72,9 +75,10 @@ func write(out string) error {
 	if err := os.WriteFile(overlayFile, list, 0o644); err != nil {
 		return err
 	}
-	build := exec.Command("hack/compile", "--for", "js/wasm", "the page", wasm, "-overlay", overlayFile, "-trimpath",
+	build := exec.Command("../hack/compile", "--for", "js/wasm", "the page", wasm, "-overlay", overlayFile, "-trimpath",
 		"-modfile", filepath.Join(o.folder, "go.mod"),
-		"-ldflags=-s -w", "-gcflags=all=-l", "--", "./lens")
+		"-ldflags=-s -w", "-gcflags=all=-l", "--", module+"/lens")
+	build.Dir = "docs" // its go.mod knows all programs
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return err
@@ -99,7 +103,7 @@ func writePage(out, wasm string) error {
 	fmt.Printf("%.1f MB, %.1f MB compressed\n", float64(len(program))/1e6, float64(packed.Len())/1e6)
 	if packed.Len() > maxSize {
 		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+
-			"what the page does not use, as lens/play/trim.go does", maxSize)
+			"what the page does not use, as docs/play/trim.go does", maxSize)
 	}
 	goroot, err := prologue.Command(context.Background(), ".", "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -107,7 +111,7 @@ func writePage(out, wasm string) error {
 	}
 	from := map[string]fs.FS{
 		"wasm_exec.js": os.DirFS(filepath.Join(strings.TrimSpace(string(goroot)), "lib/wasm")),
-		"worker.js":    os.DirFS("lens/play"), "page.js": os.DirFS("lens/play"),
+		"worker.js":    os.DirFS("docs/play"), "page.js": os.DirFS("docs/play"),
 		"index.html": os.DirFS("lens/web"),
 	}
 	web, err := os.ReadDir("lens/web")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/test/internal/cluster"
+	"example.com/sample-controller/internal/testing/cluster"
 )
 
 const root = "../../"
