@@ -37,7 +37,10 @@ func main() {
 		"127.0.0.1:8080; port 0 is a free one (default: it is only written)")
 	flag.Parse()
 	*out = filepath.Clean(*out)
-	err := check(*out)
+	err := os.Chdir("..") // from docs to the root of the repository
+	if err == nil {
+		err = check(*out)
+	}
 	if err == nil {
 		err = write(*out)
 	}
@@ -62,12 +65,9 @@ func serve(out, address string) error {
 
 // write writes the page.
 func write(out string) error {
-	root, err := filepath.Abs("..")
-	if err == nil {
-		err = os.Chdir(root)
-	}
+	root, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("run it by go -C docs run ./play: %w", err)
+		return err
 	}
 	o := &overlay{root: root, folder: filepath.Join(root, buildFolder),
 		Replace: map[string]string{}}
