@@ -153,7 +153,7 @@ func TestDeploymentThatBecomesAnothersIsNotDeleted(t *testing.T) {
 			bool, runtime.Object, error,
 		) { // just before the deletion
 			err := h.kubeTracker.Update(deploymentsResource.WithVersion("v1"), released, namespace)
-			return err != nil && !apierrors.IsConflict(err), nil, errors.Join(err)
+			return err != nil && !apierrors.IsConflict(err), nil, err
 		})
 
 		h.rollOut("new")

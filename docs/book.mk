@@ -14,14 +14,14 @@ lens: cluster lens-build ## watch the controller, or PROGRAM, in a browser: docs
 
 .PHONY: play
 play: ## try the controller in a page of your browser, without a cluster
-	@go run ./lens/play -serve 127.0.0.1:0
+	@go -C docs run ./play -serve 127.0.0.1:0
 
 .PHONY: learn
 learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
-	@go run ./docs/learn
+	@go -C docs run ./learn
 
 lens-build:
-	@hack/compile 'the lens' .local/bin/lens -- ./lens
+	@cd lens && ../hack/compile 'the lens' ../.local/bin/lens -- .
 
 LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
 
@@ -45,22 +45,22 @@ conformance-examples: # the conformance suite on the same controller on other fr
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C test/bench run . $(BENCH)
-	go -C test/bench run . -draw
+	go -C examples/bench run . $(BENCH)
+	go -C examples/bench run . -draw
 bench-long: build # run the benchmark with up to 20,000 Foos
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C test/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
-	go -C test/bench run . -draw
+	go -C examples/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
+	go -C examples/bench run . -draw
 
 .PHONY: docs
 docs: # update the listings and the transcripts in all pages
-	go test ./docs/check -update
-	go test ./docs/check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
+	go -C docs test ./check -update
+	go -C docs test ./check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
 .PHONY: chapters
 chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
-	go test ./docs/check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
+	go -C docs test ./check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
 .PHONY: generate-all

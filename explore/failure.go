@@ -5,20 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/textlogger"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 // Finding is what is wrong in a case.
@@ -147,97 +140,4 @@ func (w Write) sentence(reason string) string {
 		did = "changed in its " + w.Subresource
 	}
 	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
-}
-
-// Shot is one thing that has happened in a case. Only WriteFilm gets it.
-type Shot struct {
-	At time.Time
-	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
-	// "stored" (an object); "requested", "passed" (to the API server) or "answered" (a request);
-	// "arrived" (from the API server) or "shown" (an event of a watch); or "closed" (a watch).
-	What     string
-	Text     string
-	Request  *apiserver.Request // what the Shot is about, or the watch of the event
-	Type     watch.EventType
-	Object   *unstructured.Unstructured
-	Initial  bool                // the event tells what there was when the watch began
-	Answer   *apiserver.Response // or Err
-	Err      error
-	Injected bool // the answer is not that of the API server
-}
-
-// WriteFilm, if it is set, writes what has happened into a file. A package that can do this sets
-// it; a test only imports that. The flag -explore.film needs it.
-var WriteFilm func(file, title, about string, shots []Shot) error
-
-// shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
-func (w *World) shoot(s Shot) {
-	if !w.filmed && s.What != "step" && s.What != "fault" {
-		return
-	}
-	w.filming.Lock()
-	defer w.filming.Unlock()
-	s.At = time.Now()
-	w.film = append(w.film, s)
-}
-
-// reel puts what a process logs into the film.
-type reel struct{ world *World }
-
-func (r reel) Write(text []byte) (int, error) {
-	for line := range strings.Lines(string(text)) {
-		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
-	}
-	return len(text), nil
-}
-
-// logger returns the logger of a process.
-func (w *World) logger() klog.Logger {
-	if !w.filmed {
-		return klog.Logger{}
-	}
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
-		textlogger.Output(reel{w})))
-}
-
-// stored puts what the API server stores into the film.
-func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
-	w.mu.Lock()
-	if w.insist != nil {
-		w.insist(r)
-	}
-	w.mu.Unlock()
-	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
-		w.shoot(Shot{What: "stored", Request: r, Type: write.Type, Object: write.Event})
-	}
-}
-
-// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
-// where.
-func writeFilms(name string, calm, r *result, wrong []string) string {
-	if WriteFilm == nil {
-		return "none, because no package is imported that can write one"
-	}
-	shots := slices.Clone(r.film)
-	for _, what := range wrong {
-		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
-	}
-	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
-	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
-	err := WriteFilm(file+".js", name, strings.Join(wrong, "; "), shots)
-	if calm != nil && err == nil {
-		shots = slices.Clone(calm.film)
-		for _, s := range r.film {
-			if s.What == "fault" {
-				s.Text = "in the other film, " + s.Text
-				shots = append(shots, s)
-			}
-		}
-		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		err = WriteFilm(file+".undisturbed.js", "undisturbed: "+name, "", shots)
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return file + ".js, and beside it that of the undisturbed run"
 }

@@ -31,7 +31,7 @@ func (p *process) Serve(
 	}
 	request := p.note(describe(r))
 	w.requests = append(w.requests, request)
-	w.shoot(Shot{What: "requested", Request: r, Object: r.Body})
+	w.shootRequest(r, Shot{What: "requested", Object: r.Body})
 	tooMany := p.isRestless(request)
 	fault := w.faultAt(request)
 	w.lag(r)
@@ -43,7 +43,7 @@ func (p *process) Serve(
 		if request.write {
 			time.Sleep(w.latency) // so that what is written with the time does not rest
 		}
-		w.shoot(Shot{What: "passed", Request: r})
+		w.shootRequest(r, Shot{What: "passed"})
 		return w.answer(r, request, do)
 	}
 	serve := happen
@@ -56,8 +56,7 @@ func (p *process) Serve(
 	go func() { // because the client may give up while the request waits
 		defer close(answered)
 		response, err = serve()
-		w.shoot(Shot{What: "answered", Request: r, Answer: response, Err: err,
-			Injected: fault != nil && err != nil})
+		w.shootAnswer(r, response, err, fault != nil && err != nil)
 	}()
 	select {
 	case <-answered:

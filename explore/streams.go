@@ -113,12 +113,6 @@ func (s *stream) show(event watch.Event) {
 	s.Send(event)
 }
 
-func (s *stream) shoot(what string, event watch.Event) {
-	object, _ := event.Object.(*unstructured.Unstructured)
-	s.world.shoot(Shot{What: what, Request: s.Request, Type: event.Type, Object: object,
-		Initial: !s.begun})
-}
-
 // letWatchesGo shows the events that were kept back. w.mu must be held.
 func (w *World) letWatchesGo() {
 	for _, l := range w.lines {
@@ -134,7 +128,7 @@ func (w *World) letWatchesGo() {
 func (w *World) expire(l *line) {
 	expired := apierrors.NewResourceExpired("injected").ErrStatus
 	for _, s := range l.streams {
-		w.shoot(Shot{What: "closed", Request: s.Request, Text: expired.Message})
+		w.shootRequest(s.Request, Shot{What: "closed", Text: expired.Message})
 		s.End(&expired)
 	}
 	l.streams, l.lost = nil, false

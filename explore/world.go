@@ -68,6 +68,7 @@ type record struct {
 	deletions        []string     // such deletions
 	inVain           []string     // what users could not do
 	film             []Shot       // if it is not filmed, only steps and faults
+	numbers          map[any]int  // of requests and events in the film
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".

@@ -3,17 +3,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/testing/cleanup"
 )
 
 // cluster is the cluster that the program and kubectl talk to.
@@ -34,7 +34,8 @@ func findCluster(root string) (*cluster, error) {
 	overrides := &clientcmd.ConfigOverrides{}
 	config, err := clientcmd.NewDefaultClientConfig(*kubeconfig, overrides).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is configured; %s", clientconfig.Hint())
+		return nil, errors.New("no cluster is configured; " +
+			"start a local cluster with 'make cluster' and see 'make kubeconfig', or set KUBECONFIG")
 	}
 	if err == nil {
 		err = clientcmdapi.MinifyConfig(kubeconfig)
@@ -123,6 +124,16 @@ func (c *cluster) makeFolder(root string) (folder string, undo func(), err error
 			return "", nil, err
 		}
 	}
-	undo, err = cleanup.Prepare(root, "sh", "-c", cleanUp, folder)
-	return folder, undo, err
+	// cat ends when undo closes its input, or when this process ends, even if it is killed.
+	command := exec.Command("sh", "-c", "cat;"+cleanUp, folder)
+	command.Dir = root
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not end it
+	input, err := command.StdinPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	return folder, func() {
+		input.Close()
+		_ = command.Wait()
+	}, err
 }

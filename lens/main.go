@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/lens/film"
 )
 
 // startTimeout limits how long the page waits for the program.
@@ -46,6 +48,13 @@ func run(ctx context.Context, args []string) error {
 	o, err := parseFlags(args)
 	if err != nil {
 		return err
+	}
+	if o.films != "" {
+		if err := film.Convert(o.films); err != nil {
+			return err
+		}
+		fmt.Printf("Open this file in your browser: %s\n", filepath.Join(o.films, "index.html"))
+		return nil
 	}
 	c, err := findCluster(o.root)
 	if err != nil {
@@ -93,8 +102,10 @@ func parseFlags(args []string) (*options, error) {
 	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
 	fs.StringVar(&o.scenario, "scenario", "", "`Name` of a scenario to play, without a browser.")
 	fs.StringVar(&o.record, "record", "", "`File` to record the scenario to.")
+	fs.StringVar(&o.films, "films", "", "`Folder` of films that a test wrote with -explore.film. "+
+		"It gets a page that shows them; nothing is run.")
 	fs.Usage = func() {
-		fmt.Fprint(fs.Output(), "usage: go run ./lens [flags] [-- COMMAND...]\n\nFlags:\n")
+		fmt.Fprint(fs.Output(), "usage: go -C lens run . [flags] [-- COMMAND...]\n\nFlags:\n")
 		fs.PrintDefaults()
 	}
 	if err := fs.Parse(args); err != nil {
@@ -108,14 +119,22 @@ func parseFlags(args []string) (*options, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(o.root, "lens/web")); err != nil {
-		return nil, fmt.Errorf("run it in the root of the repository: %w", err)
+	for !exists(filepath.Join(o.root, "lens/web")) {
+		if o.root == filepath.Dir(o.root) {
+			return nil, fmt.Errorf("run it in the repository: there is no lens/web above %s", here)
+		}
+		o.root = filepath.Dir(o.root)
 	}
 	o.program = filepath.ToSlash(filepath.Clean(o.program))
 	if !filepath.IsLocal(o.program) {
 		return nil, fmt.Errorf("%s is not a folder of this repository", o.program)
 	}
 	return o, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // build returns the program that is to be run. If there is no command, it builds one.

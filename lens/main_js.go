@@ -33,10 +33,11 @@ const (
 	burst = 1000
 )
 
-// programs and archive come from a file that lens/play makes.
+// These come from a file that docs/play makes.
 var (
-	programs map[string]func(context.Context) error // by the folder of their source
-	archive  []byte                                 // a zip with the sources and manifests
+	setCluster func(*rest.Config)                     // which the programs use
+	programs   map[string]func(context.Context) error // by the folder of their source
+	archive    []byte                                 // a zip with the sources and manifests
 )
 
 // main is that of a Worker in a page: API server, program and lens, without a network.

@@ -123,6 +123,7 @@ func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Chdir("..")
+	root := must.Get(filepath.EvalSymlinks(must.Get(os.Getwd())(t)))(t)
 	o, err := parseFlags([]string{"-program", "./lens/", "-burst=7", "--", "go", "run", "-x"})
 	if err != nil || o.program != "lens" || o.burst != 7 ||
 		strings.Join(o.command, " ") != "go run -x" {
@@ -131,8 +132,13 @@ func TestFlags(t *testing.T) {
 	if _, err := parseFlags([]string{"-program", "../elsewhere"}); err == nil {
 		t.Error("a folder elsewhere is accepted")
 	}
-	t.Chdir("lens")
-	if _, err := parseFlags(nil); err == nil || !strings.Contains(err.Error(), "root") {
-		t.Errorf("in another folder: got %v", err)
+	for folder, want := range map[string]string{filepath.Join(root, "lens/model"): "",
+		t.TempDir(): "run it in the repository"} {
+		t.Chdir(folder)
+		o, err := parseFlags(nil)
+		if want == "" && (err != nil || o.root != root) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("in %s: got %+v, %v", folder, o, err)
+		}
 	}
 }

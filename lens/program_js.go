@@ -13,9 +13,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 // stopTimeout is how long the program may take to end after a signal.
@@ -63,7 +62,7 @@ func (p *program) start() error {
 		textlogger.Verbosity(5), textlogger.Output(x))))
 	ctx, x.stop = context.WithCancel(ctx)
 	x.alive, x.die = context.WithCancel(context.Background())
-	clientconfig.Page = &rest.Config{Host: "http://page", QPS: -1, Transport: p.proxy.Transport(x.alive)}
+	setCluster(&rest.Config{Host: "http://page", QPS: -1, Transport: p.proxy.Transport(x.alive)})
 	p.process = x
 	p.changed(model.Program{Command: p.title, Running: true})
 	go func() {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 // options holds what the command line sets.
@@ -28,6 +28,7 @@ type options struct {
 	anyCluster bool
 	scenario   string
 	record     string
+	films      string
 }
 
 // session watches a program on a cluster.

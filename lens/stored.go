@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 const (

@@ -268,13 +268,3 @@ func TestProgramsAreJudgedByWhatTheyHavePrintedSoFar(t *testing.T) {
 		}
 	}
 }
-
-func TestDifferencesAreShownInAFewLines(t *testing.T) {
-	shown := []string{"a", "b", "c", "d"}
-	got := difference(shown, []string{"a", "x", "y", "d"})
-
-	want := "  - what the page shows, + what was printed\n  - b\n  - c\n  + x\n  + y"
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}

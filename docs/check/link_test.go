@@ -77,25 +77,3 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		report(t, checkLinks(p, tests))
 	}
 }
-
-func TestBrokenLinksAreNoticed(t *testing.T) {
-	tests := []struct{ text, want string }{
-		{"[a](nowhere.md)", "leads nowhere"},
-		{"[a](../../deployments/github-pages)", "leads nowhere"},
-		{"[a](../../main.go#L10)", "to a line"},
-		{"[a](https://github.com/kubernetes/client-go/blob/master/doc.go#L10)", "to a line"},
-		{"[a](../behaviour.md#nothing-of-that-kind)", "no heading"},
-		{"# Here\n[a](#there)", "no heading"},
-		{"**Watch it:** open `docs/lens/index.html#no.js`.", "no.js"},
-		{"It is so (`TestThis`), and not otherwise (`TestThat`).", "there is no test TestThat"},
-	}
-	for _, test := range tests {
-		expectProblem(t, checkLinks(brokenPage(t, test.text), "func TestThis("), test.want)
-	}
-	right := "# What's [here](../../hack): `x`, Y_Ä\n" +
-		"[a](../behaviour.md#limits) [b](../../hack) [c](#whats-here-x-y_ä) " +
-		"[d](../../../../deployments/github-pages)"
-	if problems := checkLinks(brokenPage(t, right), ""); len(problems) > 0 {
-		t.Errorf("correct links: got %q, want no problem", problems)
-	}
-}

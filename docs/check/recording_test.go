@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
 // logLine matches what a program logs: its file, and its message.
@@ -80,24 +80,6 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 			err = os.WriteFile(file, text, 0o644)
 		}
 		must.Do(t, err)
-	}
-}
-
-func TestStaleRecordingsAreNoticed(t *testing.T) {
-	const log = `I1122 10:00:00.000000       1 main.go:1] "Working" foo="a/b"`
-	r := &model.Recording{
-		Program: "program",
-		Code:    map[string]*model.Code{"sync": {File: "program/main.go", Name: "sync", Text: "func sync() {}"}},
-	}
-	for text, want := range map[string]string{
-		`func sync() {} "Working"`: "",
-		`func sync(){} "Working"`:  "the code at sync, sync, has changed",
-		`func sync() {} "Resting"`: `main.go no longer logs "Working"`,
-	} {
-		problems := stale(r, []model.Seen{{Log: log}}, func(string) string { return text })
-		if got := strings.Join(problems, ", "); got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
 	}
 }
 

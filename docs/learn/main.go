@@ -15,7 +15,7 @@ func main() {
 }
 
 func run() error {
-	root, err := os.Getwd()
+	root, err := filepath.Abs("..")
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"example.com/sample-controller/internal/testing/foos"
+	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
-	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,151 +15,37 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
-	"k8s.io/klog/v2/ktesting"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// The tests in facts_test.go and facts_*_test.go pin what docs/frameworks.md says about
-// controller-runtime. They test no code of this program.
+// These tests pin what docs/frameworks.md says about controller-runtime and its documentation does
+// not. They test no code of this program.
 
 var (
 	request     = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web"}}
 	errInjected = errors.New("injected")
 )
-
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
-// startController starts a Controller with the default options in a bubble, and returns its queue.
-func startController(
-	ctx context.Context, t *testing.T, logger klog.Logger, reconcile reconcile.Func,
-) queue {
-	t.Helper()
-	c := must.Get(controller.NewUnmanaged(controllerName, controller.Options{
-		Reconciler: reconcile, Logger: logger, SkipNameValidation: new(true),
-	}))(t)
-	queues := make(chan queue, 1)
-	must.Do(t, c.Watch(source.Func(func(_ context.Context, q queue) error {
-		queues <- q
-		return nil
-	})))
-	go func() { _ = c.Start(ctx) }()
-	return <-queues
-}
-
-// observed is what a Controller did with one key.
-type observed struct {
-	calls            []time.Duration // of Reconcile, since the key was added
-	logged           int             // errors
-	errors, terminal float64         // as the metrics count them
-}
-
-// observe adds a key to a Controller whose Reconcile returns the result of the first call, the
-// second and so on, and looks at it for that long.
-func observe(
-	t *testing.T, duration time.Duration, result func(call int) (ctrl.Result, error),
-) (o observed) {
-	t.Helper()
-	const errorsTotal = "controller_runtime_reconcile_errors_total"
-	const terminalTotal = "controller_runtime_terminal_reconcile_errors_total"
-	errorsBefore, terminalBefore := counter(t, errorsTotal), counter(t, terminalTotal)
-	synctest.Test(t, func(t *testing.T) {
-		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		ctx, stop := context.WithCancel(t.Context())
-		begin := time.Now()
-		q := startController(ctx, t, logger,
-			func(context.Context, ctrl.Request) (ctrl.Result, error) {
-				o.calls = append(o.calls, time.Since(begin))
-				return result(len(o.calls))
-			})
-		q.Add(request)
-		time.Sleep(duration)
-		stop()
-		synctest.Wait()
-		for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
-			if entry.Type == ktesting.LogError {
-				o.logged++
-			}
-		}
-	})
-	o.errors = counter(t, errorsTotal) - errorsBefore
-	o.terminal = counter(t, terminalTotal) - terminalBefore
-	return o
-}
-
-func counter(t *testing.T, name string) float64 {
-	t.Helper()
-	for _, family := range must.Get(metrics.Registry.Gather())(t) {
-		if family.GetName() == name {
-			return family.GetMetric()[0].GetCounter().GetValue() // all Controllers here have one name
-		}
-	}
-	return 0
-}
-
-func TestATerminalErrorIsCountedAndNotRetried(t *testing.T) {
-	got := observe(t, time.Minute, func(int) (ctrl.Result, error) {
-		return ctrl.Result{}, reconcile.TerminalError(errInjected)
-	})
-	want := observed{calls: []time.Duration{0}, logged: 1, errors: 1, terminal: 1}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestRequeueRetriesWithBackoffAndWithoutAnError(t *testing.T) {
-	got := observe(t, time.Minute, func(call int) (ctrl.Result, error) {
-		return ctrl.Result{Requeue: call < 4}, nil //nolint:staticcheck // deprecated, as the page says
-	})
-	const ms = time.Millisecond
-	want := observed{calls: []time.Duration{0, 5 * ms, 15 * ms, 35 * ms}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestRequeueAfterResetsTheBackoff(t *testing.T) {
-	got := observe(t, time.Minute, func(call int) (ctrl.Result, error) {
-		switch call {
-		case 1, 2, 4:
-			return ctrl.Result{}, errInjected
-		case 3:
-			return ctrl.Result{RequeueAfter: time.Second}, nil
-		}
-		return ctrl.Result{}, nil
-	})
-	const ms = time.Millisecond
-	want := observed{calls: []time.Duration{0, 5 * ms, 15 * ms, 1015 * ms, 1020 * ms},
-		logged: 3, errors: 3}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestAFailingKeyWaitsUpToAThousandSeconds(t *testing.T) {
-	calls := observe(t, time.Hour, func(int) (ctrl.Result, error) {
-		return ctrl.Result{}, errInjected
-	}).calls
-	last := len(calls) - 1
-	if got := calls[last] - calls[last-1]; got != 1000*time.Second {
-		t.Errorf("waited %v in the end, want 1000s", got)
-	}
-}
 
 // api is an API server that has one Foo. It needs no network, so that a test can run in a bubble.
 type api struct {
@@ -268,4 +153,223 @@ func TestSetControllerReferenceTakesOverObjects(t *testing.T) {
 			t.Errorf("%s: taken over is %v, want %v; error %v", name, got, test.takesOver, err)
 		}
 	}
+}
+
+// newFooManager returns a Manager with a Controller of Foos that calls reconciled.
+func (a *api) newFooManager(
+	t *testing.T, reconciled func(), options ...builder.ForOption,
+) ctrl.Manager {
+	t.Helper()
+	mgr := a.newManager(t, ctrl.Options{})
+	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}, options...)
+	must.Do(t, b.Complete(
+		reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+			reconciled()
+			return ctrl.Result{}, nil
+		})))
+	return mgr
+}
+
+func TestWhatPredicatesDropIsNotReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, calls := &api{version: 1}, 0
+		mgr := a.newFooManager(t, func() { calls++ }, builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})))
+		go func() { _ = mgr.Start(t.Context()) }()
+		time.Sleep(time.Minute)
+		foo := fooAt("web", 1)
+		for _, test := range []struct {
+			what   string
+			change func()
+			want   int // calls from the start on
+		}{
+			{"created", func() {}, 1},
+			{"status", func() { foo.Status.Replicas = 1 }, 1},
+			{"spec", func() { foo.Generation = 2 }, 2},
+			{"label", func() { foo.Labels = map[string]string{"tier": "web"} }, 3},
+			{"resyncs", func() { time.Sleep(35 * time.Hour) }, 3},
+		} {
+			test.change()
+			foo.ResourceVersion += "0"
+			event := metav1.WatchEvent{Type: "MODIFIED"}
+			event.Object.Object = foo
+			must.Do(t, json.NewEncoder(a.watch).Encode(event))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if calls != test.want {
+				t.Errorf("%s: got %d calls, want %d", test.what, calls, test.want)
+			}
+		}
+	})
+}
+
+func TestTheCacheOfAKindStartsWithItsFirstUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{version: 1}
+		c := a.startManager(t, ctrl.Options{}).GetClient()
+		if got := a.requests.Load(); got != 0 {
+			t.Errorf("got %d requests before the first use, want none", got)
+		}
+		err := c.Get(t.Context(), request.NamespacedName, &v1alpha1.Foo{})
+		if err != nil || a.requests.Load() == 0 {
+			t.Errorf("got the error %v and %d requests, want none and some", err, a.requests.Load())
+		}
+	})
+}
+
+// An index makes the Cache know the kind before the start, so the Manager waits for it first. After
+// the signal, it spins while it waits: such a test cannot run in a bubble.
+func TestWithoutPermissionForAnIndexedKindTheManagerDoesNotEndOnASignal(t *testing.T) {
+	a := &api{}
+	a.forbids.Store(true)
+	mgr := a.newFooManager(t, func() {})
+	err := mgr.GetFieldIndexer().IndexField(t.Context(), &v1alpha1.Foo{}, deploymentNameIndex,
+		func(client.Object) []string { return nil })
+	must.Do(t, err)
+	ctx, signal := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	eventually(t, "the Manager lists Foos", func() error {
+		if a.requests.Load() == 0 {
+			return errors.New("no request")
+		}
+		return nil
+	})
+
+	signal()
+	before := a.requests.Load()
+	a.forbids.Store(false)
+	err = <-ended
+
+	if err != nil || a.requests.Load() == before {
+		t.Errorf("got the error %v and %d requests after the signal, want none and some",
+			err, a.requests.Load()-before)
+	}
+}
+
+func TestTheLeaseIsReleasedBeforeTheWorkHasStoppedIfARenewalFails(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(signal func(), refuses *atomic.Bool)
+		want bool
+	}{
+		"a signal":         {func(signal func(), _ *atomic.Bool) { signal() }, false},
+		"a failed renewal": {func(_ func(), refuses *atomic.Bool) { refuses.Store(true) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				releases := 0
+				var stopped, refuses atomic.Bool
+				kube := fakes.New().Kube
+				kube.PrependReactor("update", "leases", func(action clienttesting.Action) (
+					bool, runtime.Object, error,
+				) {
+					lease := action.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease)
+					if *lease.Spec.HolderIdentity != "" {
+						return refuses.Load(), nil, errInjected
+					}
+					releases++
+					if got := !stopped.Load(); got != test.want {
+						t.Errorf("at work when the Lease is released: got %v, want %v", got, test.want)
+					}
+					return false, nil, nil
+				})
+				mgr := (&api{}).newManager(t, ctrl.Options{
+					LeaderElection: true, LeaderElectionReleaseOnCancel: true,
+					LeaderElectionResourceLockInterface: &resourcelock.LeaseLock{
+						LeaseMeta:  metav1.ObjectMeta{Namespace: "default", Name: controllerName},
+						LockConfig: resourcelock.ResourceLockConfig{Identity: "this"},
+						Client:     kube.CoordinationV1(),
+					},
+				})
+				must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+					<-ctx.Done()
+					time.Sleep(time.Second) // for what has begun
+					stopped.Store(true)
+					return nil
+				})))
+				ctx, signal := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- mgr.Start(ctx) }()
+				time.Sleep(time.Minute)
+				test.end(signal, &refuses)
+				err := <-ended
+				if got := !stopped.Load(); got != test.want {
+					t.Errorf("at work when the Manager has ended: got %v, want %v", got, test.want)
+				}
+				if (err != nil) != test.want || releases != 1 {
+					t.Errorf("got the error %v and %d releases, want %v and 1", err, releases, test.want)
+				}
+				signal()
+				time.Sleep(time.Minute) // until the work has stopped, too
+			})
+		})
+	}
+}
+
+func TestAnEventThatIsRecordedAtTheEndCanBeLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{}
+		mgr := a.newManager(t, ctrl.Options{})
+		recorder := mgr.GetEventRecorder(controllerName)
+		must.Do(t, mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			recorder.Eventf(fooAt("web", 1), nil, corev1.EventTypeNormal, "Begun", "Work", "")
+			<-ctx.Done()
+			recorder.Eventf(fooAt("web", 1), nil, corev1.EventTypeNormal, "Finished", "Work", "")
+			return nil
+		})))
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, stop)
+		if err := mgr.Start(ctx); err != nil || a.events.Load() != 1 {
+			t.Errorf("got the error %v and %d Events at the end, want none and 1 of 2", err, a.events.Load())
+		}
+		time.Sleep(time.Minute) // for the other one: this test does not end, as a program does
+	})
+}
+
+func TestAReadAfterAWriteShowsTheOldState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{version: 1}
+		c := a.startManager(t, ctrl.Options{}).GetClient()
+		key, foo := request.NamespacedName, &v1alpha1.Foo{}
+		err := errors.Join(c.Get(t.Context(), key, foo), c.Update(t.Context(), foo))
+		if err != nil || foo.ResourceVersion != "2" {
+			t.Fatalf("wrote version %s with %v, want 2 and no error", foo.ResourceVersion, err)
+		}
+		if err := c.Get(t.Context(), key, foo); err != nil || foo.ResourceVersion != "1" {
+			t.Errorf("read version %s with %v, want 1 and no error", foo.ResourceVersion, err)
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(meaning.FooKind)
+		if err := c.Get(t.Context(), key, live); err != nil || live.GetResourceVersion() != "2" {
+			t.Errorf("unstructured: read version %s with %v, want 2 and no error",
+				live.GetResourceVersion(), err)
+		}
+	})
+}
+
+func TestReadYourWritesWaitsWithoutALimitForAnEventOfThatKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{version: 1}
+		options := ctrl.Options{}
+		options.Client.Cache = &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}
+		c := a.startManager(t, options).GetClient()
+		foo := fooAt("web", 1)
+		must.Do(t, c.Update(t.Context(), foo))
+		read := make(chan error, 1)
+		go func() { read <- c.Get(t.Context(), request.NamespacedName, foo) }()
+		time.Sleep(24 * time.Hour)
+		select {
+		case err := <-read:
+			t.Fatalf("got %v without an event, want that it waits", err)
+		default:
+		}
+
+		event := metav1.WatchEvent{Type: "ADDED"}
+		event.Object.Object = fooAt("another", 3)
+		must.Do(t, json.NewEncoder(a.watch).Encode(event))
+		if err := <-read; err != nil || foo.ResourceVersion != "1" {
+			t.Errorf("read version %s with %v, want 1: there was no event of this Foo",
+				foo.ResourceVersion, err)
+		}
+	})
 }

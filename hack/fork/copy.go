@@ -37,7 +37,8 @@ var (
 	}
 	// The controller of Websites.
 	ofWebsites = []string{
-		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy", example + "/conformance",
+		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
+		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
 		example + "/websites", "internal/extra/finalizer", "internal/extra/owned",
 	}
@@ -54,12 +55,14 @@ var paths = strings.NewReplacer(
 	"example.com/sample-controller/examples/website", "example.com/sample-controller",
 	"examples/website/conformance", "test/conformance",
 	"examples/website/artifacts/deploy", "artifacts/deploy",
+	"examples/website/artifacts/monitoring", "artifacts/monitoring",
 	"examples/website/artifacts/", "artifacts/examples/",
 	"examples/website/", "",
 	"-C examples ", "", "./website/registry", "./registry", "./website", ".",
 	"hack/test website", "hack/test conformance",
 	`"../../.."`, `"../.."`,
 	`"../artifacts/deploy/`, `"../../artifacts/deploy/`,
+	`"../artifacts/monitoring/`, `"../../artifacts/monitoring/`,
 	`"../artifacts/`, `"../../artifacts/examples/`,
 	`"artifacts/crd.yaml"`, `"artifacts/examples/crd.yaml"`,
 	`flag.Bool("cluster", false,`, `flag.Bool("cluster", true,`,

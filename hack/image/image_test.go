@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"reflect"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -48,63 +47,30 @@ func decode[T any](t *testing.T, text []byte) (value T) {
 	return value
 }
 
-func TestSameInputGivesTheSameBytes(t *testing.T) {
-	if !bytes.Equal(testArchive(t), testArchive(t)) {
-		t.Error("got two different archives")
-	}
-}
-
+// The conformance suite looks at what is in the image, and hack/release_test.go whether a second run
+// gives the same bytes.
 func TestEveryBlobHasTheDigestThatItIsNamedBy(t *testing.T) {
 	files := untar(t, testArchive(t))
-	var follow func(descriptor)
 	blobs := 0
-	follow = func(d descriptor) {
+	follow := func(d descriptor) []byte {
 		blobs++
 		content := files[blobPath(d.Digest)]
 		if digestOf(content) != d.Digest || len(content) != d.Size {
 			t.Errorf("got blob %q for %+v", content, d)
 		}
-		switch d.MediaType {
-		case mediaTypeIndex:
-			for _, manifest := range decode[index](t, content).Manifests {
-				follow(manifest)
-			}
-		case mediaTypeManifest:
-			follow(decode[manifest](t, content).Config)
-			for _, layer := range decode[manifest](t, content).Layers {
-				follow(layer)
-			}
-		}
+		return content
 	}
-	for _, root := range decode[index](t, files["index.json"]).Manifests {
-		follow(root)
+	root := decode[index](t, files["index.json"]).Manifests[0]
+	for _, platform := range decode[index](t, follow(root)).Manifests {
+		m := decode[manifest](t, follow(platform))
+		config := decode[imageConfig](t, follow(m.Config))
+		layer := must.Get(gzip.NewReader(bytes.NewReader(follow(m.Layers[0]))))(t)
+		if got := digestOf(must.Get(io.ReadAll(layer))(t)); config.RootFS.DiffIDs[0] != got {
+			t.Errorf("got diff ID %s, but the layer's is %s", config.RootFS.DiffIDs[0], got)
+		}
 	}
 	if blobs != 1+2*3 {
 		t.Errorf("found %d blobs, want 7: an index, and two each of manifest, config and layer", blobs)
-	}
-}
-
-func TestImageRunsTheBinaryAsNonroot(t *testing.T) {
-	files := untar(t, testArchive(t))
-	docker := decode[[]dockerManifest](t, files["manifest.json"])
-	if len(docker) != 1 || docker[0].RepoTags[0] != "example.com/test:v1" {
-		t.Fatalf("got manifest.json %+v, want one image example.com/test:v1", docker)
-	}
-	config := decode[imageConfig](t, files[docker[0].Config])
-	if got := config.Config.Entrypoint; !reflect.DeepEqual(got, []string{"/sample-controller"}) {
-		t.Errorf("got entrypoint %q, want /sample-controller", got)
-	}
-	if config.Config.User != "65532:65532" || config.platform != (platform{"linux", "amd64"}) {
-		t.Errorf("got config %+v, want user 65532:65532 on linux/amd64", config)
-	}
-	layer := must.Get(gzip.NewReader(bytes.NewReader(files[docker[0].Layers[0]])))(t)
-	content := must.Get(io.ReadAll(layer))(t)
-	if diffID := config.RootFS.DiffIDs[0]; diffID != digestOf(content) {
-		t.Errorf("got diff ID %s, but the layer's is %s", diffID, digestOf(content))
-	}
-	want := map[string][]byte{"sample-controller": []byte("for amd64")}
-	if got := untar(t, content); !reflect.DeepEqual(got, want) {
-		t.Errorf("got layer %q, want %q", got, want)
 	}
 }
 

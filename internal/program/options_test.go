@@ -1,10 +1,7 @@
 package program
 
 import (
-	"errors"
-	"flag"
 	"io"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -34,21 +31,6 @@ func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 		err := parse(&Options{}, strings.Fields(args), io.Discard)
 		if want += "; --help lists all flags"; err == nil || err.Error() != want {
 			t.Errorf("%s: got error %v, want %q", args, err, want)
-		}
-	}
-}
-
-func TestHelpListsTheFlags(t *testing.T) {
-	var help strings.Builder
-	if err := parse(&Options{}, []string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("--help: got error %v, want flag.ErrHelp", err)
-	}
-	for _, name := range []string{"kubeconfig", "namespace", "workers", "kube-api-qps",
-		"kube-api-burst", "leader-elect-retry-period", "metrics-bind-address", "metrics-secure",
-		"metrics-cert-path", "profiling", "health-probe-bind-address", "cache-sync-timeout", "v",
-		"logging-format", "version"} {
-		if !regexp.MustCompile(`(?m)^  -` + name + `\b`).MatchString(help.String()) {
-			t.Errorf("--help does not list -%s", name)
 		}
 	}
 }

@@ -1,10 +1,9 @@
-// Package film makes recordings for the lens of what has happened in a case of package explore. A
-// test that imports it has the flag -explore.film.
+// Package film makes recordings for the lens of what has happened in a case of package explore.
 package film
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,38 +11,45 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
-
 	"example.com/sample-controller/explore"
-	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/internal/testing/wire"
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/wire"
 )
 
-func init() { explore.WriteFilm = write }
-
-// write writes a recording, and a page that shows all recordings in its folder.
-func write(file, title, about string, shots []explore.Shot) error {
-	r, err := Record(title, about, shots)
+// Convert makes a recording of each film in a folder that -explore.film has written, and a page that
+// shows all recordings.
+func Convert(folder string) error {
+	films, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return err
 	}
-	r.Seen = nil // the page needs only the steps
-	folder := filepath.Dir(file)
-	if err = os.MkdirAll(folder, 0o755); err == nil {
-		err = r.Write(file)
+	if len(films) == 0 {
+		return fmt.Errorf("there is no film in %s: -explore.film writes one for each case that fails", folder)
 	}
-	if err == nil {
-		err = writePage(folder)
+	for _, file := range films {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var f explore.Film
+		if err := json.Unmarshal(text, &f); err != nil || len(f.Shots) == 0 {
+			return fmt.Errorf("%s is not a film of -explore.film (%v)", file, err)
+		}
+		r, err := Record(f.Title, f.About, f.Shots)
+		if err != nil {
+			return err
+		}
+		r.Seen = nil // the page needs only the steps
+		if err := r.Write(strings.TrimSuffix(file, ".json") + ".js"); err != nil {
+			return err
+		}
 	}
-	return err
+	return writePage(folder)
 }
 
 // Record makes a recording of what has happened.
 func Record(title, about string, shots []explore.Shot) (*model.Recording, error) {
-	t := translator{requests: map[*apiserver.Request]int{}, events: map[event]int{}}
+	t := translator{}
 	r := &model.Recording{Title: title, About: about, Start: shots[0].At}
 	t.see(shots[0].At, model.Seen{Server: &model.Server{State: "up", Host: "in memory"}})
 	for _, shot := range shots {
@@ -82,17 +88,8 @@ func writePage(folder string) error {
 
 // translator makes what the lens could have seen of what has happened.
 type translator struct {
-	all      []model.Seen
-	last     time.Time
-	requests map[*apiserver.Request]int // their numbers
-	events   map[event]int
-}
-
-// event is one that has arrived.
-type event struct {
-	watch  *apiserver.Request
-	object *unstructured.Unstructured
-	is     watch.EventType
+	all  []model.Seen
+	last time.Time
 }
 
 func (t *translator) see(at time.Time, seen model.Seen) {
@@ -129,7 +126,7 @@ func (t *translator) seen(s explore.Shot) model.Seen {
 	case "stored":
 		return model.Seen{Stored: &model.Stored{Type: string(s.Type), Object: objectOf(s)}}
 	}
-	return model.Seen{Wire: t.wire(s)}
+	return model.Seen{Wire: wireEvent(s)}
 }
 
 // kinds are the events of the wire that Shots tell of.
@@ -138,43 +135,23 @@ var kinds = map[string]wire.Kind{
 	"arrived": wire.EventArrived, "shown": wire.EventPassed, "closed": wire.WatchClosed,
 }
 
-func (t *translator) wire(s explore.Shot) *wire.Event {
-	r := s.Request
-	if t.requests[r] == 0 {
-		t.requests[r] = len(t.requests) + 1
-	}
+func wireEvent(s explore.Shot) *wire.Event {
 	e := &wire.Event{
-		Kind: kinds[s.What], At: s.At, Request: t.requests[r], Verb: r.Verb,
-		Version: r.Resource.Version, Resource: r.Resource.GroupResource().String(),
-		Namespace: r.Namespace, Name: r.Name, Subresource: r.Subresource, Type: string(s.Type),
-		Initial: s.Initial, Reason: s.Text, Injected: s.Injected || s.What == "closed",
+		Kind: kinds[s.What], At: s.At, Request: s.Request, Number: s.Event, Verb: s.Verb,
+		Version: s.Resource.Version, Resource: s.Resource.GroupResource().String(),
+		Namespace: s.Namespace, Name: s.Name, Subresource: s.Subresource, Type: string(s.Type),
+		Initial: s.Initial, Code: s.Code, Reason: s.Text, Injected: s.Injected || s.What == "closed",
 	}
-	if r.Resource.Resource == "" {
-		e.Verb, e.Path = "get", r.Path
+	if s.Resource.Resource == "" {
+		e.Verb, e.Path = "get", s.Path
 	}
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(s.Err, &status):
-		e.Code, e.Reason = int(status.Status().Code), string(status.Status().Reason)
-	case s.Err != nil:
-		e.Reason = s.Err.Error()
-	case s.Answer != nil:
-		e.Code, s.Object = s.Answer.Code, s.Answer.Object
-	}
-	if r.Verb != "list" && s.Object != nil {
+	if s.Verb != "list" && s.Object != nil {
 		e.Object = objectOf(s)
-	}
-	if s.Type != "" {
-		key := event{r, s.Object, s.Type}
-		if t.events[key] == 0 {
-			t.events[key] = len(t.events) + 1
-		}
-		e.Number = t.events[key]
 	}
 	return e
 }
 
 // objectOf returns what the lens needs to know of the object of a Shot.
 func objectOf(s explore.Shot) *wire.Object {
-	return wire.ObjectOf(s.Request.Resource.GroupResource().String(), s.Object.DeepCopy())
+	return wire.ObjectOf(s.Resource.GroupResource().String(), s.Object.DeepCopy())
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 
 	"example.com/sample-controller/internal/testing/must"
 )

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // object is an object in the API server, in the program's cache, or in both.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // seeProgram notes that the process was started, or that it is gone, and with it all that it had.

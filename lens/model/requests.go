@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // request is a request that is no watch.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 func TestARequestBelongsToASync(t *testing.T) {

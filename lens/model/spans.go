@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // managedFieldsAge is how old the newest managedFields may be: their time is in whole seconds.

@@ -5,7 +5,7 @@ package model
 import (
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // Seen is one thing that the lens has seen. At most one field besides At is set; if none is, time

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // watch is what is known of the watches of a resource, and of the cache that they fill.

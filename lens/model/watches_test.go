@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/testing/wire"
+	"example.com/sample-controller/lens/wire"
 )
 
 // behind returns how many events are on their way.

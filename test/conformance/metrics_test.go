@@ -3,6 +3,10 @@ package conformance
 import (
 	"flag"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/test/internal/metrics"
 )
 
 var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement of memory")
@@ -27,6 +31,74 @@ func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 	suite.ServesMetricsNamedIn(t, "../../docs/production.md",
 		`\b(workqueue|rest_client|leader_election|informer|process|go)_[a-z_]*[a-z]\b`,
 		func(n *suite.Namespace) { n.CatchUp() })
+}
+
+// selector matches a metric of the controller, and what is asked of its labels.
+var selector = regexp.MustCompile(`\b((?:foo_controller|workqueue|rest_client|leader_election|` +
+	`informer|process|go)_\w+)\{([^}]*)\}`)
+var matcher = regexp.MustCompile(`(\w+)(=~|!=|=)"([^"]*)"`)
+
+// fromPrometheus are labels that Prometheus itself gives each series.
+var fromPrometheus = []string{"job", "namespace", "pod"}
+
+// TestPrometheusReadsWhatAlertsAndDashboardAskFor makes a sync fail by taking a permission away.
+func TestPrometheusReadsWhatAlertsAndDashboardAskFor(t *testing.T) {
+	const folder = "../../artifacts/monitoring/"
+	n := newNamespace(t)
+	deployment := suite.Deploy(t, deployDir, func(manifest string) string {
+		return strings.ReplaceAll(manifest, "- foos/status", "- foos/nothing")
+	})
+	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "-f", folder+"rbac.yaml", "--ignore-not-found") })
+	suite.Kubectl(t, "", "apply", "-f", folder+"rbac.yaml")
+	for _, question := range []string{"list pods", "watch endpointslices", "get /metrics"} {
+		suite.Eventually(t, "Prometheus may "+question, func() (bool, string) {
+			_, err := n.TryKubectl("", append([]string{"auth", "can-i", "--namespace=" + deployedName,
+				"--as=system:serviceaccount:monitoring:prometheus-k8s"}, strings.Fields(question)...)...)
+			return err == nil, fmt.Sprint(err)
+		})
+	}
+
+	address, token := freeport.Address(t), n.MetricsReader()
+	suite.StartDeployed(t, deployment, address)
+	n.foos.Create(newFoo("web", "web", 0))
+	n.deployments.When("web", "exists", exists)
+	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
+		text := strings.ReplaceAll(string(must.Get(os.ReadFile(folder+name))(t)), `\"`, `"`)
+		asked := selector.FindAllStringSubmatch(text, -1)
+		if len(asked) < 10 {
+			t.Errorf("%s asks for %d series, want at least 10", name, len(asked))
+		}
+		suite.Eventually(t, "the controller serves what "+name+" asks for", func() (bool, string) {
+			_, served := suite.GetMetrics(t, address, token)
+			for _, series := range asked {
+				if !serves(served, series[1], series[2]) {
+					return false, series[0] + " is not there"
+				}
+			}
+			return true, ""
+		})
+	}
+}
+
+// serves reports whether a series has all labels that a selector names, and the values that it
+// demands.
+func serves(served, metric, selector string) bool {
+	wanted := matcher.FindAllStringSubmatch(selector, -1)
+	for line := range strings.Lines(served) {
+		lacks := func(m []string) bool {
+			label, operator, value := m[1], m[2], m[3]
+			if operator != "=" {
+				value = ""
+			}
+			return !slices.Contains(fromPrometheus, label) && !strings.Contains(line, label+`="`+value)
+		}
+		if strings.HasPrefix(line, metric+"{") || strings.HasPrefix(line, metric+" ") {
+			if !slices.ContainsFunc(wanted, lacks) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {

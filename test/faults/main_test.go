@@ -31,11 +31,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/internal/cluster"
 )
 
 const root = "../../"

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/process"
-	"example.com/sample-controller/test/internal/metrics"
 )
 
 var soakFor = flag.Duration("soak", 0,

@@ -1,3 +1,5 @@
+// Package monitoring has only tests: of the alerts, with promtool, and of what artifacts/monitoring
+// repeats of other files. The conformance suite checks that the controller serves the metrics.
 package monitoring
 
 import (
@@ -5,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
@@ -24,171 +26,170 @@ const (
 	folder = root + "artifacts/monitoring/"
 )
 
-func readFile(t *testing.T, path string) string {
+// read parses the first objects of a YAML file, one into each of objects.
+func read(t *testing.T, path string, objects ...any) {
 	t.Helper()
-	return string(must.Get(os.ReadFile(path))(t))
+	text := string(must.Get(os.ReadFile(path))(t))
+	for i, object := range strings.SplitN(text, "\n---\n", len(objects)+1)[:len(objects)] {
+		must.Do(t, yaml.Unmarshal([]byte(object), objects[i]))
+	}
 }
 
-func parse[T any](t *testing.T, text string) (value T) {
-	t.Helper()
-	must.Do(t, yaml.Unmarshal([]byte(text), &value))
-	return value
-}
-
-// ruleFile is what these tests read of the rules.
+// ruleFile is what a PrometheusRule has below spec, and what Prometheus and promtool read.
 type ruleFile struct {
-	Groups []struct{ Rules []alert }
+	Groups []struct {
+		Name  string  `json:"name"`
+		Rules []alert `json:"rules"`
+	} `json:"groups"`
 }
 
 type alert struct {
-	Alert, Expr string
-	Annotations struct {
-		Runbook string `json:"runbook_url"`
-	}
+	Alert       string            `json:"alert"`
+	Expr        string            `json:"expr"`
+	For         string            `json:"for,omitempty"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
 }
 
-// rules writes the rule file as docs/production.md says, and returns its path.
-func rules(t *testing.T) (path string) {
+func readRules(t *testing.T) ruleFile {
 	t.Helper()
-	const command = "sed '1,/^spec:/d' artifacts/monitoring/prometheusrule.yaml"
-	if !strings.Contains(readFile(t, root+"docs/production.md"), "\n"+command+" >rules.yaml\n") {
-		t.Errorf("docs/production.md does not say how to make the rule file: %s", command)
-	}
-	sed := exec.Command("bash", "-c", command)
-	sed.Dir = root
-	text := must.Get(sed.Output())(t)
-	path = filepath.Join(t.TempDir(), "rules.yaml")
-	must.Do(t, os.WriteFile(path, text, 0o600))
-	return path
+	var rule struct{ Spec ruleFile }
+	read(t, folder+"prometheusrule.yaml", &rule)
+	return rule.Spec
 }
 
-func alerts(t *testing.T) map[string]alert {
+func readAlerts(t *testing.T) map[string]alert {
 	t.Helper()
-	found := map[string]alert{}
-	for _, group := range parse[ruleFile](t, readFile(t, rules(t))).Groups {
-		for _, rule := range group.Rules {
-			found[rule.Alert] = rule
+	alerts := map[string]alert{}
+	for _, group := range readRules(t).Groups {
+		for _, alert := range group.Rules {
+			alerts[alert.Alert] = alert
 		}
 	}
-	if len(found) == 0 {
+	if len(alerts) == 0 {
 		t.Fatal("there are no alerts")
 	}
-	return found
+	return alerts
+}
+
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	output, err := exec.Command("promtool", args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
+
+// TestEachAlertFiresAndIsSilent leaves out the runbook and the description: they have no variables.
+func TestEachAlertFiresAndIsSilent(t *testing.T) {
+	if _, err := exec.LookPath("promtool"); err != nil {
+		t.Skip("NOT RUN: there is no promtool; it is in the package prometheus of Debian and Ubuntu")
+	}
+	rules := readRules(t)
+	for _, group := range rules.Groups {
+		for _, alert := range group.Rules {
+			delete(alert.Annotations, "description")
+			delete(alert.Annotations, "runbook_url")
+		}
+	}
+	dir := t.TempDir()
+	write := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		must.Do(t, os.WriteFile(path, text, 0o600))
+		return path
+	}
+	path := write("rules.yaml", must.Get(yaml.Marshal(rules))(t))
+	promtool(t, "check", "rules", "--lint-fatal", path)
+	promtool(t, "test", "rules", write("rules_test.yaml", must.Get(os.ReadFile("rules_test.yaml"))(t)))
+}
+
+func TestEachAlertHasATest(t *testing.T) {
+	var tests struct {
+		Tests []struct {
+			AlertRuleTest []struct {
+				Alertname string
+				ExpAlerts []any `json:"exp_alerts"`
+			} `json:"alert_rule_test"`
+		}
+	}
+	read(t, "rules_test.yaml", &tests)
+	fires, silent := map[string]bool{}, map[string]bool{}
+	for _, test := range tests.Tests {
+		for _, check := range test.AlertRuleTest {
+			fires[check.Alertname] = fires[check.Alertname] || len(check.ExpAlerts) > 0
+			silent[check.Alertname] = silent[check.Alertname] || len(check.ExpAlerts) == 0
+		}
+	}
+	for alert := range readAlerts(t) {
+		if !fires[alert] || !silent[alert] {
+			t.Errorf("rules_test.yaml must have a test in which %s fires, and one in which it is silent",
+				alert)
+		}
+	}
 }
 
 func TestRunbookHasARowForEachAlert(t *testing.T) {
-	page := readFile(t, root+"docs/runbook.md")
+	page := string(must.Get(os.ReadFile(root + "docs/runbook.md"))(t))
 	headings := map[string]bool{}
 	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
 		words := regexp.MustCompile(`[^a-z ]`).ReplaceAllString(strings.ToLower(heading[1]), "")
 		headings[strings.ReplaceAll(words, " ", "-")] = true
 	}
-	for name, alert := range alerts(t) {
+	for name, alert := range readAlerts(t) {
 		if !strings.Contains(page, "\n| `"+name+"` | ") {
 			t.Errorf("docs/runbook.md does not say where to go after %s", name)
 		}
-		heading, ok := strings.CutPrefix(alert.Annotations.Runbook,
-			"https://example.com/sample-controller/blob/main/docs/runbook.md#")
-		if !ok || !headings[heading] {
-			t.Errorf("%s: no heading of docs/runbook.md is at %q", name, alert.Annotations.Runbook)
+		address, heading, _ := strings.Cut(alert.Annotations["runbook_url"], "#")
+		if !strings.HasSuffix(address, "/docs/runbook.md") || !headings[heading] {
+			t.Errorf("%s: no heading of docs/runbook.md is at %s#%s", name, address, heading)
 		}
 	}
 }
 
-func deployment(t *testing.T) appsv1.Deployment {
-	t.Helper()
-	return parse[appsv1.Deployment](t,
-		strings.Split(readFile(t, root+"artifacts/deploy/base/deployment.yaml"), "\n---\n")[0])
-}
-
 func TestAlertsKnowTheReplicasAndTheirMemory(t *testing.T) {
-	spec, known := deployment(t).Spec, alerts(t)
+	var deployment appsv1.Deployment
+	read(t, root+"artifacts/deploy/base/deployment.yaml", &deployment)
+	spec, alerts := deployment.Spec, readAlerts(t)
 	memory := spec.Template.Spec.Containers[0].Resources.Limits.Memory().Value()
 	for name, want := range map[string]string{
 		"FooControllerReplicaIsMissing": fmt.Sprintf("< %d - 0.5", *spec.Replicas),
 		"FooControllerNeedsMemory":      fmt.Sprintf("> 0.8 * %d * 1024 * 1024", memory>>20),
 	} {
-		if expr := known[name].Expr; !strings.HasSuffix(expr, want) {
+		if expr := alerts[name].Expr; !strings.HasSuffix(expr, want) {
 			t.Errorf("%s: got %q, want an end like in the Deployment: %q", name, expr, want)
 		}
 	}
 }
 
-// serviceMonitor is what these tests read of a ServiceMonitor.
-type serviceMonitor struct {
-	Spec struct {
-		JobLabel string
-		Selector struct{ MatchLabels map[string]string }
-		// Endpoints have more fields, which must not escape the comparison.
-		Endpoints []map[string]any
+func TestOperatorFindsThePods(t *testing.T) {
+	var deployment appsv1.Deployment
+	read(t, root+"artifacts/deploy/base/deployment.yaml", &deployment)
+	var monitor struct {
+		Spec struct {
+			JobLabel  string
+			Selector  struct{ MatchLabels labels.Set }
+			Endpoints []struct{ Port string }
+		}
 	}
-}
+	var service corev1.Service
+	read(t, folder+"servicemonitor.yaml", &monitor, &service)
 
-func TestOperatorReadsTheSamePodsInTheSameWay(t *testing.T) {
-	objects := strings.Split(readFile(t, folder+"servicemonitor.yaml"), "\n---\n")
-	monitor, service := parse[serviceMonitor](t, objects[0]).Spec, parse[corev1.Service](t, objects[1])
-	pod := deployment(t).Spec.Template
-	job := scrapeConfig(t)["scrape_configs"].([]any)[0].(map[string]any)
-
-	if got, want := service.Labels[monitor.JobLabel], job["job_name"]; got != want {
-		t.Errorf("job of the ServiceMonitor: got %q, want %q", got, want)
+	if got := service.Labels[monitor.Spec.JobLabel]; got != "sample-controller" {
+		t.Errorf("got job %q, want what the alerts ask for", got)
 	}
-	if !contains(service.Labels, monitor.Selector.MatchLabels) {
-		t.Errorf("the ServiceMonitor selects %v, but the Service has the labels %v",
-			monitor.Selector.MatchLabels, service.Labels)
+	if !monitor.Spec.Selector.MatchLabels.AsSelector().Matches(labels.Set(service.Labels)) {
+		t.Error("the ServiceMonitor does not select the Service")
 	}
-	if !contains(pod.Labels, service.Spec.Selector) {
-		t.Errorf("the Service selects %v, but the Pods have the labels %v", service.Spec.Selector,
-			pod.Labels)
+	pod, port := deployment.Spec.Template, service.Spec.Ports[0]
+	if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+		t.Error("the Service does not select the Pods")
 	}
-	target := service.Spec.Ports[0].TargetPort
-	if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(port corev1.ContainerPort) bool {
-		return target == intstr.FromString(port.Name) && port.ContainerPort == service.Spec.Ports[0].Port
+	if port.Name != monitor.Spec.Endpoints[0].Port {
+		t.Errorf("the ServiceMonitor reads port %s of the Service", monitor.Spec.Endpoints[0].Port)
+	}
+	if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
+		return port.TargetPort == intstr.FromString(p.Name)
 	}) {
-		t.Errorf("the Pods have no port %v", target)
+		t.Errorf("the Pods have no port %v", port.TargetPort)
 	}
-	want := []map[string]any{{
-		"port":            service.Spec.Ports[0].Name,
-		"scheme":          job["scheme"],
-		"bearerTokenFile": job["authorization"].(map[string]any)["credentials_file"],
-		"tlsConfig": map[string]any{
-			"insecureSkipVerify": job["tls_config"].(map[string]any)["insecure_skip_verify"],
-		},
-	}}
-	if !reflect.DeepEqual(monitor.Endpoints, want) {
-		t.Errorf("endpoints of the ServiceMonitor: got %v, want what scrape.yaml has: %v",
-			monitor.Endpoints, want)
-	}
-}
-
-func contains(labels, selector map[string]string) bool {
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return len(selector) > 0
-}
-
-// dashboard is what these tests read of dashboard.json.
-type dashboard struct {
-	Templating struct {
-		List []struct {
-			Name  string
-			Query any // for Prometheus, it contains "query"
-		}
-	}
-	Panels []struct {
-		Title   string
-		Targets []struct{ RefID, Expr string }
-	}
-}
-
-func readDashboard(t *testing.T) dashboard {
-	t.Helper()
-	read := parse[dashboard](t, readFile(t, folder+"dashboard.json"))
-	if len(read.Panels) == 0 {
-		t.Fatal("the dashboard has no panels")
-	}
-	return read
 }

@@ -18,8 +18,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/examples/internal/meaning"
-	"example.com/sample-controller/internal/testing/foos"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/internal/testing/fakes"
-	"example.com/sample-controller/internal/testing/foos"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"

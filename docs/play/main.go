@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -15,8 +16,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"example.com/sample-controller/internal/prologue"
 )
@@ -33,7 +36,14 @@ func main() {
 	address := flag.String("serve", "", "`Address` at which to serve the page, such as "+
 		"127.0.0.1:8080; port 0 is a free one (default: it is only written)")
 	flag.Parse()
-	err := write(*out)
+	*out = filepath.Clean(*out)
+	err := os.Chdir("..") // from docs to the root of the repository
+	if err == nil {
+		err = check(*out)
+	}
+	if err == nil {
+		err = write(*out)
+	}
 	if err == nil && *address != "" {
 		err = serve(*out, *address)
 	}
@@ -72,9 +82,10 @@ func write(out string) error {
 	if err := os.WriteFile(overlayFile, list, 0o644); err != nil {
 		return err
 	}
-	build := exec.Command("hack/compile", "--for", "js/wasm", "the page", wasm, "-overlay", overlayFile, "-trimpath",
+	build := exec.Command("../hack/compile", "--for", "js/wasm", "the page", wasm, "-overlay", overlayFile, "-trimpath",
 		"-modfile", filepath.Join(o.folder, "go.mod"),
-		"-ldflags=-s -w", "-gcflags=all=-l", "--", "./lens")
+		"-ldflags=-s -w", "-gcflags=all=-l", "--", module+"/lens")
+	build.Dir = "docs" // its go.mod knows all programs
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		return err
@@ -99,7 +110,7 @@ func writePage(out, wasm string) error {
 	fmt.Printf("%.1f MB, %.1f MB compressed\n", float64(len(program))/1e6, float64(packed.Len())/1e6)
 	if packed.Len() > maxSize {
 		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+
-			"what the page does not use, as lens/play/trim.go does", maxSize)
+			"what the page does not use, as docs/play/trim.go does", maxSize)
 	}
 	goroot, err := prologue.Command(context.Background(), ".", "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -107,7 +118,7 @@ func writePage(out, wasm string) error {
 	}
 	from := map[string]fs.FS{
 		"wasm_exec.js": os.DirFS(filepath.Join(strings.TrimSpace(string(goroot)), "lib/wasm")),
-		"worker.js":    os.DirFS("lens/play"), "page.js": os.DirFS("lens/play"),
+		"worker.js":    os.DirFS("docs/play"), "page.js": os.DirFS("docs/play"),
 		"index.html": os.DirFS("lens/web"),
 	}
 	web, err := os.ReadDir("lens/web")
@@ -126,12 +137,34 @@ func writePage(out, wasm string) error {
 	const first = `<script src="web/lens.js">`
 	files["index.html"] = bytes.Replace(files["index.html"], []byte(first),
 		[]byte("<script src=\"page.js\"></script>\n"+first), 1)
+	if err := os.RemoveAll(out + ".new"); err != nil {
+		return err
+	}
 	for name, text := range files {
-		if err := writeFile(filepath.Join(out, name), text); err != nil {
+		if err := writeFile(filepath.Join(out+".new", name), text); err != nil {
 			return err
 		}
 	}
+	return swap(out)
+}
+
+// check refuses a folder that has something else than a page: it would be deleted.
+func check(out string) error {
+	entries, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if _, missing := os.Stat(filepath.Join(out, "play.bin")); err != nil || missing != nil {
+		return fmt.Errorf("%s is there already, and is no page: choose another folder with -out", out)
+	}
 	return nil
+}
+
+// swap puts the new page in the place of the old one. An interrupt leaves one of the two.
+func swap(out string) error {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	defer signal.Reset(os.Interrupt, syscall.SIGTERM)
+	return cmp.Or(os.RemoveAll(out), os.Rename(out+".new", out))
 }
 
 // writeFile writes a file, and makes its folder.

@@ -44,11 +44,11 @@ var (
 // trim makes the build use modules in which most kinds are missing. Otherwise they are linked,
 // because kubernetes.Interface names them all.
 func (o *overlay) trim() error {
-	module, err := os.ReadFile("go.mod")
+	module, err := os.ReadFile("docs/go.mod")
 	if err != nil {
 		return err
 	}
-	folders, err := prologue.Command(context.Background(), ".", "go",
+	folders, err := prologue.Command(context.Background(), "docs", "go",
 		append([]string{"list", "-m", "-f", "{{.Dir}}"}, trimmed...)...).Output()
 	if err != nil {
 		return err
@@ -59,9 +59,9 @@ func (o *overlay) trim() error {
 			return err
 		}
 		// A path from here needs no quotes, whatever is in the path to here.
-		module = fmt.Appendf(module, "\nreplace %s => ./%s/%[1]s\n", name, buildFolder)
+		module = fmt.Appendf(module, "\nreplace %s => ../%s/%[1]s\n", name, buildFolder)
 	}
-	sums, err := os.ReadFile("go.sum")
+	sums, err := os.ReadFile("docs/go.sum")
 	return cmp.Or(err, writeFile(filepath.Join(o.folder, "go.sum"), sums),
 		writeFile(filepath.Join(o.folder, "go.mod"), module))
 }

@@ -32,7 +32,7 @@ func TestPlay(t *testing.T) {
 		t.Skip("needs -play")
 	}
 	folder := t.TempDir()
-	build := exec.CommandContext(context.Background(), "go", "run", "./lens/play", "-out", folder)
+	build := exec.CommandContext(context.Background(), "go", "-C", "docs", "run", "./play", "-out", folder)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		t.Fatal(err)

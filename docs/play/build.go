@@ -99,8 +99,9 @@ func (o *overlay) fill() error {
 	if err := packed.Close(); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("package main\n\nimport (\n\t\"context\"\n\n%s)\n\nfunc init() {\n"+
-		"\tarchive = []byte(%q)\n\tprograms = map[string]func(context.Context) error{\n%s\t}\n}\n",
+	text := fmt.Sprintf("package main\n\nimport (\n\t\"context\"\n\n\t\"k8s.io/client-go/rest\"\n\n"+
+		"\t\""+module+"/internal/clientconfig\"\n%s)\n\nfunc init() {\n"+
+		"\tsetCluster = func(c *rest.Config) { clientconfig.Page = c }\n\tarchive = []byte(%q)\n\tprograms = map[string]func(context.Context) error{\n%s\t}\n}\n",
 		imports, archive.String(), table)
 	if err := o.add("lens/programs_js.go", []byte(text)); err != nil {
 		return err

@@ -19,10 +19,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/test/internal/cluster"
 )
 
 const (
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 
 // runTests starts what all tests share, runs the tests, and stops it.
 func runTests(m *testing.M, browserPath string) (code int, err error) {
-	build := exec.Command("go", "build", "-o", filepath.Join(controlPlane.Dir, "lens"), "./lens")
+	build := exec.Command("go", "-C", "lens", "build", "-o", filepath.Join(controlPlane.Dir, "lens"), ".")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("building the lens: %w: %s", err, output)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/internal/cluster"
 )
 
 // The components of the control plane whose CPU time is measured: those that every controller

@@ -24,7 +24,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 
-	"example.com/sample-controller/test/internal/cluster"
+	"example.com/sample-controller/internal/testing/cluster"
 )
 
 const root = "../.."

@@ -193,7 +193,7 @@ func TestPageShowsTheFigures(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	want := must.Get(fill(string(text)))(t)
 	if string(text) != want {
-		t.Errorf("the tables of %s are not those of the results; 'go -C test/bench run . -draw' "+
+		t.Errorf("the tables of %s are not those of the results; 'go -C examples/bench run . -draw' "+
 			"updates it", page)
 	}
 	if n := strings.Count(want, "<!-- bench:"); n != len(marked.FindAllString(want, -1)) {

@@ -6,10 +6,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/test/internal/cluster"
+	"example.com/sample-controller/internal/testing/cluster"
 )
 
 const root = "../../"
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 				return 1, err
 			}
 		}
+		configMaps = controlPlane.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault)
+		foos = controlPlane.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault)
 		config, err := controlPlane.Config()
 		if err != nil {
 			return 1, err

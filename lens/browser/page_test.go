@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/test/internal/metrics"
 )
 
 // page is a page in a tab of the browser.

@@ -1,0 +1,186 @@
+package explore
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+// Film is what has happened in a case. The flag -explore.film writes Films as JSON.
+type Film struct {
+	Title, About string
+	Shots        []Shot
+}
+
+// Shot is one thing that has happened in a case.
+type Shot struct {
+	At time.Time
+	// What is "started" or "ended" (a process), "step" (of a user), "log" (a line), "fault", "wrong",
+	// "stored" (an object); "requested", "passed" (to the API server) or "answered" (a request);
+	// "arrived" (from the API server) or "shown" (an event of a watch); or "closed" (a watch).
+	What string
+	Text string
+
+	// Request is the number of the request, or of the watch of the event, from 1. The next fields
+	// describe it as in apiserver.Request.
+	Request                 int                         `json:",omitzero"`
+	Verb, Path, Subresource string                      `json:",omitzero"`
+	Resource                schema.GroupVersionResource `json:",omitzero"`
+	Namespace, Name         string                      `json:",omitzero"`
+
+	Object   *unstructured.Unstructured `json:",omitzero"`
+	Event    int                        `json:",omitzero"` // its number, from 1
+	Type     watch.EventType            `json:",omitzero"`
+	Initial  bool                       `json:",omitzero"` // what there was when the watch began
+	Code     int                        `json:",omitzero"` // of an answer
+	Injected bool                       `json:",omitzero"` // the answer is not that of the API server
+}
+
+// shoot adds to the film of the case. If nobody wants to see that, steps and faults are enough.
+func (w *World) shoot(s Shot) {
+	if !w.filmed && s.What != "step" && s.What != "fault" {
+		return
+	}
+	w.filming.Lock()
+	defer w.filming.Unlock()
+	s.At = time.Now()
+	w.film = append(w.film, s)
+}
+
+// shootRequest adds a Shot of a request.
+func (w *World) shootRequest(r *apiserver.Request, s Shot) {
+	if !w.filmed {
+		return
+	}
+	s.Request = numberOf(w, r)
+	s.Verb, s.Path, s.Subresource = r.Verb, r.Path, r.Subresource
+	s.Resource, s.Namespace, s.Name = r.Resource, r.Namespace, r.Name
+	w.shoot(s)
+}
+
+// shootAnswer adds a Shot of what answers a request.
+func (w *World) shootAnswer(r *apiserver.Request, answer *apiserver.Response, err error, injected bool) {
+	s := Shot{What: "answered", Injected: injected}
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		s.Code, s.Text = int(status.Status().Code), string(status.Status().Reason)
+	case err != nil:
+		s.Text = err.Error()
+	case answer != nil:
+		s.Code, s.Object = answer.Code, answer.Object
+	}
+	w.shootRequest(r, s)
+}
+
+// filmedEvent is an event that has arrived.
+type filmedEvent struct {
+	watch  *apiserver.Request
+	object *unstructured.Unstructured
+	is     watch.EventType
+}
+
+func (s *stream) shoot(what string, event watch.Event) {
+	if !s.world.filmed {
+		return
+	}
+	object, _ := event.Object.(*unstructured.Unstructured)
+	number := numberOf(s.world, filmedEvent{s.Request, object, event.Type})
+	s.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
+		Initial: !s.begun})
+}
+
+// numberOf returns the number of a request or of an event in the film.
+func numberOf[K comparable](w *World, key K) int {
+	w.filming.Lock()
+	defer w.filming.Unlock()
+	if w.numbers == nil {
+		w.numbers = map[any]int{}
+	}
+	if w.numbers[key] == 0 {
+		w.numbers[key] = len(w.numbers) + 1
+	}
+	return w.numbers[key]
+}
+
+// reel puts what a process logs into the film.
+type reel struct{ world *World }
+
+func (r reel) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
+	}
+	return len(text), nil
+}
+
+// logger returns the logger of a process.
+func (w *World) logger() klog.Logger {
+	if !w.filmed {
+		return klog.Logger{}
+	}
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
+		textlogger.Output(reel{w})))
+}
+
+// stored puts what the API server stores into the film.
+func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
+	w.mu.Lock()
+	if w.insist != nil {
+		w.insist(r)
+	}
+	w.mu.Unlock()
+	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
+		w.shootRequest(r, Shot{What: "stored", Type: write.Type, Object: write.Event})
+	}
+}
+
+// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
+// where.
+func writeFilms(name string, calm, r *result, wrong []string) string {
+	shots := slices.Clone(r.film)
+	for _, what := range wrong {
+		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
+	}
+	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
+	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
+	err := os.MkdirAll(*film, 0o755)
+	if err == nil {
+		err = Film{name, strings.Join(wrong, "; "), shots}.write(file + ".json")
+	}
+	if calm != nil && err == nil {
+		shots = slices.Clone(calm.film)
+		for _, s := range r.film {
+			if s.What == "fault" {
+				s.Text = "in the other film, " + s.Text
+				shots = append(shots, s)
+			}
+		}
+		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
+		err = Film{"undisturbed: " + name, "", shots}.write(file + ".undisturbed.json")
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return file + ".json, and beside it that of the undisturbed run"
+}
+
+func (f Film) write(file string) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}

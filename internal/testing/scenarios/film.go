@@ -1,3 +1,0 @@
-package scenarios
-
-import _ "example.com/sample-controller/lens/film" // for -explore.film
