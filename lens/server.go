@@ -80,6 +80,8 @@ func protected(token string, handler http.Handler) http.Handler {
 		case !isLoopback(host), origin != "" && origin != "http://"+r.Host,
 			site != "" && site != "same-origin" && site != "none":
 			http.Error(w, "this is for 127.0.0.1 and localhost only", http.StatusForbidden)
+		case r.URL.Path == "/"+token: // what the page asks for is below
+			http.Redirect(w, r, r.URL.Path+"/", http.StatusFound)
 		default:
 			handler.ServeHTTP(w, r)
 		}

@@ -119,6 +119,11 @@ func TestPageAndProxyAreServedToThoseWhoKnowTheToken(t *testing.T) {
 		address, end, err := s.serve(handler)
 		must.Do(t, err)
 		defer end()
+		response := must.Get(http.Get(address))(t)
+		response.Body.Close()
+		if got, want := response.Request.URL.String(), address+"/"; got != want {
+			t.Errorf("%s led to %s, want %s", address, got, want)
+		}
 		for address, want := range map[string]int{
 			address: http.StatusOK, strings.TrimSuffix(address, "/"+s.token): http.StatusForbidden,
 		} {

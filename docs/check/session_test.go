@@ -52,7 +52,7 @@ func newSession(t *testing.T) *session {
 	// client-go takes minutes to compile, once. The patience is only for what comes after.
 	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
-		go -C examples list -export -deps -test ./controller-runtime ./website/...`)
+		go -C examples list -export -deps -test ./controller-runtime ./nats ./website/...`)
 	t.Cleanup(must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
 	return s
 }

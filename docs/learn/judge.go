@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -235,7 +236,7 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 	for _, variant := range t.variants {
 		command.Env = append(command.Env, variant+"=1")
 	}
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr limited
 	command.Stdout, command.Stderr = &stdout, &stderr
 	ended := make(chan error, 1)
 	go func() { ended <- command.Run() }()
@@ -247,6 +248,9 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 		err = <-ended
 	}
 	output := stderr.String() + stdout.String()
+	if stdout.full || stderr.full {
+		return fmt.Sprintf("The tests print more than %d MB.", maxOutput>>20), false
+	}
 	if strings.Contains(output, "panic: channel full") {
 		return "The controller never comes to rest: it does more than a watch can report.", false
 	}
@@ -257,6 +261,21 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 	// A program that ends by itself, with 0, has not run all of its tests.
 	passed := err == nil && strings.HasSuffix(strings.TrimSpace(stdout.String()), "PASS")
 	return stdout.String() + panicked.FindString(stderr.String()), passed
+}
+
+// limited keeps what is written to it. When that is too much, nobody reads on, and who writes ends.
+type limited struct {
+	bytes.Buffer
+	full bool
+}
+
+const maxOutput = 10 << 20
+
+func (l *limited) Write(text []byte) (int, error) {
+	if l.full = l.Len()+len(text) > maxOutput; l.full {
+		return 0, io.ErrShortWrite
+	}
+	return l.Buffer.Write(text)
 }
 
 var (

@@ -195,6 +195,21 @@ func TestChecklistIsCovered(t *testing.T) {
 	}
 }
 
+// openAgain closes a workspace, and returns what opens in its folder.
+func openAgain(t *testing.T, w *workspace) (*workspace, error) {
+	t.Helper()
+	_ = w.lock.Close() // it may be closed already
+	return open(w.root, w.dir)
+}
+
+func TestTwoLearnersDoNotShareAFolder(t *testing.T) {
+	w, _ := newWorkspace(t)
+	if _, err := open(w.root, w.dir); err == nil || !strings.Contains(err.Error(), "in another terminal") {
+		t.Errorf("got error %v", err)
+	}
+	must.Get(openAgain(t, w))(t)
+}
+
 func TestProgressIsRemembered(t *testing.T) {
 	w, out := newWorkspace(t)
 	e := w.exercises[0]
@@ -219,7 +234,7 @@ func TestProgressIsRemembered(t *testing.T) {
 			t.Errorf("step %d: got %s, want %q in it", i, out, step.want)
 		}
 	}
-	again := must.Get(open(w.root, w.dir))(t)
+	again := must.Get(openAgain(t, w))(t)
 	if got := *again.progress[e.name]; got != (progress{Tries: 3, Hints: 2}) {
 		t.Errorf("progress: got %+v, want three tries and two hints", got)
 	}
@@ -303,8 +318,11 @@ func TestWhatNeverEndsIsSaid(t *testing.T) {
 	}
 }
 
-// init hangs or exits, as what a learner writes may, in children of the test below.
+// init hangs, exits or prints on and on, as what a learner writes may, in children of the test below.
 func init() {
+	for os.Getenv("LEARN-print") != "" {
+		fmt.Print(strings.Repeat("a", 1<<20))
+	}
 	if os.Getenv("LEARN-exit") != "" {
 		os.Exit(0)
 	}
@@ -316,10 +334,11 @@ func init() {
 func TestWhatRunsNoTestsDoesNotPass(t *testing.T) {
 	w, _ := newWorkspace(t)
 	w.patience = time.Second
-	for _, variant := range []string{"LEARN-init", "LEARN-exit"} {
+	for _, variant := range []string{"LEARN-init", "LEARN-exit", "LEARN-print"} {
 		child := trial{os.Args[0], []string{variant}}
-		if got, ok := w.run(w.exercises[0], child, "-test.run", "^TestKeys$"); ok {
-			t.Errorf("%s: it passes: %s", variant, got)
+		got, ok := w.run(w.exercises[0], child, "-test.run", "^TestKeys$")
+		if ok || variant == "LEARN-print" && got != "The tests print more than 10 MB." {
+			t.Errorf("%s: got %t, %.100s", variant, ok, got)
 		}
 	}
 	judging, quit := context.WithCancel(t.Context())
@@ -336,14 +355,24 @@ func TestBrokenProgressIsSaid(t *testing.T) {
 		`{"` + e.name + `": null}`: false,
 	} {
 		must.Do(t, os.WriteFile(w.saved(), []byte(text), 0o600))
-		again, err := open(w.root, w.dir)
+		again, err := openAgain(t, w)
 		if (err != nil) != broken || broken && !strings.Contains(err.Error(), w.saved()) {
 			t.Errorf("%q: got error %v", text, err)
 		}
 		if err == nil {
 			again.out = io.Discard
 			must.Do(t, again.hint(e))
+			w = again
 		}
+	}
+}
+
+// What a program prints does not steer the terminal, and does not fill it.
+func TestWhatIsSaidIsPrintable(t *testing.T) {
+	w, out := newWorkspace(t)
+	w.say("%s", "é\x1b]0;title\a"+strings.Repeat("long\n", 1<<20))
+	if got := out.String(); !strings.HasPrefix(got, "é\ufffd]0;title\ufffdlong\nlong\n") || len(got) > 30_000 {
+		t.Errorf("got %d bytes, which begin with %.50q", len(got), got)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+	"unicode"
 
 	"example.com/sample-controller/lens/film"
 )
@@ -30,6 +32,7 @@ type workspace struct {
 	patience  time.Duration        // how long tests may take
 	judging   context.Context      // done if nobody waits for the judgement any more
 
+	lock      *os.File // of this process, as long as it runs
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
 }
@@ -71,7 +74,18 @@ func open(root, dir string) (*workspace, error) {
 		p := w.progress[e.name]
 		p.Hints = max(0, min(p.Hints, len(e.hints)))
 	}
-	return w, nil
+	return w, w.lockFolder()
+}
+
+// lockFolder fails if another process works in the folder: each would undo what the other one saves.
+func (w *workspace) lockFolder() (err error) {
+	if err = os.MkdirAll(w.dir, 0o750); err == nil {
+		w.lock, err = os.OpenFile(filepath.Join(w.dir, "lock"), os.O_CREATE|os.O_WRONLY, 0o600)
+	}
+	if err == nil && syscall.Flock(int(w.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		err = errors.New("make learn is open in another terminal: go on there, or type q there")
+	}
+	return err
 }
 
 func (w *workspace) saved() string { return filepath.Join(w.dir, "progress.json") }
@@ -96,7 +110,21 @@ func replaceFile(path string, text []byte) error {
 	return cmp.Or(err, os.Rename(path+".new", path))
 }
 
-func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
+// say prints a text, without what would steer the terminal, and no more than somebody reads.
+func (w *workspace) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if len(text) > maxText {
+		text = text[:maxText] + "\n..."
+	}
+	fmt.Fprintln(w.out, strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text))
+}
+
+const maxText = 20_000
 
 // begin writes the file that the learner edits, unless it is there. The program of a chapter that
 // consists of that of the root and changes is put together.
@@ -295,6 +323,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			<-ended                          //nolint:errcheck // it was canceled
 			ended, judged = nil, time.Time{} // it begins again
 		}
+		w.judging = context.Background()
 	}
 	defer func() { stop() }()
 	ticker := time.NewTicker(300 * time.Millisecond)

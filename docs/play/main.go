@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -15,8 +16,10 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"example.com/sample-controller/internal/prologue"
 )
@@ -33,7 +36,14 @@ func main() {
 	address := flag.String("serve", "", "`Address` at which to serve the page, such as "+
 		"127.0.0.1:8080; port 0 is a free one (default: it is only written)")
 	flag.Parse()
-	err := write(*out)
+	*out = filepath.Clean(*out)
+	err := os.Chdir("..") // from docs to the root of the repository
+	if err == nil {
+		err = check(*out)
+	}
+	if err == nil {
+		err = write(*out)
+	}
 	if err == nil && *address != "" {
 		err = serve(*out, *address)
 	}
@@ -55,12 +65,9 @@ func serve(out, address string) error {
 
 // write writes the page.
 func write(out string) error {
-	root, err := filepath.Abs("..")
-	if err == nil {
-		err = os.Chdir(root)
-	}
+	root, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("run it by go -C docs run ./play: %w", err)
+		return err
 	}
 	o := &overlay{root: root, folder: filepath.Join(root, buildFolder),
 		Replace: map[string]string{}}
@@ -130,12 +137,34 @@ func writePage(out, wasm string) error {
 	const first = `<script src="web/lens.js">`
 	files["index.html"] = bytes.Replace(files["index.html"], []byte(first),
 		[]byte("<script src=\"page.js\"></script>\n"+first), 1)
+	if err := os.RemoveAll(out + ".new"); err != nil {
+		return err
+	}
 	for name, text := range files {
-		if err := writeFile(filepath.Join(out, name), text); err != nil {
+		if err := writeFile(filepath.Join(out+".new", name), text); err != nil {
 			return err
 		}
 	}
+	return swap(out)
+}
+
+// check refuses a folder that has something else than a page: it would be deleted.
+func check(out string) error {
+	entries, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if _, missing := os.Stat(filepath.Join(out, "play.bin")); err != nil || missing != nil {
+		return fmt.Errorf("%s is there already, and is no page: choose another folder with -out", out)
+	}
 	return nil
+}
+
+// swap puts the new page in the place of the old one. An interrupt leaves one of the two.
+func swap(out string) error {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	defer signal.Reset(os.Interrupt, syscall.SIGTERM)
+	return cmp.Or(os.RemoveAll(out), os.Rename(out+".new", out))
 }
 
 // writeFile writes a file, and makes its folder.

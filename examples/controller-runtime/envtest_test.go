@@ -11,7 +11,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -33,21 +32,6 @@ func eventually(t *testing.T, what string, check func() error) {
 			t.Fatalf("waited %v, but this did not happen: %s\nlast seen: %v", patience, what, err)
 		}
 	}
-}
-
-func newTestClient(t *testing.T, config *rest.Config) client.Client {
-	t.Helper()
-	o := &options{}
-	must.Do(t, o.completeManagerOptions())
-	return must.Get(client.New(config, client.Options{Scheme: o.manager.Scheme}))(t)
-}
-
-func installCRD(t *testing.T, config *rest.Config) {
-	t.Helper()
-	must.Get(envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{"../../artifacts/examples/crd.yaml"}, ErrorIfPathMissing: true,
-		MaxTime: patience,
-	}))(t)
 }
 
 func start(t *testing.T, args ...string) (stop func()) {
@@ -82,6 +66,10 @@ func startAPIServer(t *testing.T) (c client.Client, kubeconfig string) {
 	environment := &envtest.Environment{
 		UseExistingCluster:       new(false), // whatever the environment variables say
 		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience,
+		CRDInstallOptions: envtest.CRDInstallOptions{
+			Paths: []string{"../../artifacts/examples/crd.yaml"}, MaxTime: patience,
+		},
+		ErrorIfCRDPathMissing: true,
 	}
 	t.Cleanup(func() { // also if half of it has started
 		if err := environment.Stop(); err != nil {
@@ -89,10 +77,11 @@ func startAPIServer(t *testing.T) (c client.Client, kubeconfig string) {
 		}
 	})
 	config := must.Get(environment.Start())(t)
-	installCRD(t, config)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig.yaml")
 	must.Do(t, os.WriteFile(kubeconfig, environment.KubeConfig, 0o600))
-	return newTestClient(t, config), kubeconfig
+	o := &options{}
+	must.Do(t, o.completeManagerOptions())
+	return must.Get(client.New(config, client.Options{Scheme: o.manager.Scheme}))(t), kubeconfig
 }
 
 func TestEnvtestHasAnAPIServerAndNoGarbageCollector(t *testing.T) {

@@ -26,9 +26,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"example.com/sample-controller/examples/internal/meaning"
@@ -154,15 +156,65 @@ func TestSetControllerReferenceTakesOverObjects(t *testing.T) {
 }
 
 // newFooManager returns a Manager with a Controller of Foos that calls reconciled.
-func (a *api) newFooManager(t *testing.T, reconciled func()) ctrl.Manager {
+func (a *api) newFooManager(
+	t *testing.T, reconciled func(), options ...builder.ForOption,
+) ctrl.Manager {
 	t.Helper()
 	mgr := a.newManager(t, ctrl.Options{})
-	must.Do(t, ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}).Complete(
+	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).For(&v1alpha1.Foo{}, options...)
+	must.Do(t, b.Complete(
 		reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			reconciled()
 			return ctrl.Result{}, nil
 		})))
 	return mgr
+}
+
+func TestWhatPredicatesDropIsNotReconciled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, calls := &api{version: 1}, 0
+		mgr := a.newFooManager(t, func() { calls++ }, builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})))
+		go func() { _ = mgr.Start(t.Context()) }()
+		time.Sleep(time.Minute)
+		foo := fooAt("web", 1)
+		for _, test := range []struct {
+			what   string
+			change func()
+			want   int // calls from the start on
+		}{
+			{"created", func() {}, 1},
+			{"status", func() { foo.Status.Replicas = 1 }, 1},
+			{"spec", func() { foo.Generation = 2 }, 2},
+			{"label", func() { foo.Labels = map[string]string{"tier": "web"} }, 3},
+			{"resyncs", func() { time.Sleep(35 * time.Hour) }, 3},
+		} {
+			test.change()
+			foo.ResourceVersion += "0"
+			event := metav1.WatchEvent{Type: "MODIFIED"}
+			event.Object.Object = foo
+			must.Do(t, json.NewEncoder(a.watch).Encode(event))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if calls != test.want {
+				t.Errorf("%s: got %d calls, want %d", test.what, calls, test.want)
+			}
+		}
+	})
+}
+
+func TestTheCacheOfAKindStartsWithItsFirstUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{version: 1}
+		c := a.startManager(t, ctrl.Options{}).GetClient()
+		if got := a.requests.Load(); got != 0 {
+			t.Errorf("got %d requests before the first use, want none", got)
+		}
+		err := c.Get(t.Context(), request.NamespacedName, &v1alpha1.Foo{})
+		if err != nil || a.requests.Load() == 0 {
+			t.Errorf("got the error %v and %d requests, want none and some", err, a.requests.Load())
+		}
+	})
 }
 
 // An index makes the Cache know the kind before the start, so the Manager waits for it first. After

@@ -20,13 +20,6 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Reasons of the Normal Events.
-const (
-	reasonCreated = "DeploymentCreated"
-	reasonUpdated = "DeploymentUpdated"
-	reasonDeleted = "DeploymentDeleted"
-)
-
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
 func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (ctrl.Result, error) {
@@ -45,8 +38,8 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 	}
 	r.repairs.Created(cache.MetaObjectToName(foo), foo, deployment,
 		meaning.WithOwnedFields(deployment, foo))
-	r.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, reasonCreated, "CreateDeployment",
-		"Created Deployment %q", deployment.Name)
+	r.recorder.Eventf(foo, deployment, corev1.EventTypeNormal, "DeploymentCreated",
+		"CreateDeployment", "Created Deployment %q", deployment.Name)
 	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
@@ -126,8 +119,8 @@ func (r *Reconciler) updateDeployment(
 		meaning.WithOwnedFields(desired, foo)) {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil // it has changed nothing
 	}
-	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, reasonUpdated, "UpdateDeployment",
-		"Updated Deployment %q", desired.Name)
+	r.recorder.Eventf(foo, desired, corev1.EventTypeNormal, "DeploymentUpdated",
+		"UpdateDeployment", "Updated Deployment %q", desired.Name)
 	return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
 }
 
@@ -158,8 +151,9 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		if err != nil {
 			return fmt.Errorf("deleting Deployment of the former name: %w", err)
 		}
-		r.recorder.Eventf(foo, &deployment, corev1.EventTypeNormal, reasonDeleted, "DeleteDeployment",
-			"Deleted Deployment %q, now replaced by %q", deployment.Name, foo.Spec.DeploymentName)
+		r.recorder.Eventf(foo, &deployment, corev1.EventTypeNormal, "DeploymentDeleted",
+			"DeleteDeployment", "Deleted Deployment %q, now replaced by %q",
+			deployment.Name, foo.Spec.DeploymentName)
 	}
 	return nil
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,9 +18,13 @@ import (
 	"github.com/rancher/lasso/pkg/controller"
 	"github.com/rancher/lasso/pkg/log"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/rest/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/examples/internal/meaning"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -38,7 +45,10 @@ func startLasso(
 		&cache.ListWatch{}, &v1alpha1.Foo{}, 0, cache.Indexers{})
 	lasso := controller.New("", emptyInformer{informer},
 		func(context.Context) error { return nil },
-		controller.HandlerFunc(func(key string, _ runtime.Object) error {
+		controller.HandlerFunc(func(key string, object runtime.Object) error {
+			if object != nil {
+				t.Errorf("got the object %v for a key that the cache does not have", object)
+			}
 			return sync(key)
 		}), nil)
 	must.Do(t, lasso.Start(ctx, 1))
@@ -46,27 +56,46 @@ func startLasso(
 	return lasso
 }
 
-func TestLassoDelaysWhatIsEnqueuedByNameAndNotByKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begin := time.Now()
-		synced := map[string]time.Duration{}
-		lasso := startLasso(t.Context(), t, func(key string) error {
-			synced[key] = time.Since(begin)
-			return nil
+func TestLassoMakesWhatAKindNeedsOnceAndWithItsFirstUse(t *testing.T) {
+	for name, use := range map[string]func(context.Context, controller.SharedController){
+		"handler": func(ctx context.Context, c controller.SharedController) { c.RegisterHandler(ctx, "", nil) },
+		"key":     func(_ context.Context, c controller.SharedController) { c.EnqueueKey("default/web") },
+		"cache":   func(_ context.Context, c controller.SharedController) { c.Informer() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			paths := make(chan string, 100) // of requests
+			api := fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+				paths <- r.URL.Path
+				body := io.ReadCloser(http.NoBody)
+				if r.URL.Query().Has("watch") {
+					body, _ = io.Pipe() // no event ever comes
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: body,
+					Header: http.Header{"Content-Type": {"application/json"}}}, nil
+			})
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(meaning.FooKind, meta.RESTScopeNamespace)
+			clients := must.Get(client.NewSharedClientFactory(
+				&rest.Config{Host: "http://api", Transport: api.Transport},
+				&client.SharedClientFactoryOptions{Mapper: mapper, Scheme: must.Get(newScheme())(t)}))(t)
+			factory := controller.NewSharedControllerFactory(
+				lassocache.NewSharedCachedFactory(clients, nil), nil)
+			foos := must.Get(factory.ForKind(meaning.FooKind))(t)
+			if must.Get(factory.ForObject(&v1alpha1.Foo{}))(t) != foos {
+				t.Error("got a second controller for the same kind")
+			}
+			must.Do(t, factory.Start(t.Context(), 1))
+			synctest.Wait()
+			if got := <-paths; got != "/version" || len(paths) > 0 {
+				t.Errorf("got a request of %s and %d others, want /version only", got, len(paths))
+			}
+			use(t.Context(), foos)
+			go func() { _ = factory.Start(t.Context(), 1) }()
+			if got := <-paths; !strings.HasSuffix(got, "/foos") {
+				t.Errorf("%s: got a request of %s, want one of Foos", name, got)
+			}
 		})
-
-		lasso.EnqueueKey("default/by-key")
-		lasso.Enqueue("default", "by-name")
-		time.Sleep(time.Second)
-		synctest.Wait()
-
-		if at, ok := synced["default/by-key"]; !ok || at != 0 {
-			t.Errorf("synced by key after %v (%v), want at once", at, ok)
-		}
-		if at := synced["default/by-name"]; at != 5*time.Millisecond {
-			t.Errorf("synced by name after %v, want 5ms", at)
-		}
-	})
+	}
 }
 
 func TestLassoGoesOnUntilTheQueueIsEmpty(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,17 +21,18 @@ import (
 )
 
 // memory is a server whose buckets are in the API server of package explore.
-type memory struct{ client kubernetes.Interface }
-
-func (memory) Check(*http.Request) error { return nil }
+type memory struct {
+	server // of which only Bucket is called
+	client kubernetes.Interface
+}
 
 func (m memory) Bucket(_ context.Context, name string) (bucket, error) {
 	configMaps := m.client.CoreV1().ConfigMaps(explore.Namespace)
 	return buckets.Bucket{ConfigMapInterface: configMaps, Name: name}, nil
 }
 
-// The key is that of Foo a, or of the default, in the namespace.
-const fooKey, defaultKey = "spec.explored.a", "spec.explored.default"
+// The keys are those of Foo a and its status, and of the default, in the namespace.
+const fooKey, statusKey, defaultKey = "spec.explored.a", "status.explored.a", "spec.explored.default"
 
 func putKey(bucket, key, spec string) explore.Step {
 	return explore.Create(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s,
@@ -45,13 +44,11 @@ func changeKey(key, data string) explore.Step {
 }
 
 var (
-	create           = putKey(fooBucket, fooKey, `{"deploymentName":"x"}`)
-	scale            = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x","replicas":3}}'}`)
-	rename           = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"y"}}'}`)
-	remove           = changeKey(fooKey, `{value: null, gone: "yes"}`)
-	restore          = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x"}}', gone: null}`)
-	empty            = explore.Delete("configmaps/" + fooKey)
-	deleteDeployment = explore.Delete("deployments.apps/x")
+	create  = putKey(fooBucket, fooKey, `{"deploymentName":"x"}`)
+	scale   = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x","replicas":3}}'}`)
+	rename  = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"y"}}'}`)
+	remove  = changeKey(fooKey, `{value: null, gone: "yes"}`)
+	restore = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x"}}', gone: null}`)
 )
 
 func scenario(name string, steps ...explore.Step) explore.Scenario {
@@ -64,22 +61,21 @@ func TestExplore(t *testing.T) {
 		Run: func(ctx context.Context, config *rest.Config) error {
 			o := must.Get(parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
 				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil))(t)
-			s := memory{kubernetes.NewForConfigOrDie(config)}
-			return must.Get(NewController(ctx, config, o, s))(t).Run(ctx)
+			kube := kubernetes.NewForConfigOrDie(config)
+			return must.Get(NewController(ctx, config, o, memory{nil, kube}))(t).Run(ctx)
 		},
 		Scenarios: []explore.Scenario{
-			scenario("create", create), scenario("scale", create, scale),
-			scenario("rename", create, rename), scenario("delete", create, remove),
-			scenario("delete and put", create, remove, restore), scenario("empty", create, empty),
-			scenario("deleted Deployment", create, deleteDeployment),
+			scenario("create", create), scenario("scale", create, scale), scenario("rename", create, rename),
+			scenario("delete", create, remove), scenario("delete and put", create, remove, restore),
+			scenario("empty", create, explore.Delete("configmaps/"+fooKey)),
+			scenario("deleted Deployment", create, explore.Delete("deployments.apps/x")),
+			scenario("restart", create, explore.Restart),
 			scenario("default", create, putKey(defaultBucket, defaultKey, `{"replicas":2}`),
 				changeKey(defaultKey, `{value: null, gone: "yes"}`)),
-			scenario("restart", create, explore.Restart),
+			scenario("status", create, changeKey(statusKey, `{value: '{}'}`),
+				changeKey(statusKey, `{value: null, gone: "yes"}`)),
 		},
-		Always:     unasked,
-		Eventually: problems,
-		Delay:      35 * time.Second,
-		Settle:     time.Hour,
+		Always: unasked, Eventually: problems, Delay: 35 * time.Second, Settle: time.Hour,
 	})
 }
 
@@ -93,36 +89,24 @@ func unasked(w explore.Write, now explore.State) string {
 }
 
 // problems returns what is wrong with Foo a when everything is quiet.
-func problems(now explore.State) (problems []string) {
+func problems(now explore.State) []string {
 	var foo, value, status v1alpha1.Foo
-	at := func(key string, to *v1alpha1.Foo) *corev1.ConfigMap {
-		c := explore.Get[corev1.ConfigMap](now, "configmaps", key)
-		if c != nil {
-			_ = json.Unmarshal([]byte(c.Data["value"]), to)
+	for key, to := range map[string]any{fooKey: &foo, defaultKey: &value, statusKey: &status} {
+		if c := explore.Get[corev1.ConfigMap](now, "configmaps", key); c != nil {
+			_ = json.Unmarshal([]byte(c.Data["value"]), to) // what cannot be read is empty
 		}
-		return c
 	}
-	spec := at(fooKey, &foo)
-	at(defaultKey, &value)
-	at("status.explored.a", &status)
+	spec := explore.Get[corev1.ConfigMap](now, "configmaps", fooKey)
 	deployments := explore.List[appsv1.Deployment](now, "deployments.apps")
-	switch {
-	case spec == nil:
-		return nil // it was never put, or unasked has looked at what happened
-	case spec.Data["gone"] != "":
-		if len(deployments) > 0 || status.Status.ObservedGeneration != 0 {
-			return []string{"something is left of a Foo that was deleted"}
-		}
-		return nil
+	if spec == nil || spec.Data["gone"] != "" && len(deployments)+len(status.Status.Conditions) == 0 {
+		return nil // it is gone; or it is missing, and unasked has looked at what happened
 	}
 	replicas := *cmp.Or(foo.Spec.Replicas, value.Spec.Replicas, new(int32(1)))
 	if len(deployments) != 1 || deployments[0].Name != foo.Spec.DeploymentName ||
-		*deployments[0].Spec.Replicas != replicas || len(deployments[0].OwnerReferences) > 0 {
-		problems = append(problems, fmt.Sprintf("Deployments %v, want one", deployments))
+		*deployments[0].Spec.Replicas != replicas || len(deployments[0].OwnerReferences) > 0 ||
+		!meta.IsStatusConditionTrue(status.Status.Conditions, v1alpha1.ConditionReady) ||
+		fmt.Sprint(status.Status.ObservedGeneration) != spec.ResourceVersion {
+		return []string{fmt.Sprintf("Deployments %v, status %v", deployments, status.Status)}
 	}
-	if !meta.IsStatusConditionTrue(status.Status.Conditions, v1alpha1.ConditionReady) ||
-		strconv.FormatInt(status.Status.ObservedGeneration, 10) != spec.ResourceVersion {
-		problems = append(problems, fmt.Sprintf("the status is %v", status.Status))
-	}
-	return problems
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,12 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/rest/fake"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	buckets "example.com/sample-controller/examples/internal/memory"
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
@@ -40,12 +41,11 @@ type world struct {
 }
 
 func newWorld(t *testing.T, config *rest.Config) *world {
-	w := &world{T: t, config: config, kube: must.Get(kubernetes.NewForConfig(config))(t)}
-	w.flags = []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
+	flags := []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
 		"--health-probe-bind-address=" + freeport.Address(t), "--metrics-bind-address=0",
 		"--leader-elect-resource-namespace=default", "--workers=1", "--resync=1s"}
-	w.o = must.Get(parseFlags(w.flags, nil))(t)
-	return w
+	return &world{T: t, flags: flags, o: must.Get(parseFlags(flags, nil))(t), config: config,
+		kube: must.Get(kubernetes.NewForConfig(config))(t)}
 }
 
 // serve starts the NATS server.
@@ -62,16 +62,15 @@ func (w *world) serve() (stop func()) {
 func (w *world) start(flags ...string) (stop func()) {
 	o := must.Get(parseFlags(append(w.flags, flags...), nil))(w)
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		wait.UntilWithContext(ctx, func(ctx context.Context) {
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
 			s := must.Get(connect(o, nats.RetryOnFailedConnect(true)))(w)
-			defer s.conn.Close()
 			w.Log(must.Get(NewController(ctx, w.config, o, s))(w).Run(ctx))
-		}, time.Second)
-	}()
-	stop = func() { cancel(); <-done }
+			s.conn.Close()
+		}
+	})
+	stop = func() { cancel(); done.Wait() }
 	w.Cleanup(stop) // also after a failure: a test that has ended must not log
 	return stop
 }
@@ -108,8 +107,7 @@ func (w *world) appears(deployment string) {
 func (w *world) readiness(want bool) {
 	w.eventually("the readiness changes", func() bool {
 		response, err := http.Get("http://" + w.o.HealthAddress + "/readyz")
-		return err == nil && response.Body.Close() == nil &&
-			(response.StatusCode == http.StatusOK) == want
+		return err == nil && response.Body.Close() == nil && (response.StatusCode == 200) == want
 	})
 }
 
@@ -120,7 +118,6 @@ func TestNATSIsAway(t *testing.T) {
 	stop := w.serve()
 	w.put("a")
 	w.appears("a")
-	w.readiness(true)
 
 	stop()
 	w.readiness(false)
@@ -151,19 +148,36 @@ func TestRestart(t *testing.T) {
 		t.Error("the new process has written something")
 	}
 
-	// A replica that has not seen this status must not overwrite it.
+	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
+	w.start()
+	w.eventually("what it had goes", func() bool { return w.version("a") == "" && w.status() == 0 })
+	w.appears("b")
+	must.Do(t, w.foos.Purge(t.Context(), "spec.default.b"))
+	w.eventually("that of the purged Foo goes", func() bool { return w.version("b") == "" })
+}
+
+func TestWhatIsNewIsNotOverwritten(t *testing.T) {
+	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w.serve()
+	for _, want := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
+		err := put(t.Context(), buckets.Late{KeyValue: w.foos}, "spec.default.a", `{"replicas":2}`)
+		if !errors.Is(err, want) {
+			t.Errorf("put: got %v, want %v", err, want)
+		}
+	}
+
+	// c is a replica that has seen neither the Foo, which is there again, nor its status.
 	c := must.Get(NewController(t.Context(), w.config, w.o, must.Get(connect(w.o))(t)))(t)
 	must.Do(t, c.Connect(t.Context()))
 	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	foo.DeletionTimestamp, foo.Status.ObservedGeneration = new(metav1.Now()), 1
+	must.Do(t, c.updateStatus(t.Context(), foo, &foo.Status))
 	if err := c.updateStatus(t.Context(), foo, &foo.Status); !apierrors.IsConflict(err) {
-		t.Errorf("got %v, want a conflict", err)
+		t.Errorf("updateStatus: got %v, want a conflict", err)
 	}
-
-	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
-	w.start()
-	w.eventually("the Deployment of the deleted Foo goes", func() bool { return w.version("a") == "" })
-	w.eventually("its status goes", func() bool { return w.status() == 0 })
-	w.appears("b")
+	if err := c.finalize(t.Context(), foo); err != nil || w.status() == 0 {
+		t.Errorf("finalize: got %v and status %d, want no error, and one", err, w.status())
+	}
 }
 
 func TestEmptiedBucket(t *testing.T) {
@@ -205,10 +219,10 @@ func TestKubernetesIsAway(t *testing.T) {
 		}).Transport
 	})
 	w.serve()
-	stop := w.start("--leader-elect")
+	stop := w.start("--leader-elect", "--resync=1h")
 	w.put("a")
 	w.appears("a")
-	w.start("--leader-elect", "--health-probe-bind-address=0")
+	w.start("--leader-elect", "--resync=1h", "--health-probe-bind-address=0")
 
 	away.Store(true)
 	w.put("b")
@@ -219,4 +233,6 @@ func TestKubernetesIsAway(t *testing.T) {
 	stop()
 	w.put("c")
 	w.appears("c")
+	leases := w.kube.CoordinationV1().Leases("default") // else both would work
+	must.Get(leases.Get(t.Context(), controllerName, metav1.GetOptions{}))(t)
 }

@@ -132,23 +132,23 @@ func (r *Repairs) Held(key cache.ObjectName, owner metav1.Object) (time.Duration
 }
 
 // Report returns what find returns: what to tell others of a contest. Until the next repair of the
-// object, it returns the same again.
+// object, it returns the same again. Delay comes first.
 func (r *Repairs) Report(key cache.ObjectName, find func() (string, error)) (string, error) {
 	r.mu.Lock()
 	known := r.byKey[key]
+	report, isNew := known.report, known.isNew
 	r.mu.Unlock()
-	if known == nil {
-		return find()
+	if isNew {
+		return report, nil
 	}
-	// No two workers have the same key.
-	if !known.isNew {
-		report, err := find()
-		if err != nil {
-			return "", err
-		}
-		known.report, known.isNew = report, true
+	report, err := find() // without the lock: it may take long
+	if err != nil {
+		return "", err
 	}
-	return known.report, nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known.report, known.isNew = report, true
+	return report, nil
 }
 
 // Clear forgets an owner.

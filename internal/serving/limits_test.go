@@ -2,19 +2,21 @@ package serving
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
@@ -115,10 +117,15 @@ func get(connection net.Conn) error {
 	return err
 }
 
-func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+func newCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 	must.Do(t, err)
-	pair := must.Get(tls.X509KeyPair(certificate, key))(t)
+	return must.Get(tls.X509KeyPair(certificate, key))(t)
+}
+
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	pair := newCertificate(t)
 	var served atomic.Int32
 	config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		served.Add(1)
@@ -154,6 +161,29 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	if got := served.Load(); got != maxConnections+1 {
 		t.Errorf("connections that were served: got %d, want %d, since one is closed", got,
 			maxConnections+1)
+	}
+}
+
+// Strangers cannot fill the log. What a handler does wrong is logged.
+func TestStrangersAreNotLogged(t *testing.T) {
+	defer klog.CaptureState().Restore()
+	var logged bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&logged)
+	address := freeport.Address(t)
+	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken") })
+	config := &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}}
+	must.Do(t, Start(t.Context(), "flag", address, broken, config))
+	stranger := must.Get(net.Dial("tcp", address))(t)
+	must.Get(io.WriteString(stranger, "this is not TLS"))(t)
+	_, _ = io.Copy(io.Discard, stranger)
+	client := must.Get(tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}))(t)
+	if err := get(client); err == nil {
+		t.Error("a broken handler has answered")
+	}
+	klog.Flush()
+	if got := logged.String(); strings.Contains(got, "handshake") || !strings.Contains(got, "broken") {
+		t.Errorf("logged: %s", got)
 	}
 }
 

@@ -2,10 +2,12 @@
 package serving
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"syscall"
@@ -51,9 +53,20 @@ func Limit(listener net.Listener, connections int, config *tls.Config) net.Liste
 // NewServer returns a server with limits to what a client can take up.
 func NewServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler: handler, ErrorLog: logs.NewLogger(""), MaxHeaderBytes: maxHeaderBytes,
+		Handler: handler, ErrorLog: log.New(errorLog{}, "", 0), MaxHeaderBytes: maxHeaderBytes,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 	}
+}
+
+// errorLog logs what a server says. It says a line for each client that does not speak TLS: as in
+// the API server, those lines need -v=5, because strangers could fill the log.
+type errorLog struct{}
+
+func (errorLog) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) && !klog.V(5).Enabled() {
+		return len(line), nil
+	}
+	return logs.KlogWriter{}.Write(line)
 }
 
 // start lets server serve what limit makes of a listener.

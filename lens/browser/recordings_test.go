@@ -105,6 +105,23 @@ func TestSavedRecordingShowsWhatWasSeen(t *testing.T) {
 	})
 }
 
+// An address with an odd end shows the first recording, and what is no recording says so.
+func TestMalformedRecordingIsSaid(t *testing.T) {
+	if noBrowser != nil {
+		t.Skipf("nothing is shown: %v", noBrowser)
+	}
+	played := openPlayer(t, "%")
+	for _, text := range []string{"", "<html>", `lens.recording("AAAA");`, `lens.recording("` +
+		"H4sIAAAAAAACA6uuBQBDv6ajAgAAAA==" + `");`} { // the last one is {}
+		file := filepath.Join(t.TempDir(), "malformed.js")
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
+		played.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.title = ""`),
+			chromedp.SetUploadFiles(chromedp.CSS("input[type=file]"), []string{file}))
+		played.mustWait(t, `lens.replay.title.includes("cannot read this recording")`)
+		played.mustDo(t, chromedp.Evaluate[chromedp.Void](`oneStep(1); togglePause()`))
+	}
+}
+
 func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 	if noBrowser != nil {
 		t.Skipf("nothing is shown: %v", noBrowser)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -57,7 +58,7 @@ func (r *Recording) Script() ([]byte, error) {
 func (r *Recording) Write(file string) error {
 	text, err := r.Script()
 	if err == nil {
-		err = os.WriteFile(file, text, 0o644)
+		err = replaceFile(file, text)
 	}
 	if err != nil {
 		return err
@@ -84,7 +85,14 @@ func (r *Recording) Write(file string) error {
 		lines = append(lines, line)
 	}
 	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
-	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
+	return replaceFile(filepath.Join(filepath.Dir(file), index), []byte(list))
+}
+
+// replaceFile writes a file beside, and puts it in the place of the old one: an interrupt leaves one
+// of the two.
+func replaceFile(path string, text []byte) error {
+	err := os.WriteFile(path+".new", text, 0o644)
+	return cmp.Or(err, os.Rename(path+".new", path))
 }
 
 // ReadRecording returns the recording that is in a file.

@@ -230,8 +230,8 @@ lens.recordings = (list) => {
       entry.append(make("b", {}, title), make("span", {}, about));
       return entry;
     })));
-  const wanted = decodeURIComponent(location.hash.slice(1));
-  if (list.length) open((list.find(({ file }) => file === wanted) ?? list[0]).file);
+  const isWanted = ({ file }) => new URL(`#${file}`, location).hash === location.hash;
+  if (list.length) open((list.find(isWanted) ?? list[0]).file);
 };
 
 let lastNote = 0, logEpoch = -1, logDrawn = 0;

@@ -142,9 +142,20 @@ lens.live = (url) => {
 
 // lens.recording plays a recording, which is compressed. Its file calls this.
 lens.recording = async (packed) => {
+  try {
+    startReplay(await unpack(packed));
+  } catch (error) {
+    startReplay({ title: `✕ The lens cannot read this recording: ${error.message}`, steps: [] });
+  }
+};
+
+async function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const recording = await new Response(unpacked).json();
+  return new Response(unpacked).json();
+}
+
+function startReplay(recording) {
   lens.replay = { ...recording, index: 0, at: 0, speed: 1, playing: true, frame: 0 };
   lens.replay.begin = recording.steps[0]?.at ?? 0;
   lens.replay.end = recording.steps.at(-1)?.at ?? 0;
@@ -152,7 +163,7 @@ lens.recording = async (packed) => {
     Object.values(step.set ?? {}).some((entity) => entity.lesson === "fault"));
   lens.replay.playing = !fault;
   lens.seek(fault?.at ?? lens.replay.begin);
-};
+}
 
 lens.seek = (at) => {
   const replay = lens.replay;
@@ -163,6 +174,7 @@ lens.seek = (at) => {
 // lens.move goes forwards or backwards in a recording to the next step that one can see.
 lens.move = (direction) => {
   const replay = lens.replay;
+  if (!replay.steps.length) return;
   applyAll();
   let count = replay.index;
   do count += direction;

@@ -177,8 +177,25 @@ func TestWhatTheAPIServerStoresInstead(t *testing.T) {
 			`has(object.metadata.labels) && "app.kubernetes.io/managed-by" in object.metadata.labels ?
 			[JSONPatch{op: "remove", path: "/metadata/labels/app.kubernetes.io~1managed-by"}] : []`,
 			"metadata.labels", "DeploymentNotKept"},
+		"a field that the API server adds to a struct of the controller": {
+			`has(object.spec.template.spec.containers[0].securityContext) ?
+			[JSONPatch{op: "add", path: "` + container + `/securityContext/privileged", value: false}] : []`,
+			`spec.template.spec.containers[name="web"].securityContext.privileged`, ""},
+		"a field that the API server does not know": {
+			`object.spec.template.spec.containers[0].?securityContext.?seccompProfile.hasValue() ?
+			[JSONPatch{op: "remove", path: "` + container + `/securityContext/seccompProfile"}] : []`,
+			`spec.template.spec.containers[name="web"].securityContext.seccompProfile`, ""},
+		"an image that a policy refuses for a time": {
+			`object.spec.template.spec.containers[0].image.startsWith("nginx") ?
+			[JSONPatch{op: "remove", path: "/metadata/absent"}] : []`, // an error: the policy denies it
+			"", "DeploymentRejected"},
 		"another form of a quantity": {
 			`[JSONPatch{op: "replace", path: "` + container + `/resources/requests/cpu", value: "0.010"}]`,
+			"", ""},
+		"an empty list, and null": {
+			`has(object.spec.template.spec.containers[0].securityContext) ?
+			[JSONPatch{op: "add", path: "` + container + `/securityContext/capabilities/add", value: []},
+			JSONPatch{op: "add", path: "` + container + `/securityContext/procMount", value: null}] : []`,
 			"", ""},
 		"fields that the controller does not set": {
 			`[JSONPatch{op: "add", path: "/metadata/annotations", value: {"a": "b"}},
@@ -214,6 +231,10 @@ func TestWhatTheAPIServerStoresInstead(t *testing.T) {
 				t.Errorf("the controller has patched the Deployment %d times, want 3 at most", got)
 			}
 			n.fewRequests(begin)
+			if test.ready == "DeploymentRejected" {
+				n.withoutAdmission()
+				n.foos.When("web", "is Ready when it is not refused any more", isReady)
+			}
 		})
 	}
 }

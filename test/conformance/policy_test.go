@@ -55,7 +55,8 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 }
 
 // TestPolicyHoldsUnderOtherNames renames the installation as kustomize does it, and gives the
-// permissions to another ServiceAccount, too. Both are bounded, and an administrator is not.
+// permissions to another ServiceAccount, too. Both are bounded, and an administrator is not. The
+// Lease keeps its priority.
 func TestPolicyHoldsUnderOtherNames(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
@@ -87,6 +88,8 @@ func TestPolicyHoldsUnderOtherNames(t *testing.T) {
 	if err := create(suite.Cluster); err != nil {
 		t.Errorf("the policy bounds the administrator: %v", err)
 	}
+	hasPriority(t, as("system:serviceaccount:renamed:team-sample-controller-two"), "renamed",
+		"team-sample-controller-leader-election-two")
 }
 
 // worksUnderThePolicy lets the controller do all that it does, also if somebody has changed the

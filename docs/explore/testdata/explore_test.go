@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,12 +21,32 @@ import (
 func TestExplore(t *testing.T) {
 	explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, c *rest.Config) error { return run(ctx, c, options) },
-		Scenarios: []explore.Scenario{{Name: "migrate", Steps: []explore.Step{
-			explore.Create("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
-			explore.Patch("configmaps/a", "data: {version: '2'}"),
+		Scenarios: []explore.Scenario{{Name: "report", AnyEnd: true, Steps: []explore.Step{
+			explore.Create(`{apiVersion: v1, kind: ConfigMap, data: {query: "1"},
+				metadata: {name: a, labels: {example.com/report: "true"}}}`),
+			explore.Patch("configmaps/a", `data: {query: "2"}`),
 		}}},
-		Settle: 20 * time.Minute, // a Manager waits up to 17 min before it tries something again
+		Eventually: problems,
+		Settle:     20 * time.Minute, // a Manager waits up to 17 min before it tries something again
 	})
+}
+
+// problems returns what is wrong in the end.
+func problems(now explore.State) (problems []string) {
+	jobs := map[string]int{} // by query
+	for _, job := range explore.List[batchv1.Job](now, "jobs") {
+		jobs[job.Spec.Template.Spec.Containers[0].Env[0].Value]++
+	}
+	for query, number := range jobs {
+		if number > 1 {
+			problems = append(problems, fmt.Sprintf("query %s has %d Jobs", query, number))
+		}
+	}
+	report := explore.Get[corev1.ConfigMap](now, "configmaps", "a")
+	if report != nil && jobs[report.Data["query"]] == 0 {
+		problems = append(problems, "the query of a has no Job")
+	}
+	return problems
 }
 
 // options has no servers, for there is no network in a bubble.

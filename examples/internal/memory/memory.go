@@ -1,6 +1,6 @@
-// Package memory has buckets of JetStream in memory. Each key is a ConfigMap in the API server of
-// package explore. So that package disturbs each call of a bucket, and each entry that a watch
-// shows, as it disturbs requests and events.
+// Package memory has buckets of JetStream for tests. A Bucket is in memory: each key is a ConfigMap
+// in the API server of package explore. So that package disturbs each call of a bucket, and each
+// entry that a watch shows, as it disturbs requests and events.
 package memory
 
 import (
@@ -77,6 +77,15 @@ func (b Bucket) Delete(ctx context.Context, key string, _ ...jetstream.KVDeleteO
 	_, err := b.Patch(ctx, key, types.MergePatchType, []byte(`{"data":{"gone":"yes","value":null}}`),
 		metav1.PatchOptions{})
 	return err
+}
+
+// Late is a bucket in which somebody else is faster: after each Get, there is another value.
+type Late struct{ jetstream.KeyValue }
+
+func (l Late) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	old, err := l.KeyValue.Get(ctx, key)
+	_, putErr := l.Put(ctx, key, []byte("{}"))
+	return old, cmp.Or(err, putErr)
 }
 
 // Watch sends all entries, nil, and then each change. An entry that is removed leaves no trace.

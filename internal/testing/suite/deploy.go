@@ -71,7 +71,7 @@ func RemovedKeepsNoPermission(t *testing.T, dir string) {
 		t.Errorf("%s is removed, but the controller still may %v", dir, left)
 	}
 	left := Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed(), "--output=name",
-		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings")
+		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas")
 	if left != "" {
 		t.Errorf("%s is removed, but these are left: %s", dir, left)
 	}
