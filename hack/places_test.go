@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,5 +86,58 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(problem, want) || stdout != "" {
 			t.Errorf("%s: got %v, %s%s; want %q", command, err, stdout, problem, want)
 		}
+	}
+}
+
+// A copy of the repository works, or says what to do.
+func TestCopiesOfTheRepository(t *testing.T) {
+	larger := t.TempDir()
+	output(t, "bash", "-c", `cd "$0" && git init -q && git -c user.name=a -c user.email=a@localhost \
+		commit -q --allow-empty -m a`, larger)
+	const archive = `mkdir "$0" && git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$0"`
+	for _, copied := range []struct{ in, how, fork string }{
+		{t.TempDir(), archive, "clone the repository, and run this there"},
+		{larger, archive, "clone the repository, and run this there"},
+		{t.TempDir(), `git clone -q . "$0"`, "that is the example of this repository"},
+	} {
+		folder := filepath.Join(copied.in, "copy")
+		output(t, "bash", "-c", copied.how, folder)
+		printed, problem, err := script(t, "", "make", "-C", folder, "-n", "build")
+		if err != nil || problem != "" || strings.Contains(printed, ".gitCommit='") != (copied.how == archive) {
+			t.Errorf("make build: got %v, %s%s", err, problem, printed)
+		}
+		command := exec.Command("go", "run", "./hack/fork", "--module", "example.com/b",
+			"--group", "b.example.com", "--kind", "Foo", filepath.Join(t.TempDir(), "b"))
+		command.Dir = folder
+		// go itself is started by the reader, with the reader's settings for go.
+		command.Env = append(os.Environ(), slices.DeleteFunc(hostileEnv(t, t.TempDir()), func(v string) bool {
+			return strings.HasPrefix(v, "GO") || strings.HasPrefix(v, "TMPDIR")
+		})...)
+		if text, err := command.CombinedOutput(); err == nil || !strings.Contains(string(text), copied.fork) {
+			t.Errorf("hack/fork: got %v, %s; want %q", err, text, copied.fork)
+		}
+	}
+}
+
+// Files have the ends of lines that scripts and goldens need, whatever git makes of others.
+func TestClonesHaveTheSameFiles(t *testing.T) {
+	folder := t.TempDir()
+	output(t, "bash", "-c", `git init -q "$0/a" && cp -R .gitattributes hack "$0/a" && cd "$0/a" && git add -A &&
+		git -c user.name=a -c user.email=a@localhost commit -qm a &&
+		git clone -q -c core.autocrlf=true . ../b && diff -r -x .git . ../b && ../b/hack/test list`, folder)
+}
+
+// Programs are built where they may be run.
+func TestProgramsRunThoughTheFolderForTemporaryFilesForbidsIt(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount a file system")
+	}
+	const noexec = `mount -t tmpfs -o noexec none "$0" && TMPDIR=$0 hack/env go run ./hack/image -h`
+	_, problem, err := script(t, "", "unshare", "--mount", "bash", "-c", noexec, t.TempDir())
+	if strings.Contains(problem, "unshare failed") {
+		t.Skip(problem)
+	}
+	if !strings.Contains(problem, "-version") {
+		t.Errorf("got %v, %s", err, problem)
 	}
 }
