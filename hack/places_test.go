@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -87,37 +86,6 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		stdout, problem, err := script(t, "", "bash", "-c", command)
 		if err == nil || !strings.Contains(problem, want) || stdout != "" {
 			t.Errorf("%s: got %v, %s%s; want %q", command, err, stdout, problem, want)
-		}
-	}
-}
-
-// A copy of the repository works, or says what to do.
-func TestCopiesOfTheRepository(t *testing.T) {
-	larger := t.TempDir()
-	output(t, "bash", "-c", `cd "$0" && git init -q && git -c user.name=a -c user.email=a@localhost \
-		commit -q --allow-empty -m a`, larger)
-	const archive = `mkdir "$0" && git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$0"`
-	for _, copied := range []struct{ in, how, fork string }{
-		{t.TempDir(), archive, "clone the repository, and run this there"},
-		{larger, archive, "clone the repository, and run this there"},
-		{t.TempDir(), `git clone -q . "$0"`, "that is the example of this repository"},
-	} {
-		folder := filepath.Join(copied.in, "copy")
-		output(t, "bash", "-c", copied.how, folder)
-		printed, problem, err := script(t, "", "make", "-C", folder, "-n", "build")
-		noCommit := strings.Contains(printed, ".gitCommit='")
-		if err != nil || problem != "" || noCommit != (copied.how == archive) {
-			t.Errorf("make build: got %v, %s%s", err, problem, printed)
-		}
-		command := exec.Command("go", "run", "./hack/fork", "--module", "example.com/b",
-			"--group", "b.example.com", "--kind", "Foo", filepath.Join(t.TempDir(), "b"))
-		command.Dir = folder
-		// go itself is started by the reader, with the reader's settings for go.
-		command.Env = append(os.Environ(), slices.DeleteFunc(hostileEnv(t, t.TempDir()), func(v string) bool {
-			return strings.HasPrefix(v, "GO") || strings.HasPrefix(v, "TMPDIR")
-		})...)
-		if text, err := command.CombinedOutput(); err == nil || !strings.Contains(string(text), copied.fork) {
-			t.Errorf("hack/fork: got %v, %s; want %q", err, text, copied.fork)
 		}
 	}
 }

@@ -213,32 +213,6 @@ func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
 	}
 }
 
-// The README, the tests in CI, and the newest control plane have the versions of Kubernetes in
-// hack/versions.
-func TestVersionsAreTheSameEverywhere(t *testing.T) {
-	read := func(file, pattern string) (found []string) {
-		text := string(must.Get(os.ReadFile(file))(t))
-		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
-			found = append(found, regexp.MustCompile(`1\.\d+`).FindAllString(match[1], -1)...)
-		}
-		return found
-	}
-	const workflow = "../.github/workflows/test.yaml"
-	want := read("versions", `(?m)^v(.*)`)
-	newest := read("tools/go.mod", `k8s.io/kubernetes v(\S+)`)
-	others := read(workflow, `kubernetes: \[("1.*)\]`)
-	for where, got := range map[string][]string{
-		"the README":                   read("../README.md", `\| main \|.*\|(.*)\|`),
-		"the job kind":                 read(workflow, `kubernetes: \[(v1.*)\]`),
-		"the job kubernetes and tools": append(others, newest...),
-		"docs/conformance.md":          read("../docs/conformance.md", `(?m)^\| this repository's,.* v(1\S+)`),
-	} {
-		if len(want) < 3 || !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", where, got, want)
-		}
-	}
-}
-
 // With the same versions, what both use is compiled once.
 func TestControllerAndControlPlaneShareTheirModules(t *testing.T) {
 	if _, err := os.Stat("tools"); err != nil {
