@@ -80,7 +80,7 @@ func Serve(
 func newServer(handler http.Handler) *http.Server {
 	server := serving.NewServer(handler)
 	server.ReadTimeout, server.WriteTimeout = readTimeout, answerTimeout
-	server.IdleTimeout = answerTimeout // more than API servers let pass if they write Foos
+	server.IdleTimeout = answerTimeout // without it, an API server would connect anew after readTimeout
 	return server
 }
 
