@@ -50,7 +50,8 @@ func newSession(t *testing.T) *session {
 		must.Do(t, os.WriteFile(filepath.Join(local, name), []byte(text), 0o644))
 	}
 	// client-go takes minutes to compile, once. The patience is only for what comes after.
-	s.do(t, s.folder, `go list -export -deps -test . ./docs/tutorial/... &&
+	s.do(t, s.folder, `go list -export -deps -test . &&
+		go -C docs list -export -deps -test ./tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps -test ./controller-runtime ./nats ./website/...`)
 	t.Cleanup(must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))

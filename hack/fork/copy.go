@@ -20,6 +20,7 @@ var (
 		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "go.mod", "go.sum", library,
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
 		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
+		"hack/versions",
 		"internal/*/*.go", "test/go.mod", "test/go.sum",
 	}
 	// What tests need of any controller.
