@@ -190,9 +190,9 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 func TestForksAreSmall(t *testing.T) {
 	from := thisRepository(t)
 	badArticle := regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
-	for _, fromExample := range []bool{false, true} {
+	for fromExample, most := range map[bool]int{false: 80, true: 85} {
 		f := must.Get(newFork(from, namesOf(t, "HTTPCheck", ""), fromExample))(t)
-		if files, lines := f.size(); files > 80 || lines > 9000 {
+		if files, lines := f.size(); files > most || lines > 9000 {
 			t.Errorf("from the example %t: a fork has %d files with %d lines", fromExample, files, lines)
 		}
 		for file, text := range f.files {
