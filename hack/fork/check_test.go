@@ -66,7 +66,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"dir", filepath.Join(folder, "missing", "x"), "make it first"},
 		{"dir", "../../fork", "is in this repository; write a folder beside it"},
 		{"dir", filepath.Join(folder, "a b"), "contains a space"},
-		{"dir", "", "the folder to write is missing"},
+		{"dir", "", "write one folder, after all flags"},
 	}
 	for _, test := range tests {
 		t.Run(test.flag+"="+test.value, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 }
 
 // kinds are words that the code uses for something else, and others. Each is refused with an error
-// that says this, or it works: with -fork-all, those kinds are forked.
+// that says this, or gives a clean fork.
 var kinds = []struct{ kind, refused string }{
 	{"Deployment", "Kubernetes has"}, {"Event", "Kubernetes has"}, {"Node", "Kubernetes has"},
 	{"Status", "Kubernetes has"}, {"Queue", "would become queue"},

@@ -16,10 +16,7 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-var (
-	forkSome = flag.Bool("fork", false, "fork three kinds, and run the forks' tests; takes minutes")
-	forkAll  = flag.Bool("fork-all", false, "fork all kinds that are not refused; takes longer")
-)
+var forkSome = flag.Bool("fork", false, "fork three kinds, and run the forks' tests; takes minutes")
 
 // TestMain keeps the folders of the tests out of this repository: hack/env has go's temporary files
 // in .local, t.TempDir, too, and a fork must not be written there.
@@ -147,21 +144,6 @@ func knowsBuiltinNames(t *testing.T, folder string) {
 				t.Errorf("builtinNames lacks %s: %s", name, line)
 			}
 		}
-	}
-}
-
-func TestAllKindsBuild(t *testing.T) {
-	if !*forkAll {
-		t.Skip("needs -fork-all: it takes many minutes")
-	}
-	for _, test := range kinds {
-		if test.refused != "" {
-			continue
-		}
-		t.Run(test.kind, func(t *testing.T) {
-			at(t, forkInto(t, ".", map[string]string{"kind": test.kind, "module": "github.com/acme/things",
-				"group": "things.acme.dev", "version": "v1"}), "go test ./...")
-		})
 	}
 }
 

@@ -116,11 +116,8 @@ func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 	case o.from != "" && o.from != path.Base(example):
 		return n, o, fmt.Errorf("--from %q: there is no such template; write --from website, or nothing "+
 			"for a single child", o.from)
-	case flags.NArg() == 0:
-		return n, o, errors.New("the folder to write is missing; write it last, like ../widgets")
-	case flags.NArg() > 1:
-		return n, o, fmt.Errorf("one folder to write is enough, got %q; write it last, after "+
-			"all flags", flags.Args())
+	case flags.NArg() != 1:
+		return n, o, fmt.Errorf("write one folder, after all flags, like ../widgets; got %q", flags.Args())
 	}
 	o.dir = flags.Arg(0)
 	return n, o, nil

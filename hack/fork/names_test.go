@@ -104,7 +104,7 @@ func TestEverythingIsRenamed(t *testing.T) {
 		{dns, "a.yaml", "newName: example.com/sample-controller", "newName: github.com/acme/dns"},
 		{dns, "a.md", "registry.example.com/sample-controller", "registry.example.com/dns"},
 		{dns, "go.mod", "module example.com/sample-controller/test", "module github.com/Acme/DNS/test"},
-		{dns, "go.mod", "require example.com/sample-controller/explore v0", "require example.com/sample-controller/explore v0"},
+		{dns, "go.mod", "example.com/sample-controller/explore v0", "example.com/sample-controller/explore v0"},
 		{dns, "a.sh", "crd/foos.samplecontroller.k8s.io", "crd/dnsrecords.things.acme.dev"},
 		{dns, "a.txt", "f.Samplecontroller().V1alpha1()", "f.Things().V1beta1()"},
 		{dns, "a.yaml", "samplecontroller.k8s.io/v1alpha1", "things.acme.dev/v1beta1"},
