@@ -194,3 +194,60 @@ func hostileEnv(t *testing.T, dir string) (env []string) {
 	}
 	return env
 }
+
+// A copy of the repository works, or says what to do.
+func TestCopiesOfTheRepository(t *testing.T) {
+	larger := t.TempDir()
+	output(t, "bash", "-c", `cd "$0" && git init -q && git -c user.name=a -c user.email=a@localhost \
+		commit -q --allow-empty -m a`, larger)
+	const archive = `mkdir "$0" && git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$0"`
+	for _, copied := range []struct{ in, how, fork string }{
+		{t.TempDir(), archive, "clone the repository, and run this there"},
+		{larger, archive, "clone the repository, and run this there"},
+		{t.TempDir(), `git clone -q . "$0"`, "that is the example of this repository"},
+	} {
+		folder := filepath.Join(copied.in, "copy")
+		output(t, "bash", "-c", copied.how, folder)
+		printed, problem, err := script(t, "", "make", "-C", folder, "-n", "build")
+		noCommit := strings.Contains(printed, ".gitCommit='")
+		if err != nil || problem != "" || noCommit != (copied.how == archive) {
+			t.Errorf("make build: got %v, %s%s", err, problem, printed)
+		}
+		command := exec.Command("go", "run", "./hack/fork", "--module", "example.com/b",
+			"--group", "b.example.com", "--kind", "Foo", filepath.Join(t.TempDir(), "b"))
+		command.Dir = folder
+		// go itself is started by the reader, with the reader's settings for go.
+		command.Env = append(os.Environ(), slices.DeleteFunc(hostileEnv(t, t.TempDir()), func(v string) bool {
+			return strings.HasPrefix(v, "GO") || strings.HasPrefix(v, "TMPDIR")
+		})...)
+		if text, err := command.CombinedOutput(); err == nil || !strings.Contains(string(text), copied.fork) {
+			t.Errorf("hack/fork: got %v, %s; want %q", err, text, copied.fork)
+		}
+	}
+}
+
+// The README, the tests in CI, and the newest control plane have the versions of Kubernetes in
+// hack/versions.
+func TestVersionsAreTheSameEverywhere(t *testing.T) {
+	read := func(file, pattern string) (found []string) {
+		text := string(must.Get(os.ReadFile(file))(t))
+		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			found = append(found, regexp.MustCompile(`1\.\d+`).FindAllString(match[1], -1)...)
+		}
+		return found
+	}
+	const workflow = "../.github/workflows/test.yaml"
+	want := read("versions", `(?m)^v(.*)`)
+	newest := read("tools/go.mod", `k8s.io/kubernetes v(\S+)`)
+	others := read(workflow, `kubernetes: \[("1.*)\]`)
+	for where, got := range map[string][]string{
+		"the README":                   read("../README.md", `\| main \|.*\|(.*)\|`),
+		"the job kind":                 read(workflow, `kubernetes: \[(v1.*)\]`),
+		"the job kubernetes and tools": append(others, newest...),
+		"docs/conformance.md":          read("../docs/conformance.md", `(?m)^\| this repository's,.* v(1\S+)`),
+	} {
+		if len(want) < 3 || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", where, got, want)
+		}
+	}
+}

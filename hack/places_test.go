@@ -76,6 +76,8 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"HACK_PATIENCE=long hack/test list":       "write one like HACK_PATIENCE=10m",
 		"HACK_JOBS=-1 hack/test list":             "write one like HACK_JOBS=4",
 		"HACK_JOB=4 hack/test list":               "there is no setting HACK_JOB",
+		"HACK_KUBERNETES=1.3x hack/cluster build": "write one like HACK_KUBERNETES=1.35",
+		"HACK_KUBERNETES=1.20 hack/cluster build": "hack/versions has no Kubernetes 1.20; add a line",
 		"make build VERSION=1.0":                  "write one like VERSION=v1.2.3",
 		"make cluster-down CLUSTER=":              "is ''",
 		"make cluster-down CLUSTER='$$(touch x)'": "is '$(touch x)'",
@@ -85,5 +87,28 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(problem, want) || stdout != "" {
 			t.Errorf("%s: got %v, %s%s; want %q", command, err, stdout, problem, want)
 		}
+	}
+}
+
+// Files have the ends of lines that scripts and goldens need, whatever git makes of others.
+func TestClonesHaveTheSameFiles(t *testing.T) {
+	folder := t.TempDir()
+	output(t, "bash", "-c", `git init -q "$0/a" && cp -R .gitattributes hack "$0/a" && cd "$0/a" &&
+		git add -A && git -c user.name=a -c user.email=a@localhost commit -qm a &&
+		git clone -q -c core.autocrlf=true . ../b && diff -r -x .git . ../b && ../b/hack/test list`, folder)
+}
+
+// Programs are built where they may be run.
+func TestProgramsRunThoughTheFolderForTemporaryFilesForbidsIt(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount a file system")
+	}
+	const noexec = `mount -t tmpfs -o noexec none "$0" && TMPDIR=$0 hack/env go run ./hack/image -h`
+	_, problem, err := script(t, "", "unshare", "--mount", "bash", "-c", noexec, t.TempDir())
+	if strings.Contains(problem, "unshare failed") {
+		t.Skip(problem)
+	}
+	if !strings.Contains(problem, "-version") {
+		t.Errorf("got %v, %s", err, problem)
 	}
 }

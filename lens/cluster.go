@@ -118,7 +118,8 @@ func (c *cluster) makeFolder(root string) (folder string, undo func(), err error
 	}
 	for name, value := range map[string]string{
 		"KUBECONFIG": kubeconfig, "KUBECACHEDIR": filepath.Join(root, ".local/cache"),
-		"PATH": filepath.Join(root, ".local/bin") + ":" + os.Getenv("PATH"),
+		"KUBERC": "off", // the user's own would change what the commands of the buttons do
+		"PATH":   filepath.Join(root, ".local/bin") + ":" + os.Getenv("PATH"),
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return "", nil, err

@@ -72,6 +72,7 @@ func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 	useCluster(t, filepath.Join(folder, "kubeconfig"), "https://127.0.0.1:1")
 	t.Setenv("PATH", os.Getenv("PATH")) // makeFolder changes it
 	t.Setenv("KUBECACHEDIR", "")
+	t.Setenv("KUBERC", "hostile")
 	c := must.Get(findCluster(folder))(t)
 	made, undo, err := c.makeFolder(folder)
 	must.Do(t, err)
@@ -89,6 +90,9 @@ func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 			t.Errorf("%s has %d contexts, the namespace is %q", file, len(config.Contexts),
 				current.Namespace)
 		}
+	}
+	if got := os.Getenv("KUBERC"); got != "off" {
+		t.Errorf("the kuberc of the buttons is %q, want none", got)
 	}
 	undo()
 	if _, err := os.Stat(made); !os.IsNotExist(err) {

@@ -25,7 +25,7 @@ var ofFoos = []string{
 }
 
 // exampleParts are the parts that a fork of the example can have.
-var exampleParts = []string{"internal-tests", "mutants", "owned", "webhook"}
+var exampleParts = []string{"internal-tests", "mutants", "owned"}
 
 // moves says where files of the example go. The first that fits counts.
 var moves = [][2]string{

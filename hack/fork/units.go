@@ -62,7 +62,6 @@ var parts = []part{
 		"test/conformance/editors_test.go", "test/conformance/owners_test.go",
 		"test/conformance/policy_table_test.go",
 		"test/conformance/policy_test.go", "test/conformance/token_test.go"}},
-	{name: "webhook", paths: []string{"internal/extra/webhook"}},
 }
 
 // partNames returns the names of all parts.

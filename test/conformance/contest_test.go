@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,13 @@ const (
 // policy does, and waits until it does.
 func (n *namespace) admission(expression string) {
 	n.T.Helper()
+	const version = "admissionregistration.k8s.io/v1"
+	resources := must.Get(suite.Kube.Discovery().ServerResourcesForGroupVersion(version))(n.T)
+	if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool {
+		return r.Name == "mutatingadmissionpolicies"
+	}) {
+		n.T.Skip("this API server has no MutatingAdmissionPolicies: they are since Kubernetes 1.36")
+	}
 	expression = strings.Join(strings.Fields(expression), " ")
 	suite.Kubectl(n.T, fmt.Sprintf(`
 apiVersion: admissionregistration.k8s.io/v1

@@ -12,14 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/docs/tutorial/webhook"
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/extra/webhook"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/probes"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -27,8 +25,7 @@ import (
 )
 
 const (
-	// programName is the name of the ValidatingWebhookConfiguration, of the Secret with the CA, and
-	// of this program as a field manager and user agent.
+	// programName is the user agent, and the name of the ValidatingWebhookConfiguration.
 	programName = "foo-webhook"
 	installHint = "install the CustomResourceDefinition: " +
 		"kubectl apply -f artifacts/examples/crd.yaml"
@@ -38,14 +35,14 @@ const (
 
 // options are the values of the flags.
 type options struct {
-	address, host, healthAddress string
+	address, certDir, healthAddress string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.address, "webhook-bind-address", "127.0.0.1:9444", "serve the webhook here")
-	flag.StringVar(&o.host, "webhook-host", "127.0.0.1", "the name or IP address by which the API "+
-		"server calls the webhook; for a Service, NAME.NAMESPACE.svc")
+	flag.StringVar(&o.address, webhook.AddressFlag, "127.0.0.1:9444", "serve the webhook here")
+	flag.StringVar(&o.certDir, webhook.CertDirFlag, ".local/webhook",
+		"the folder with the certificate, tls.crt, and its key, tls.key; they are read again and again")
 	flag.StringVar(&o.healthAddress, "health-probe-bind-address", "127.0.0.1:8092",
 		"serve /healthz and /readyz here, or nowhere if it is 0")
 	klog.InitFlags(nil)
@@ -76,16 +73,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("adding an indexer: %w", err)
 	}
-	server, err := newServer(config, o, validator.admit)
-	if err != nil {
-		return err
-	}
 
 	workCtx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	if err := probes.Serve(workCtx, o.healthAddress, alive, server.Check); err != nil {
-		return err
-	}
 	group := &informers.Group{
 		Factories:   []informers.Factory{factory},
 		Informers:   []cache.SharedIndexInformer{foos.Informer()},
@@ -95,40 +85,19 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	// Not earlier: while the cache is empty, every name seems to be free.
-	if err := server.Start(workCtx); err != nil {
+	answered, err := webhook.Serve(workCtx, o.address, o.certDir, webhook.Admission(validator.admit))
+	if err != nil {
+		return err
+	}
+	// Whoever gets an answer here knows that the webhook is ready.
+	ok := func(*http.Request) error { return nil }
+	if err := probes.Serve(workCtx, o.healthAddress, ok, ok); err != nil {
 		return err
 	}
 	<-workCtx.Done()
-	<-server.Done()
+	<-answered
 	if ctx.Err() == nil {
 		return context.Cause(workCtx) // nobody asked it to stop: it has failed
 	}
 	return nil
-}
-
-// alive is the liveness check: if the process runs, a restart would not make anything better.
-func alive(*http.Request) error { return nil }
-
-// newServer returns a server of the webhook. It keeps the CA in a Secret of the namespace in which
-// this program runs, and writes it into the ValidatingWebhookConfiguration.
-func newServer(config *rest.Config, o options, admit webhook.Admit) (*webhook.Server, error) {
-	namespace, err := clientconfig.Namespace("")
-	if err != nil {
-		return nil, err
-	}
-	kubeClient, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	dynamicClient, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return webhook.New(webhook.Config{
-		Kube: kubeClient, Dynamic: dynamicClient, Manager: programName,
-		FlagName: "webhook-bind-address", Address: o.address,
-		Handler: webhook.Admission(admit), Hosts: []string{o.host},
-		Namespace: namespace, Secret: programName,
-		Targets: []webhook.Target{webhook.ValidatingWebhookConfiguration(programName)},
-	}), nil
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +13,6 @@ import (
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/internal/testing/fakes"
-	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -35,17 +34,11 @@ func start(l *lab.Lab) *validator {
 }
 
 // raw returns a Foo in JSON, as the API server sends it, or nothing if deploymentName is empty.
-func raw(t *testing.T, name, deploymentName string) (extension runtime.RawExtension) {
-	t.Helper()
-	if deploymentName == "" {
-		return extension
+func raw(name, deploymentName string) (extension runtime.RawExtension) {
+	if deploymentName != "" {
+		extension.Raw = fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"deploymentName":%q}}`,
+			name, deploymentName)
 	}
-	var err error
-	extension.Raw, err = json.Marshal(&v1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: lab.Namespace},
-		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
-	})
-	must.Do(t, err)
 	return extension
 }
 
@@ -59,7 +52,7 @@ func ask(t *testing.T, v *validator, namespace, name, old, deploymentName string
 	}
 	response := v.admit(t.Context(), &admissionv1.AdmissionRequest{
 		Operation: operation, Namespace: namespace,
-		Object: raw(t, name, deploymentName), OldObject: raw(t, name, old),
+		Object: raw(name, deploymentName), OldObject: raw(name, old),
 	})
 	if !response.Allowed {
 		return response.Result.Message

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/cert"
 
 	"example.com/sample-controller/internal/testing/must"
 	processes "example.com/sample-controller/internal/testing/suite/process"
@@ -22,67 +22,72 @@ var onCluster = flag.Bool("cluster", false, "test the program, on the cluster of
 const (
 	// patience is how long a test waits for an expected change.
 	patience = 3 * time.Minute
-	// account is the ServiceAccount whose permissions are in artifacts/deploy.
-	account = "system:serviceaccount:sample-controller:sample-controller"
-	// root is the repository, seen from the folder in which the program is put together.
-	root      = "../../../"
-	artifacts = root + "docs/tutorial/14-versions/artifacts/"
+	// functions are what the lines of shell in this test use, in the folder of the repository.
+	functions = `set -e -o pipefail
+cd ../../..
+PATH=$PWD/.local/bin:$PATH artifacts=docs/tutorial/14-versions/artifacts
+alpha=foos.v1alpha1.samplecontroller.k8s.io beta=foos.v1beta1.samplecontroller.k8s.io
+apply() { # apply VERSION SPEC FLAGS
+  echo "{apiVersion: samplecontroller.k8s.io/$1, kind: Foo, metadata: {name: web}, spec: {$2}}" |
+    kubectl apply --server-side -f - "${@:3}"
+}
+# get prints what matters here of the Foo, as it is in a version.
+get() { kubectl get "$1/web" -o jsonpath='{.spec.deploymentName}{.spec.deployment.name} {.spec.replicas}'; }
+`
 )
 
 // world is a cluster that has the CustomResourceDefinition and the permissions.
 type world struct {
-	t          *testing.T
-	program    string
-	kubeconfig string // of the program: it acts as its ServiceAccount
+	t   *testing.T
+	dir string // with the program, its kubeconfig and its certificate
 }
 
 func newWorld(t *testing.T) *world {
-	dir := t.TempDir()
-	w := &world{t: t, program: filepath.Join(dir, "program"), kubeconfig: filepath.Join(dir, "config")}
-	if output, err := exec.Command("go", "build", "-o", w.program, ".").CombinedOutput(); err != nil {
+	w := &world{t, t.TempDir()}
+	if output, err := exec.Command("go", "build", "-o", w.dir+"/program", ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	config := must.Get(clientcmd.NewDefaultClientConfigLoadingRules().Load())(t)
-	for _, user := range config.AuthInfos {
-		user.Impersonate = account
-	}
-	must.Do(t, clientcmd.WriteToFile(*config, w.kubeconfig))
-	w.kubectl("", "apply", "-f", root+"artifacts/examples/crd.yaml")
-	w.kubectl("", "apply", "-k", artifacts+"deploy")
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	must.Do(t, err)
+	must.Do(t, os.WriteFile(filepath.Join(w.dir, "tls.crt"), certificate, 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(w.dir, "tls.key"), key, 0o600))
+	w.do(`kubectl apply -f artifacts/examples/crd.yaml
+		kubectl apply -k $artifacts/deploy || : # this cluster has no cert-manager, so some kinds are unknown
+		kubectl apply -k $artifacts/1-added
+		kubectl patch crd/foos.samplecontroller.k8s.io --type=merge -p 'spec: {conversion: {webhook: {
+			clientConfig: {caBundle: ` + base64.StdEncoding.EncodeToString(certificate) + `}}}}'
+		kubectl config view --raw --flatten >"$DIR/config" # with a token of the Pods
+		token=$(kubectl create token -n sample-controller sample-controller)
+		kubectl --kubeconfig="$DIR/config" config set-credentials pod --token="$token"
+		kubectl --kubeconfig="$DIR/config" config set-context --current --user=pod`)
 	return w
 }
 
-// try runs kubectl, with stdin as its input, and returns what it prints.
-func (w *world) try(stdin string, args ...string) (string, error) {
-	kubectl := root + ".local/bin/kubectl"
-	if _, err := os.Stat(kubectl); err != nil {
-		kubectl = "kubectl"
-	}
-	command := exec.Command(kubectl, args...)
-	command.Stdin = strings.NewReader(stdin)
-	output, err := command.CombinedOutput()
-	return strings.TrimSpace(string(output)), err
+// try runs lines of shell until one fails.
+func (w *world) try(lines string) (output string, err error) {
+	command := exec.Command("bash", "-c", functions+lines)
+	command.Env = append(os.Environ(), "DIR="+w.dir)
+	printed, err := command.CombinedOutput()
+	return string(printed), err
 }
 
-func (w *world) kubectl(stdin string, args ...string) string {
+func (w *world) do(lines string) {
 	w.t.Helper()
-	output, err := w.try(stdin, args...)
-	if err != nil {
-		w.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
+	if output, err := w.try(lines); err != nil {
+		w.t.Fatalf("%s: %v: %s", lines, err, output)
 	}
-	return output
 }
 
-// eventually waits until kubectl prints something that contains want.
-func (w *world) eventually(want string, args ...string) {
+// eventually waits until the lines print something that contains want.
+func (w *world) eventually(want, lines string) {
 	w.t.Helper()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		output, _ := w.try("", args...)
+		output, _ := w.try(lines)
 		if strings.Contains(output, want) {
 			return
 		}
 		if time.Since(begin) > patience {
-			w.t.Fatalf("kubectl %s: want %q, got: %s", strings.Join(args, " "), want, output)
+			w.t.Fatalf("%s: want %q, got: %s", lines, want, output)
 		}
 	}
 }
@@ -90,9 +95,9 @@ func (w *world) eventually(want string, args ...string) {
 // start starts the program, and returns a function that stops it.
 func (w *world) start() (stop func()) {
 	w.t.Helper()
-	program := must.Get(processes.Start(exec.Command(w.program, "--leader-elect",
+	program := must.Get(processes.Start(exec.Command(w.dir+"/program", "--leader-elect",
 		"--metrics-bind-address=0", "--leader-elect-resource-namespace=sample-controller",
-		"--health-probe-bind-address=0"), w.kubeconfig))(w.t)
+		"--webhook-cert-dir="+w.dir, "--health-probe-bind-address=0"), w.dir+"/config"))(w.t)
 	stop = sync.OnceFunc(func() {
 		if err := program.Stop(); err != nil || w.t.Failed() {
 			w.t.Errorf("%v; the program printed:\n%s", err, program.Output())
@@ -102,116 +107,65 @@ func (w *world) start() (stop func()) {
 	return stop
 }
 
-// fields prints the fields of the Foo "web" that matter here, as they are in a version.
-func fields(version, path string) []string {
-	return []string{"get", "foos." + version + ".samplecontroller.k8s.io/web", "-o",
-		"jsonpath={.spec" + path + "} {.spec.replicas}"}
-}
-
-func foo(version, spec string) string {
-	return fmt.Sprintf("{apiVersion: samplecontroller.k8s.io/%s, kind: Foo, metadata: {name: web}, "+
-		"spec: %s}", version, spec)
-}
-
-// TestOnCluster does what the page does not: it applies on the server, overwrites the caBundle, and
-// stops the webhook in both states.
+// TestOnCluster does what the page does not: it applies on the server, stops the webhook in both
+// states, and gives the program no permissions but those in artifacts/deploy.
 func TestOnCluster(t *testing.T) {
 	if !*onCluster {
 		t.Skip("needs -cluster")
 	}
 	w := newWorld(t)
-	w.kubectl("", "apply", "-k", artifacts+"1-added")
 	stop := w.start()
-	getBundle := []string{"get", "crd/foos.samplecontroller.k8s.io", "-o",
-		"jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"}
-	w.eventually("LS0t", getBundle...)
-	w.kubectl("", "apply", "-k", artifacts+"2-served")
-	asAlpha, asBeta := fields("v1alpha1", ".deploymentName"), fields("v1beta1", ".deployment.name")
-
-	apply := func(version, spec string) {
-		t.Helper()
-		// In the first moments, the API server may not serve the new version yet.
-		for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-			output, err := w.try(foo(version, spec), "apply", "--server-side", "-f", "-")
-			if err == nil {
-				break
-			}
-			if time.Since(begin) > patience {
-				t.Fatalf("applying %s of %s: %s", spec, version, output)
-			}
-		}
-	}
 	for _, stored := range []string{"2-served", "3-stored"} {
-		w.kubectl("", "apply", "-k", artifacts+stored)
-		apply("v1alpha1", "{deploymentName: web, replicas: 2}")
-		w.eventually("web 2", asBeta...)
-		apply("v1beta1", "{deployment: {name: web-2}}") // no more replicas: the default
-		w.eventually("web-2 1", asAlpha...)
-		apply("v1alpha1", "{deploymentName: web, replicas: 2}")
-		w.eventually("web 2", asBeta...)
-		w.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "foo/web")
-
-		// Somebody overwrites the caBundle.
-		w.kubectl("", "patch", "crd/foos.samplecontroller.k8s.io", "--type=merge", "-p",
-			`{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}`)
-		w.eventually("LS0t", getBundle...)
-		w.eventually("web 2", asBeta...)
-		w.eventually("web 2", asAlpha...)
+		w.do(`kubectl apply -k $artifacts/` + stored)
+		// In the first moments, the API server may not serve the new version yet.
+		w.eventually("serverside-applied", `apply v1alpha1 'deploymentName: web, replicas: 2'`)
+		w.eventually("web 2", `get $beta`)
+		w.do(`apply v1beta1 'deployment: {name: web-2}'`) // no more replicas: the default
+		w.eventually("web-2 1", `get $alpha`)
+		w.do(`apply v1alpha1 'deploymentName: web, replicas: 2'`)
+		w.eventually("web 2", `get $beta`)
+		w.do(`kubectl wait --for=condition=Ready --timeout=2m foo/web`)
 
 		// Without the webhook, only the version that is stored can be read, and written.
-		works, fails := "v1alpha1", asBeta
+		works, fails := "$alpha", "$beta"
 		if stored == "3-stored" {
-			works, fails = "v1beta1", asAlpha
+			works, fails = fails, works
 		}
 		stop()
-		w.eventually("conversion webhook", fails...)
-		w.kubectl("", "scale", "foos."+works+".samplecontroller.k8s.io/web", "--replicas=3")
+		w.eventually("conversion webhook", `get `+fails+` 2>&1`)
+		w.do(`kubectl scale ` + works + `/web --replicas=3`)
 		if stored == "3-stored" {
-			w.kubectl("", "create", "namespace", "versions-gone")
-			w.kubectl(foo("v1beta1", "{deployment: {name: web}}"), "create", "-n", "versions-gone",
-				"-f", "-")
-			w.kubectl("", "delete", "namespace", "versions-gone", "--timeout=2m")
+			w.do(`kubectl create namespace versions-gone
+				apply v1beta1 'deployment: {name: web}' -n versions-gone
+				kubectl delete namespace versions-gone --timeout=2m`)
 		}
 		stop = w.start()
-		w.eventually("web 3", asBeta...)
-		w.eventually("web 3", asAlpha...)
-		w.eventually("3", "get", "deployment/web", "-o", "jsonpath={.status.availableReplicas}")
-		w.kubectl("", "delete", "foo/web")
+		w.eventually("web 3", `get $beta`)
+		w.eventually("web 3", `get $alpha`)
+		w.eventually("3", `kubectl get deployment/web -o 'jsonpath={.status.availableReplicas}'`)
+		w.do(`kubectl delete foo/web`)
 	}
 
 	// A Deployment that the old controller has made goes with its Foo, even without v1alpha1.
-	apply("v1alpha1", "{deploymentName: web}")
-	w.kubectl("", "wait", "--for=condition=Ready", "--timeout=2m", "foo/web")
+	w.do(`apply v1alpha1 'deploymentName: web'
+		kubectl wait --for=condition=Ready --timeout=2m foo/web`)
 	stop()
-	w.kubectl("", "patch", "deployment/web", "--type=json", "-p", `[{"op": "replace",
-		"path": "/metadata/ownerReferences/0/apiVersion", "value": "`+alpha+`"}]`)
+	w.do(`kubectl patch deployment/web --type=json -p '[{op: replace,
+		path: /metadata/ownerReferences/0/apiVersion, value: samplecontroller.k8s.io/v1alpha1}]'`)
 	stop = w.start()
-	w.eventually(beta, "get", "deployment/web", "-o", "jsonpath={.metadata.ownerReferences}")
-	w.drop(stop)
-	w.kubectl("", "delete", "foo/web")
-	w.kubectl("", "wait", "--for=delete", "--timeout=2m", "deployment/web")
-}
-
-// drop stops serving v1alpha1, and stops the program. As long as managedFields name v1alpha1, an
-// apply needs the webhook all the same.
-func (w *world) drop(stop func()) {
-	w.kubectl("", "label", "foo/web", "written=again") // in v1beta1
-	w.kubectl("", "apply", "-k", artifacts+"4-dropped")
-	for served := alpha; strings.Contains(served, alpha); served = w.kubectl("", "api-versions") {
-		time.Sleep(50 * time.Millisecond)
-	}
+	w.eventually(beta, `kubectl get deployment/web -o 'jsonpath={.metadata.ownerReferences}'`)
+	w.do(`kubectl label foo/web written=again # in v1beta1
+		kubectl apply -k $artifacts/4-dropped
+		while kubectl api-versions | grep -q samplecontroller.k8s.io/v1alpha1; do sleep 0.1; done`)
 	stop()
-	manifest := foo("v1beta1", "{deployment: {name: web}, replicas: 2}")
-	output, err := w.try(manifest, "apply", "--server-side", "-f", "-")
+	// As long as managedFields name v1alpha1, an apply needs the webhook all the same.
+	output, err := w.try(`apply v1beta1 'deployment: {name: web}, replicas: 2'`)
 	if err == nil || !strings.Contains(output, "conversion webhook") {
-		w.t.Errorf("applying without the webhook: got %q, want a failed conversion", output)
+		t.Errorf("applying without the webhook: got %q, want a failed conversion", output)
 	}
-	w.kubectl("", "label", "foo/web", "patched=yes") // a patch needs none
-	forget := exec.Command(root+"docs/tutorial/14-versions/forget", "v1alpha1")
-	path := must.Get(filepath.Abs(root + ".local/bin"))(w.t)
-	forget.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
-	if output, err := forget.CombinedOutput(); err != nil {
-		w.t.Fatalf("forget: %v: %s", err, output)
-	}
-	w.kubectl(manifest, "apply", "--server-side", "-f", "-")
+	w.do(`kubectl label foo/web patched=yes # a patch needs none
+		docs/tutorial/14-versions/forget v1alpha1
+		apply v1beta1 'deployment: {name: web}, replicas: 2'
+		kubectl delete foo/web
+		kubectl wait --for=delete --timeout=2m deployment/web`)
 }

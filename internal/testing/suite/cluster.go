@@ -104,10 +104,10 @@ func Kubectl(t *testing.T, stdin string, args ...string) string {
 	return string(output)
 }
 
-// kubectlCommand returns a kubectl that keeps its cache out of the user's home.
+// kubectlCommand returns a kubectl that neither reads nor writes files in the user's home.
 func kubectlCommand(args ...string) *exec.Cmd {
 	command := exec.Command(kubectlPath, args...)
-	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(tempDir, "cache"))
+	command.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(tempDir, "cache"), "KUBERC=off")
 	return command
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -127,12 +126,12 @@ func TestReviewsThatNeedTooMuchAreRefused(t *testing.T) {
 		length     int64
 		want       int
 	}{
-		{"no length", "{}", -1, http.StatusLengthRequired},
+		{"no length", "{}", -1, http.StatusRequestEntityTooLarge},
 		{"16 MiB", filled(maxReview, before, "a", after), 0, http.StatusOK},
 		{"more", filled(maxReview+1, before, "a", after), 0, http.StatusRequestEntityTooLarge},
-		{"3 MiB of tiny values", filled(3<<20, before, `","`, after), 0,
+		{"4 MiB of tiny values", filled(4<<20, before, `","`, after), 0,
 			http.StatusRequestEntityTooLarge},
-		{"3 MiB of tiny objects", strings.Repeat(`{"":`, 3<<18), 0, http.StatusRequestEntityTooLarge},
+		{"4 MiB of tiny objects", strings.Repeat(`{"":`, 1<<20), 0, http.StatusRequestEntityTooLarge},
 		{"all that an API server can store", filled(3<<19, before, `","`, after), 0, http.StatusOK},
 		{"less than it says", "{}", 9, http.StatusBadRequest},
 	} {
@@ -149,70 +148,20 @@ func TestReviewsThatNeedTooMuchAreRefused(t *testing.T) {
 			t.Errorf("%s: the connection ends: %v", test.name, ends)
 		}
 	}
-	if !memory.TryAcquire(maxMemory) || !bodies.TryAcquire(maxBodies) {
+	if !memory.TryAcquire(maxMemory) {
 		t.Fatal("not all memory is given back")
 	}
 	memory.Release(maxMemory)
-	bodies.Release(maxBodies)
-}
-
-// slow is a body that does not come, and the writer of the answer. It knows deadlines as a
-// connection does.
-type slow struct {
-	*httptest.ResponseRecorder
-	*io.PipeReader
-	writer *io.PipeWriter
-}
-
-func newSlow() slow {
-	reader, writer := io.Pipe()
-	return slow{httptest.NewRecorder(), reader, writer}
-}
-
-func (s slow) SetReadDeadline(at time.Time) error {
-	time.AfterFunc(time.Until(at), func() { s.writer.CloseWithError(os.ErrDeadlineExceeded) })
-	return nil
-}
-
-func TestSlowBodiesHoldUpOthersForSeconds(t *testing.T) {
-	const small, large = `{"request":{"uid":"1"}}`, smallReview + 1
-	synctest.Test(t, func(t *testing.T) {
-		h, start := Admission(decoding), time.Now()
-		for range maxBodies / maxReview {
-			stranger := newSlow()
-			request := httptest.NewRequest(http.MethodPost, "/", stranger)
-			request.ContentLength = maxReview
-			go h.ServeHTTP(stranger, request)
-		}
-		synctest.Wait()
-		if code, _ := post(h, small); code != http.StatusOK || time.Since(start) > 0 {
-			t.Errorf("a small review: got code %d after %v, want 200 at once", code, time.Since(start))
-		}
-		code, _ := post(h, filled(large, `{"request":{"uid":"`, "a", `"}}`))
-		if took := time.Since(start); code != http.StatusOK || took > transferTimeout {
-			t.Errorf("a large review: got code %d after %v, want 200 after 5s", code, took)
-		}
-	})
 }
 
 func TestReviewsWaitForMemoryOnlySoLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for size, budget := range map[int]func(int64) bool{
-			100: memory.TryAcquire, smallReview + 1: bodies.TryAcquire,
-		} {
-			all, release := int64(maxMemory), memory.Release
-			if size > smallReview {
-				all, release = maxBodies, bodies.Release
-			}
-			if !budget(all) {
-				t.Fatal("the memory is in use")
-			}
-			start := time.Now()
-			code, _ := post(Admission(decoding), filled(size, `{"request":{"uid":"`, "a", `"}}`))
-			if took := time.Since(start); code != http.StatusServiceUnavailable || took != waitTimeout {
-				t.Errorf("%d bytes: got code %d after %v, want 503 after 10s", size, code, took)
-			}
-			release(all)
+		must.Do(t, memory.Acquire(t.Context(), maxMemory))
+		defer memory.Release(maxMemory)
+		start := time.Now()
+		code, _ := post(Admission(decoding), `{"request":{"uid":"1"}}`)
+		if took := time.Since(start); code != http.StatusServiceUnavailable || took != 10*time.Second {
+			t.Errorf("got code %d after %v, want 503 after 10s", code, took)
 		}
 	})
 }
@@ -236,7 +185,7 @@ func TestFloodOfReviewsHasRoomInItsContainer(t *testing.T) {
 	nested := strings.Repeat(`{"":`, 500) + "{}" + strings.Repeat("}", 500) + ","
 	admission, conversion := Admission(decoding), Conversion(asIs)
 	var wg sync.WaitGroup
-	for size, times := range map[int]int{smallReview: 50, 2500 << 10: 2} {
+	for size, times := range map[int]int{64 << 10: 50, 2500 << 10: 2} {
 		for range times {
 			for body, h := range map[string]http.Handler{
 				filled(size, metadata+`"managedFields":[`, "{},", "]}}}}"):                     admission,

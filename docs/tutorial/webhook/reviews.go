@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -92,15 +93,15 @@ func handler[R any](answer func(context.Context, *R) error) http.Handler {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "no review that can be answered: "+text, code)
 		}
-		body, release, refusal := read(w, r)
-		if refusal != nil {
-			refuse(refusal.code, refusal.text)
+		held := int64(0)
+		defer func() { memory.Release(held) }()
+		body, code, err := read(r, &held)
+		if err != nil {
+			refuse(code, err.Error())
 			return
 		}
-		defer release()
 		review := new(R)
-		err := json.Unmarshal(body, review)
-		if err == nil {
+		if err = json.Unmarshal(body, review); err == nil {
 			err = answer(r.Context(), review)
 		}
 		if err != nil {
@@ -113,39 +114,30 @@ func handler[R any](answer func(context.Context, *R) error) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
 		_, _ = w.Write(encoded) // if it fails, the API server is gone
 	})
 }
 
-// Every client that reaches the address can send reviews: an API server does not say who it is. So
-// memory is limited, for all handlers together: 45 MiB for bodies, maxMemory for what becomes of
-// them, and 20 MiB for connections. A container of 512 MiB has room for that and for a cache.
+// By default, an API server does not say who it is. So every client that reaches the address can
+// send reviews, and the memory for all of them together is limited. A container of 512 MiB also
+// has room for 20 MiB of connections and a cache.
 const (
-	// maxReview limits the size of a review, in bytes. An API server accepts objects of up to 3 MiB.
+	// maxReview limits the size of a review, in bytes. An API server accepts objects of up to 3 MiB,
+	// and lets a webhook convert a list at once.
 	maxReview = 16 << 20
-	// smallReview is the size of a body that is read at once: the connections limit their number.
-	// Larger bodies wait until maxBodies has room. So they do not hold up the small ones.
-	smallReview = 64 << 10
-	maxBodies   = 2 * maxReview
-	// maxMemory is for the reviews that are decoded and answered.
-	maxMemory = 256 << 20
+	maxMemory = 300 << 20
 	// waitTimeout is how long a request waits for memory. Then its client gets an error.
 	waitTimeout = 10 * time.Second
-	// transferTimeout is for the body, and for the answer. They hold memory meanwhile.
-	transferTimeout = 5 * time.Second
 )
 
-var (
-	bodies = semaphore.NewWeighted(maxBodies)
-	memory = semaphore.NewWeighted(maxMemory)
-)
+var memory = semaphore.NewWeighted(maxMemory)
 
-// cost returns the memory that a review takes at most, decoded and answered. It was measured. Many
-// tiny values take most, such as [{},{}]; and some characters are longer in the JSON of an answer.
+// cost returns the memory that a review takes at most: read, decoded and answered. It was measured.
+// Many tiny values take most, such as [{},{}]; and some characters are longer in the JSON of an
+// answer.
 func cost(body []byte) int64 {
 	size := int64(len(body))
-	needed := 10 * size
+	needed := 11 * size
 	for _, c := range body {
 		switch {
 		case c == '{':
@@ -159,45 +151,36 @@ func cost(body []byte) int64 {
 	return min(needed, 100*size) // so that any object that an API server can store has room
 }
 
-// refusal is an error of a client.
-type refusal struct {
-	code int
-	text string
-}
-
-// read returns the body of a request when there is memory for it and for its answer, and a function
-// that gives this memory back.
-func read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), _ *refusal) {
+// read returns the body of a request when there is memory for it and for its answer. The caller
+// gives back what is held then, even after an error. With an error, there is a code for the answer.
+func read(r *http.Request, held *int64) (body []byte, code int, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), waitTimeout)
 	defer cancel()
-	held := int64(0) // of bodies
-	fail := func(code int, text string) ([]byte, func(), *refusal) {
-		bodies.Release(held)
-		return nil, nil, &refusal{code, text}
-	}
-	tooLarge := fmt.Sprintf("a review of more than %d bytes, or with too many values", maxReview)
-	switch size := r.ContentLength; {
-	case size < 0: // an API server always sends a length
-		return fail(http.StatusLengthRequired, "a review without a length")
-	case size > maxReview:
-		return fail(http.StatusRequestEntityTooLarge, tooLarge)
-	case size > smallReview:
-		if bodies.Acquire(ctx, size) != nil {
-			return fail(http.StatusServiceUnavailable, "too many large reviews at a time")
+	hold := func(needed int64) error {
+		err := memory.Acquire(ctx, needed-*held)
+		if err == nil {
+			*held = needed
 		}
-		held = size
+		return err
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(transferTimeout))
-	body = make([]byte, r.ContentLength)
+	tooLarge := fmt.Errorf("it has more than %d bytes, no length, or too many values", maxReview)
+	size := r.ContentLength // an API server always sends it
+	if size < 0 || size > maxReview {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
+	}
+	if hold(size) != nil {
+		return nil, http.StatusServiceUnavailable, errors.New("too many reviews at a time")
+	}
+	body = make([]byte, size)
 	if _, err := io.ReadFull(r.Body, body); err != nil {
-		return fail(http.StatusBadRequest, "reading the review: "+err.Error())
+		return nil, http.StatusBadRequest, fmt.Errorf("reading it: %w", err)
 	}
 	needed := cost(body)
 	if needed > maxMemory {
-		return fail(http.StatusRequestEntityTooLarge, tooLarge)
+		return nil, http.StatusRequestEntityTooLarge, tooLarge
 	}
-	if memory.Acquire(ctx, needed) != nil {
-		return fail(http.StatusServiceUnavailable, "too many reviews at a time")
+	if hold(needed) != nil {
+		return nil, http.StatusServiceUnavailable, errors.New("too many reviews at a time")
 	}
-	return body, func() { memory.Release(needed); bodies.Release(held) }, nil
+	return body, 0, nil
 }
