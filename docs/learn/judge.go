@@ -247,7 +247,8 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 		w.say("The tests are still running. Perhaps the controller never comes to rest.")
 		err = <-ended
 	}
-	output := stderr.String() + stdout.String()
+	printed, problems := stdout.text.String(), stderr.text.String()
+	output := problems + printed
 	if stdout.full || stderr.full {
 		return fmt.Sprintf("The tests print more than %d MB.", maxOutput>>20), false
 	}
@@ -259,23 +260,23 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 			"to rest, works on and on, and no time passes.", w.patience), false
 	}
 	// A program that ends by itself, with 0, has not run all of its tests.
-	passed := err == nil && strings.HasSuffix(strings.TrimSpace(stdout.String()), "PASS")
-	return stdout.String() + panicked.FindString(stderr.String()), passed
+	passed := err == nil && strings.HasSuffix(strings.TrimSpace(printed), "PASS")
+	return printed + panicked.FindString(problems), passed
 }
 
 // limited keeps what is written to it. When that is too much, nobody reads on, and who writes ends.
 type limited struct {
-	bytes.Buffer
+	text bytes.Buffer // not embedded: its ReadFrom would know no limit
 	full bool
 }
 
 const maxOutput = 10 << 20
 
 func (l *limited) Write(text []byte) (int, error) {
-	if l.full = l.Len()+len(text) > maxOutput; l.full {
+	if l.full = l.text.Len()+len(text) > maxOutput; l.full {
 		return 0, io.ErrShortWrite
 	}
-	return l.Buffer.Write(text)
+	return l.text.Write(text)
 }
 
 var (
