@@ -21,7 +21,7 @@ var (
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
 		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
 		"hack/versions",
-		"internal/[!p]*/*.go", "internal/patch", "internal/probes", "internal/program", "test/go.mod",
+		"internal/[^p]*/*.go", "internal/patch", "internal/probes", "internal/program", "test/go.mod",
 		"test/go.sum",
 	}
 	// What tests need of any controller.
@@ -182,8 +182,9 @@ func (o *original) copied(fromExample bool) map[string]string {
 
 var pathLike = regexp.MustCompile(`(?:[\w.-]+/)+[\w.-]*[\w-]`)
 
-// mentions returns the places in files that name files or folders which only the original has.
-func (o *original) mentions(files map[string]string) []string {
+// mentions returns the places in files of a module that name files or folders which only the original
+// has. Imports are such names, too.
+func (o *original) mentions(files map[string]string, module string) []string {
 	var all, here = map[string]bool{}, map[string]bool{}
 	for file := range o.files {
 		for ; file != "."; file = path.Dir(file) {
@@ -203,7 +204,9 @@ func (o *original) mentions(files map[string]string) []string {
 			for strings.HasPrefix(named, "../") || strings.HasPrefix(named, "./") {
 				_, named, _ = strings.Cut(named, "/")
 			}
-			if strings.Contains(named, "/") && all[named] && !here[named] {
+			named = strings.TrimPrefix(named, module+"/")
+			generated := isIn(named, []string{"pkg/generated"})
+			if strings.Contains(named, "/") && all[named] && !here[named] && !generated {
 				return named
 			}
 		}
