@@ -274,7 +274,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 	n.foos.When("web", "is not Ready", notReadyBecause("DeploymentContested"))
 	<-fought
 	// In ten minutes, 23 times: see internal/patch. A machine that is busy repairs less often.
-	if got := n.patches(begin); got > 30 || *contest < time.Minute && got > 14 {
+	if got := n.patches(begin); got > 30 { // without waiting, it would be hundreds
 		t.Errorf("in %v, the controller has patched the Deployment %d times", *contest, got)
 	}
 
