@@ -293,8 +293,12 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 		}
 		return !changed.IsZero() && *d.Spec.Replicas == 1
 	})
-	if took := time.Since(changed); took > 2*time.Second {
-		t.Errorf("the next repair took %v, want 2 s at most", took)
+	quick := 2 * time.Second
+	if *contest < time.Minute {
+		quick = 8 * time.Second // other tests keep the machine busy; the next wait would be longer
+	}
+	if took := time.Since(changed); took > quick {
+		t.Errorf("the next repair took %v, want %v at most", took, quick)
 	}
 }
 
