@@ -200,11 +200,12 @@ func TestCopiesOfTheRepository(t *testing.T) {
 	larger := t.TempDir()
 	output(t, "bash", "-c", `cd "$0" && git init -q && git -c user.name=a -c user.email=a@localhost \
 		commit -q --allow-empty -m a`, larger)
-	const archive = `mkdir "$0" && git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$0"`
+	const files = `git ls-files -z | xargs -0 tar -cf - | tar -xf - -C "$0"`
+	const archive = `mkdir "$0" && ` + files
 	for _, copied := range []struct{ in, how, fork string }{
 		{t.TempDir(), archive, "clone the repository, and run this there"},
 		{larger, archive, "clone the repository, and run this there"},
-		{t.TempDir(), `git clone -q . "$0"`, "that is the example of this repository"},
+		{t.TempDir(), `git clone -q . "$0" && ` + files, "that is the example of this repository"},
 	} {
 		folder := filepath.Join(copied.in, "copy")
 		output(t, "bash", "-c", copied.how, folder)
