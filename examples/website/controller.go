@@ -250,6 +250,9 @@ func (c *Controller) syncWebsite(ctx context.Context, website *v1alpha1.Website)
 		return err
 	}
 	registryErr := c.register(ctx, website, &status)
+	if apierrors.IsConflict(registryErr) {
+		return registryErr
+	}
 	if err := c.updateStatus(ctx, website, status); err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -63,6 +65,9 @@ func (c *Controller) register(
 			c.retryWhenLessBusy(ctx, key)
 			return nil // nothing was sent, so the condition stays as it is
 		}
+		if apierrors.IsConflict(err) {
+			return err
+		}
 		if err != nil {
 			meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonRegistrationFailed,
 				"The registry did not accept the Website; the log of the controller says why"))
@@ -74,9 +79,22 @@ func (c *Controller) register(
 	return nil
 }
 
-// put registers website, and sees to it that it is registered again after c.resync.
+// put registers website, and sees to it that it is registered again after c.resync. It returns a
+// conflict if the cache of a new process shows a Website that is on its way out, or gone: nobody
+// would deregister it again.
 func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
 	key := cache.MetaObjectToName(website)
+	if _, again := c.due.Load(key); !again {
+		client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
+		live, err := client.Get(ctx, website.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err), err == nil && (live.UID != website.UID || live.DeletionTimestamp != nil):
+			return apierrors.NewConflict(v1alpha1.Resource("websites"), website.Name,
+				errors.New("the cache shows an old state"))
+		case err != nil:
+			return err
+		}
+	}
 	c.due.Delete(key) // a request that fails may have changed the registry all the same
 	err := c.registry.Put(ctx, string(website.UID), outside.Entry{Name: key.String(), URL: url})
 	if err != nil {
