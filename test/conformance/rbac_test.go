@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,65 +135,5 @@ func watchOnly(t *testing.T, namespace string) func(string) string {
 			t.Fatalf("%d places name the namespace, but the kustomization's comment says three", n)
 		}
 		return watchedNamespace.ReplaceAllString(manifest, "${1}"+namespace)
-	}
-}
-
-// oldNamespace matches where a manifest still names the namespace from before the change.
-var oldNamespace = regexp.MustCompile(
-	`(?m)^.*(namespace: |serviceaccount:)` + deployedName + `\b.*$`)
-
-// TestAnotherNamespaceByKustomize changes the namespace as a user would. A binding that
-// stays behind would give the permissions to whoever can create the old namespace.
-func TestAnotherNamespaceByKustomize(t *testing.T) {
-	dir := t.TempDir()
-	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
-	write := func(path, text string) {
-		must.Do(t, os.WriteFile(dir+path, []byte(text), 0o644))
-	}
-	check := func(path, what string) {
-		manifest := suite.Kubectl(t, "", "kustomize", dir+path)
-		if left := oldNamespace.FindAllString(manifest, -1); len(left) > 0 {
-			t.Errorf("%s: still in the old namespace: %q", what, left)
-		}
-		if !strings.Contains(manifest, "namespace: foo-system") {
-			t.Errorf("%s: nothing is in the new namespace", what)
-		}
-	}
-	for _, resource := range []string{"deploy", "deploy/namespaced", "deploy/policy", "monitoring"} {
-		write("/kustomization.yaml", "namespace: foo-system\nresources: ["+resource+"]\n")
-		check("", resource)
-	}
-	for _, name := range []string{"kustomization.yaml", "rbac.yaml"} {
-		path := "/deploy/base/" + name
-		text := must.Get(os.ReadFile(dir + path))(t)
-		write(path, strings.ReplaceAll(
-			string(text), "namespace: "+deployedName, "namespace: foo-system"))
-	}
-	check("/deploy/namespaced", "a changed base")
-}
-
-// stays matches what keeps its name when kustomize renames objects: values of labels, the image, the
-// Lease, which the controller makes itself, the dashboard's file, pages, and queues.
-var stays = regexp.MustCompile(`app\.kubernetes\.io/(name|managed-by)|kubernetes\.io/metadata\.name|` +
-	`example\.com/sample-controller|job="sample-controller"|[ ,]name="sample-controller"|resourceNames|` +
-	`^ *- sample-controller$|sample-controller\.json|namespace: sample-controller$|^kind|` +
-	`- name: sample-controller$|^ *name=\\?"|[ {]name=\\"|"uid"|^  name: sample-controller$|pod=~"\(\.\+-\)\?|'sample-controller'|^ *#`)
-
-// A name in free text, such as an alert or a flag, stays behind if objects are renamed.
-func TestOtherNamesByKustomize(t *testing.T) {
-	dir := t.TempDir()
-	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
-	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
-		"resources: [deploy, deploy/policy, monitoring]\n"), 0o644))
-	manifest := suite.Kubectl(t, "", "kustomize", dir)
-	if renamed := strings.Count(manifest, "team-sample-controller-two"); renamed < 10 {
-		t.Fatalf("only %d names have changed", renamed)
-	}
-	for line := range strings.Lines(manifest) {
-		line = strings.TrimRight(line, "\n")
-		if !strings.Contains(line, "team-") && strings.Contains(line, "sample-controller") &&
-			!stays.MatchString(line) {
-			t.Errorf("the old name: %s", line)
-		}
 	}
 }
