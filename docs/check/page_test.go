@@ -133,8 +133,9 @@ func (p *page) set(bodies map[*block][]string) {
 	}
 }
 
-func (p *page) save() error {
-	return os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644)
+func (p *page) save(t testing.TB) {
+	t.Helper()
+	must.Replace(t, filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")))
 }
 
 // beside returns the path, relative to the repository, of a file that the page refers to.

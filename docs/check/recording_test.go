@@ -75,11 +75,7 @@ func TestRecordingsAreUpToDate(t *testing.T) {
 			continue
 		}
 		r.Steps = steps
-		text, err := r.Script()
-		if err == nil {
-			err = os.WriteFile(file, text, 0o644)
-		}
-		must.Do(t, err)
+		must.Replace(t, file, must.Get(r.Script())(t))
 	}
 }
 

@@ -126,7 +126,7 @@ func Expect(
 	}
 	if *update {
 		page = row.ReplaceAll(page, fmt.Appendf(nil, "$1 | %s | %s |", cell(calm), cell(disturbed)))
-		must.Do(t, os.WriteFile(path, page, 0o600))
+		must.Replace(t, path, page)
 		return
 	}
 	if got := cell(calm); got != string(said[2]) {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,8 +105,10 @@ func (w *workspace) save() error {
 
 // replaceFile writes a file beside, and puts it in the place of the old one, even if that is a link.
 func replaceFile(path string, text []byte) error {
-	err := os.WriteFile(path+".new", text, 0o600)
-	return cmp.Or(err, os.Rename(path+".new", path))
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // say prints a text, without what would steer the terminal, and no more than somebody reads.

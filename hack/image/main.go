@@ -67,7 +67,7 @@ func run(architectures []string) error {
 	if err := os.MkdirAll(filepath.Dir(*output), 0o755); err != nil {
 		return err
 	}
-	file, err := os.Create(*output)
+	file, err := os.Create(*output + ".new")
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,9 @@ func run(architectures []string) error {
 		return err
 	}
 	if err := file.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), *output); err != nil {
 		return err
 	}
 	fmt.Printf("%s is in %s\n", *name, *output)

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
@@ -91,8 +90,10 @@ func (r *Recording) Write(file string) error {
 // replaceFile writes a file beside, and puts it in the place of the old one: an interrupt leaves one
 // of the two.
 func replaceFile(path string, text []byte) error {
-	err := os.WriteFile(path+".new", text, 0o644)
-	return cmp.Or(err, os.Rename(path+".new", path))
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // ReadRecording returns the recording that is in a file.

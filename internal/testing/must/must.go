@@ -1,7 +1,10 @@
 // Package must ends a test that cannot go on.
 package must
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 // Do fails the test, and ends it, if there is an error.
 func Do(t testing.TB, err error) {
@@ -20,4 +23,12 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		Do(t, err)
 		return value
 	}
+}
+
+// Replace writes a file beside, and puts it in the place of the old one: an interrupt leaves one of
+// the two.
+func Replace(t testing.TB, path string, text []byte) {
+	t.Helper()
+	Do(t, os.WriteFile(path+".new", text, 0o644))
+	Do(t, os.Rename(path+".new", path))
 }
