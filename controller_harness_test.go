@@ -74,7 +74,7 @@ func (h *harness) start() {
 	go func() {
 		defer close(stopped)
 		controller.Run(ctx, 2)
-		recorder.Flush(flushTimeout)
+		recorder.Flush(time.Second)
 	}()
 	h.t.Cleanup(func() { kubeFactory.Shutdown(); fooFactory.Shutdown() })
 	h.stop = func() { cancel(); <-stopped }

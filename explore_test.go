@@ -29,7 +29,7 @@ func TestExplore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return p.run(ctx)
+			return p.Run(ctx)
 		},
 		CRDs:       []string{"artifacts/examples/crd.yaml"},
 		Scenarios:  scenarios.All,

@@ -13,7 +13,6 @@ import (
 type options struct {
 	program.Options // that of every controller
 	resync          time.Duration
-	leaderElect     bool
 }
 
 // parseFlags returns the options in args. With --help, it prints the flags to usage and returns
@@ -28,8 +27,6 @@ func parseFlags(args []string, usage io.Writer) (*options, error) {
 func (o *options) addFlags(fs *flag.FlagSet) {
 	fs.DurationVar(&o.resync, "resync", 0, "How often to sync every Foo even if nothing changed; "+
 		"0 means never. A resync reads the cache, not the API server.")
-	fs.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Work only while holding a Lease. Needed when more than one replica runs.")
 }
 
 // validate refuses wrong values that can be parsed.

@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"os"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
@@ -20,16 +19,11 @@ import (
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
-	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/probes"
 	"example.com/sample-controller/internal/program"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
-
-// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
-const flushTimeout = time.Second
 
 func main() {
 	o, err := parseFlags(os.Args[1:], os.Stdout)
@@ -52,16 +46,12 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	registerMetrics(p.controller.foos)
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 
-// process holds the parts of this program, connected.
+// process is this program: its parts, connected.
 type process struct {
-	options    *options
-	clients    *clients
-	elector    *leader.Elector
-	recorder   *recorder.Recorder
-	informers  *informers.Group
+	program.Process
 	controller *Controller
 }
 
@@ -89,59 +79,22 @@ func newProcess(
 		return nil, err
 	}
 	return &process{
-		options:  o,
-		clients:  clients,
-		elector:  elector,
-		recorder: recorder,
-		informers: &informers.Group{
-			Factories:   []informers.Factory{fooFactory, kubeFactory},
-			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
-			SyncTimeout: o.CacheSyncTimeout,
-			InstallHint: installHint,
+		Process: program.Process{
+			Options:  &o.Options,
+			Clients:  clients.Clients,
+			Elector:  elector,
+			Recorder: recorder,
+			Informers: &informers.Group{
+				Factories:   []informers.Factory{fooFactory, kubeFactory},
+				Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
+				SyncTimeout: o.CacheSyncTimeout,
+				InstallHint: installHint,
+			},
+			Served: fooKind.GroupVersion().WithResource("foos"),
+			Work:   controller.Run,
 		},
 		controller: controller,
 	}, nil
-}
-
-// run starts the parts and works until ctx is done, or until it cannot go on, which is an error.
-// What started last stops first: no new sync begins, the running syncs finish, their Events are
-// written, the Lease is released, the informers and servers stop.
-func (p *process) run(ctx context.Context) error {
-	// fail stops the work as ctx does: syncs that have begun are finished. But run returns an error.
-	workCtx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	// background is for the servers and informers, which must outlive the work.
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-
-	o := p.options
-	err := probes.Serve(background, o.HealthAddress, p.elector.Check, p.informers.Check)
-	if err != nil {
-		return err
-	}
-	if err := metrics.Serve(background, p.clients.Metrics); err != nil {
-		return err
-	}
-	foos := fooKind.GroupVersion().WithResource("foos")
-	if err := p.clients.Preflight(workCtx, foos, installHint, o.leaderElect); err != nil {
-		return err
-	}
-	if err := p.informers.Start(workCtx, background, fail); err != nil {
-		return err
-	}
-	work := func(ctx context.Context) {
-		p.controller.Run(ctx, o.Workers)
-		p.recorder.Flush(flushTimeout)
-	}
-	if !o.leaderElect {
-		work(workCtx)
-	} else if err := p.elector.Run(workCtx, work); err != nil {
-		return err
-	}
-	if ctx.Err() == nil {
-		return context.Cause(workCtx) // nobody asked it to stop: it has failed
-	}
-	return nil
 }
 
 // newRecorder returns a recorder of Events about Foos and Deployments.

@@ -47,7 +47,7 @@ func TestForbiddenWatchEndsTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "grant it") {
+	if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "grant it") {
 		t.Errorf(`got error %v, want it to contain "grant it"`, err)
 	}
 }

@@ -41,7 +41,7 @@ func Play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.run(ctx)
+	return p.Run(ctx)
 }
 `
 	playChapter = `package main

@@ -27,6 +27,6 @@ func TestExplore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return p.run(ctx)
+			return p.Run(ctx)
 		}))
 }

@@ -14,7 +14,6 @@ type options struct {
 	program.Options // that of every controller
 	registry        string
 	resync          time.Duration
-	leaderElect     bool
 }
 
 // parseFlags returns the options in args. With --help, it prints the flags to usage and returns
@@ -30,8 +29,6 @@ func (o *options) addFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.registry, "registry", "http://127.0.0.1:8090", "`URL` of the registry.")
 	fs.DurationVar(&o.resync, "resync", 10*time.Minute, "How often to register every Website again, "+
 		"even if nothing changed: the registry may have lost it.")
-	fs.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Work only while holding a Lease. Needed when more than one replica runs.")
 }
 
 // validate refuses wrong values that can be parsed.

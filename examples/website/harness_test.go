@@ -101,7 +101,7 @@ func (h *harness) start() {
 	go func() {
 		defer close(stopped)
 		controller.Run(ctx, h.workers)
-		recorder.Flush(flushTimeout)
+		recorder.Flush(time.Second)
 	}()
 	stop := func() { cancel(); <-stopped }
 	h.stop = stop

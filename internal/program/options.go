@@ -27,6 +27,7 @@ type Options struct {
 	CacheSyncTimeout time.Duration
 	Metrics          metrics.Config // without its client
 	HealthAddress    string
+	LeaderElect      bool
 	Leader           leader.Config // without its client
 	Logging          *logsapi.LoggingConfiguration
 	Version          bool
@@ -74,8 +75,9 @@ func (o *Options) addMetricsFlags(fs *flag.FlagSet) {
 		"/debug/pprof/, on the address of the metrics and with the same protection.")
 }
 
-// addLeaderFlags adds what a Lease needs. Whether there is one, the program's own flags say.
 func (o *Options) addLeaderFlags(fs *flag.FlagSet) {
+	fs.BoolVar(&o.LeaderElect, "leader-elect", false,
+		"Work only while holding a Lease. Needed when more than one replica runs.")
 	fs.DurationVar(&o.Leader.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"How long the others wait for a leader that is silent.")
 	fs.DurationVar(&o.Leader.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,20 +13,49 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
+	"example.com/sample-controller/docs/tutorial/webhook"
+	"example.com/sample-controller/internal/program"
 )
+
+// runWithWebhook runs the process, which also serves the conversion webhook: the lists of the
+// informers need it. The webhook ends last.
+func (p *process) runWithWebhook(ctx context.Context, o *options) error {
+	var answered <-chan struct{}
+	var listens atomic.Bool
+	p.Connect = func(ctx, background context.Context) (err error) {
+		answered, err = webhook.Serve(background, o.webhookAddress, o.webhookCertDir,
+			webhook.Conversion(convert))
+		if err != nil {
+			return err
+		}
+		listens.Store(true)
+		return awaitVersion(ctx, p.Clients)
+	}
+	p.Ready = func(*http.Request) error {
+		if !listens.Load() {
+			return errors.New("the webhook does not listen yet")
+		}
+		return nil
+	}
+	err := p.Run(ctx)
+	if answered != nil {
+		<-answered
+	}
+	return err
+}
 
 // awaitVersion waits until the API server serves the version of Foos that this program works with.
 // The webhook must be there before that version is, so the program may start before it.
-func (c *clients) awaitVersion(ctx context.Context) error {
+func awaitVersion(ctx context.Context, c *program.Clients) error {
 	logged := false
 	return wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
-		_, err := c.foo.Discovery().ServerResourcesForGroupVersionWithContext(
+		_, err := c.Metrics.Reviews.Discovery().ServerResourcesForGroupVersionWithContext(
 			ctx, v1beta1.GroupVersion.String())
 		if apierrors.IsNotFound(err) && !logged {
 			klog.FromContext(ctx).Info("Waiting for a version", "version", v1beta1.GroupVersion)
 			logged = true
 		}
-		return !apierrors.IsNotFound(err), nil // preflight reports other errors
+		return !apierrors.IsNotFound(err), nil // Preflight reports other errors
 	})
 }
 

@@ -42,7 +42,6 @@ const (
 	maxRetryDelay   = 30 * time.Second
 	staleRetryDelay = time.Second
 	syncTimeout     = 10 * time.Second
-	flushTimeout    = time.Second
 )
 
 // SyncErrors counts the syncs that have failed.
@@ -51,8 +50,7 @@ var SyncErrors = metrics.NewSyncErrors("outside_foo_controller", "Foo")
 // Options holds what the command line of every such controller sets.
 type Options struct {
 	program.Options
-	Resync      time.Duration
-	LeaderElect bool
+	Resync time.Duration
 }
 
 // FlagSet returns the flags, for a program of that name.
@@ -60,7 +58,6 @@ func (o *Options) FlagSet(name string) *flag.FlagSet {
 	fs := o.Options.FlagSet(name, "Foos")
 	fs.DurationVar(&o.Resync, "resync", 10*time.Minute,
 		"How often to read the store again, and to look at all Foos and Deployments.")
-	fs.BoolVar(&o.LeaderElect, "leader-elect", false, "Work only while holding a Lease.")
 	return fs
 }
 
@@ -86,8 +83,7 @@ type Controller interface {
 
 // Process is one process of a controller.
 type Process struct {
-	Clients   *program.Clients
-	Recorder  *recorder.Recorder
+	program.Process
 	Queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	Foos      listers.FooLister
 	FooWrites *consistency.Writes // must have all writes to the store
@@ -95,9 +91,7 @@ type Process struct {
 
 	controller  Controller
 	options     *Options
-	elector     *leader.Elector
 	deployments cache.TypedSharedIndexInformer[*appsv1.Deployment]
-	group       informers.Group
 	synced      []cache.DoneChecker
 }
 
@@ -110,12 +104,16 @@ func New(
 		return nil, err
 	}
 	p := &Process{
-		Clients: clients, Foos: listers.NewFooLister(foos.GetIndexer()),
+		Process: program.Process{
+			Options: &o.Options, Clients: clients, Informers: &informers.Group{SyncTimeout: o.CacheSyncTimeout},
+			Served: appsv1.SchemeGroupVersion.WithResource("deployments"),
+		},
+		Foos:      listers.NewFooLister(foos.GetIndexer()),
 		FooWrites: consistency.NewWrites(foos.GetStore()), controller: c, options: o,
-		group: informers.Group{SyncTimeout: o.CacheSyncTimeout},
 	}
+	p.Connect, p.Ready, p.Work = p.connect, p.ready, p.work
 	var errs [4]error
-	p.elector, errs[0] = leader.NewElector(clients.Leader)
+	p.Elector, errs[0] = leader.NewElector(clients.Leader)
 	p.Recorder, errs[1] = recorder.New(ctx, clients.Kube, o.Leader.Name, kubescheme.Scheme,
 		fooscheme.Scheme)
 	p.Queue = fairqueue.New(o.Leader.Name,
@@ -139,8 +137,8 @@ func (p *Process) newChildren(
 			list.LabelSelector = meaning.ManagedByLabel + "=" + name
 		}))
 	p.deployments = factory.Apps().V1().Deployments().TypedInformer()
-	p.group.Factories = append(p.group.Factories, factory)
-	p.group.Informers = append(p.group.Informers, p.deployments)
+	p.Informers.Factories = append(p.Informers.Factories, factory)
+	p.Informers.Informers = append(p.Informers.Informers, p.deployments)
 	children, err := owned.New(owned.Owners[*v1alpha1.Foo]{
 		GroupVersionKind: meaning.FooKind, Manager: name, Informer: foos, Recorder: p.Recorder,
 		Get:     p.controller.Get,
@@ -172,8 +170,8 @@ func (p *Process) Watch(informer cache.SharedIndexInformer, handle func(cache.Ob
 	) cache.SharedIndexInformer {
 		return informer
 	})
-	p.group.Factories = append(p.group.Factories, factory)
-	p.group.Informers = append(p.group.Informers, informer)
+	p.Informers.Factories = append(p.Informers.Factories, factory)
+	p.Informers.Informers = append(p.Informers.Informers, informer)
 	do := func(object any) {
 		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
 			handle(key)

@@ -1,0 +1,94 @@
+package program
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/recorder"
+)
+
+// flushTimeout limits how long a shutdown, and so the next leader, waits for Events to be written.
+const flushTimeout = time.Second
+
+// Process holds the parts of a controller that start and end in an order.
+type Process struct {
+	Options   *Options
+	Clients   *Clients
+	Elector   *leader.Elector
+	Recorder  *recorder.Recorder
+	Informers *informers.Group
+
+	// Served is what the API server has to serve; Informers.InstallHint says how it gets that.
+	Served schema.GroupVersionResource
+	// Work syncs with Options.Workers until ctx is done, and returns when no sync is running.
+	Work func(ctx context.Context, workers int)
+
+	// Connect, if it is not nil, is called before Preflight, and waits until the rest can start. What
+	// it starts itself may go on until background is done. Ready, if it is not nil, decides on /readyz
+	// in place of the informers.
+	Connect func(ctx, background context.Context) error
+	Ready   probes.Check
+}
+
+// Run starts the parts and works until ctx is done, or until it cannot go on, which is an error.
+// What started last stops first: no new sync begins, the running syncs finish, their Events are
+// written, the Lease is released, the informers and servers stop.
+func (p *Process) Run(ctx context.Context) error {
+	// fail stops the work as ctx does: syncs that have begun are finished. But Run returns an error.
+	workCtx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	// background is for the servers and informers, which must outlive the work.
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+
+	if err := p.serve(background); err != nil {
+		return err
+	}
+	if p.Connect != nil {
+		err := p.Connect(workCtx, background)
+		if ctx.Err() != nil {
+			return nil // asked to stop
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := p.Clients.Preflight(workCtx, p.Served, p.Informers.InstallHint, p.Options.LeaderElect)
+	if err != nil {
+		return err
+	}
+	if err := p.Informers.Start(workCtx, background, fail); err != nil {
+		return err
+	}
+	work := func(ctx context.Context) {
+		p.Work(ctx, p.Options.Workers)
+		p.Recorder.Flush(flushTimeout)
+	}
+	if !p.Options.LeaderElect {
+		work(workCtx)
+	} else if err := p.Elector.Run(workCtx, work); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return context.Cause(workCtx) // nobody asked it to stop: it has failed
+	}
+	return nil
+}
+
+// serve serves the probes and the metrics until ctx is done.
+func (p *Process) serve(ctx context.Context) error {
+	ready := p.Ready
+	if ready == nil {
+		ready = p.Informers.Check
+	}
+	if err := probes.Serve(ctx, p.Options.HealthAddress, p.Elector.Check, ready); err != nil {
+		return err
+	}
+	return metrics.Serve(ctx, p.Clients.Metrics)
+}
