@@ -35,6 +35,13 @@ for argument; do
 done
 `
 
+// TestMain keeps the folders of the tests out of this repository: hack/env has go's temporary files in
+// .local, t.TempDir, too.
+func TestMain(m *testing.M) {
+	os.Unsetenv("GOTMPDIR")
+	m.Run()
+}
+
 // scripts are the commands that a reader may type, with the arguments that lead furthest.
 var scripts = []string{
 	".ci/run", "docs/tutorial/assemble 14-versions", "docs/tutorial/14-versions/conformance",

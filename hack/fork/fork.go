@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -58,9 +59,7 @@ func newFork(from *original, to names, fromExample bool) (*fork, error) {
 	if f.files, err = renameFiles(files, f.old, f.names, aliases); err != nil {
 		return nil, err
 	}
-	for file, text := range untouched {
-		f.files[file] = text
-	}
+	maps.Copy(f.files, untouched)
 	// git ignores what go build leaves in the root: a program with the last name of the module path.
 	if program := path.Base(to.module); program != to.name {
 		f.files[".gitignore"] += "/" + program + "\n"

@@ -37,7 +37,7 @@ func TestEverythingGetsTheAddress(t *testing.T) {
 	must.Do(t, run(t.Context(), copied, []string{"github.com/acme/foos"}))
 
 	for _, want := range []string{"module github.com/acme/foos\n", "IMAGE := ghcr.io/acme/foos:"} {
-		shell(copied, "grep -rqF '"+strings.TrimSpace(want)+"' go.mod Makefile")
+		shell(copied, "grep -rqF '"+strings.TrimSpace(want)+"' go.mod hack/development.mk")
 	}
 	if left := shell(copied, `git grep -nE '(^|[^.a-z/-])example\.com/sample-controller\b' || :`); left != "" {
 		t.Errorf("the old address is left:\n%s", left)
