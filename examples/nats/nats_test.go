@@ -107,7 +107,7 @@ func (w *world) appears(deployment string) {
 func (w *world) readiness(want bool) {
 	w.eventually("the readiness changes", func() bool {
 		response, err := http.Get("http://" + w.o.HealthAddress + "/readyz")
-		return err == nil && response.Body.Close() == nil && (response.StatusCode == 200) == want
+		return err == nil && response.Body.Close() == nil && (response.StatusCode == http.StatusOK) == want
 	})
 }
 
