@@ -41,8 +41,8 @@ var matcher = regexp.MustCompile(`(\w+)(=~|!=|=)"([^"]*)"`)
 // fromPrometheus are labels that Prometheus itself gives each series.
 var fromPrometheus = []string{"job", "namespace", "pod"}
 
-// TestPrometheusReadsWhatAlertsAndDashboardAskFor makes a sync fail by taking a permission away.
-func TestPrometheusReadsWhatAlertsAndDashboardAskFor(t *testing.T) {
+// TestMetricsOfAlertsAndDashboardAreRead makes a sync fail by taking a permission away.
+func TestMetricsOfAlertsAndDashboardAreRead(t *testing.T) {
 	const folder = "../../artifacts/monitoring/"
 	n := newNamespace(t)
 	deployment := suite.Deploy(t, deployDir, func(manifest string) string {
