@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/lens/browser"
 )
 
 var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
@@ -90,18 +91,6 @@ func mermaid() (string, error) {
 	return path, nil
 }
 
-func chromium() (string, error) {
-	for _, name := range []string{
-		"chromium", "chromium-browser", "google-chrome",
-		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-	} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("there is no Chromium")
-}
-
 // gallery is an HTML page that draws pictures, and notes those that it could not draw.
 const gallery = `<!doctype html>
 <meta charset="utf-8">
@@ -170,7 +159,7 @@ func TestPicturesAreDrawn(t *testing.T) {
 	if !*drawPictures {
 		t.Skip("pictures are drawn only with -pictures")
 	}
-	browser, err := chromium()
+	chromium, err := browser.Chromium()
 	if err != nil {
 		t.Skipf("no picture is drawn: %v", err)
 	}
@@ -187,9 +176,9 @@ func TestPicturesAreDrawn(t *testing.T) {
 		}
 	}
 	for _, theme := range []string{"default", "dark"} {
-		problems := must.Get(draw(browser, script, theme, pictures))(t)
+		problems := must.Get(draw(chromium, script, theme, pictures))(t)
 		report(t, problems)
 	}
 	wrong := []picture{{Page: "wrong", Text: "flowchart LR\n  a -->"}}
-	expectProblem(t, must.Get(draw(browser, script, "neutral", wrong))(t), "wrong")
+	expectProblem(t, must.Get(draw(chromium, script, "neutral", wrong))(t), "wrong")
 }

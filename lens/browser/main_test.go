@@ -1,11 +1,7 @@
-// Package lens opens the page of the lens in a real Chromium, and uses it as a person does. It
-// compares what the page shows with what is true on a control plane of its own. Without a Chromium,
-// no test is run.
-package lens
+package browser
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -50,7 +46,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	path, err := chromium()
+	path, err := Chromium()
 	if noBrowser = err; err != nil {
 		os.Exit(m.Run())
 	}
@@ -91,18 +87,6 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 		return 1, err
 	}
 	return m.Run(), nil
-}
-
-func chromium() (string, error) {
-	for _, name := range []string{
-		"chromium", "chromium-browser", "google-chrome",
-		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-	} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
-	}
-	return "", errors.New("there is no Chromium")
 }
 
 // lens is a running lens.
