@@ -65,7 +65,7 @@ func (w *World) shootRequest(r *apiserver.Request, s Shot) {
 	if !w.filmed {
 		return
 	}
-	s.Request = numberOf(w, r)
+	s.Request = w.numberOf(r)
 	s.Verb, s.Path, s.Subresource = r.Verb, r.Path, r.Subresource
 	s.Resource, s.Namespace, s.Name = r.Resource, r.Namespace, r.Name
 	w.shoot(s)
@@ -98,13 +98,13 @@ func (s *stream) shoot(what string, event watch.Event) {
 		return
 	}
 	object, _ := event.Object.(*unstructured.Unstructured)
-	number := numberOf(s.world, filmedEvent{s.Request, object, event.Type})
+	number := s.world.numberOf(filmedEvent{s.Request, object, event.Type})
 	s.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
 		Initial: !s.begun})
 }
 
-// numberOf returns the number of a request or of an event in the film.
-func numberOf[K comparable](w *World, key K) int {
+// numberOf returns the number of a request, or of a filmedEvent, in the film.
+func (w *World) numberOf(key any) int {
 	w.filming.Lock()
 	defer w.filming.Unlock()
 	if w.numbers == nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -71,7 +70,10 @@ func write(out string) error {
 	}
 	o := &overlay{root: root, folder: filepath.Join(root, buildFolder),
 		Replace: map[string]string{}}
-	if err := cmp.Or(o.fill(), o.trim()); err != nil {
+	if err := o.fill(); err != nil {
+		return err
+	}
+	if err := o.trim(); err != nil {
 		return err
 	}
 	list, err := json.Marshal(o)
@@ -164,7 +166,10 @@ func check(out string) error {
 func swap(out string) error {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	defer signal.Reset(os.Interrupt, syscall.SIGTERM)
-	return cmp.Or(os.RemoveAll(out), os.Rename(out+".new", out))
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	return os.Rename(out+".new", out)
 }
 
 // writeFile writes a file, and makes its folder.
