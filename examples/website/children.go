@@ -19,6 +19,7 @@ import (
 // children is what Websites own.
 type children struct {
 	owned.Set[*v1alpha1.Website]
+	owners      owned.Owners[*v1alpha1.Website]
 	services    *owned.Objects[*v1alpha1.Website, *corev1.Service]
 	deployments *owned.Objects[*v1alpha1.Website, *appsv1.Deployment]
 }
@@ -49,7 +50,7 @@ func (c *Controller) addChildren(
 	services, serviceErr := owned.New(owners, serviceKind(client, factory))
 	deployments, deploymentErr := owned.New(owners, deploymentKind(client, factory))
 	all := owned.Set[*v1alpha1.Website]{configMaps, services, deployments}
-	c.children = children{all, services, deployments}
+	c.children = children{all, owners, services, deployments}
 	return errors.Join(configMapErr, serviceErr, deploymentErr)
 }
 

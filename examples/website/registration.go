@@ -7,7 +7,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -80,19 +79,18 @@ func (c *Controller) register(
 }
 
 // put registers website, and sees to it that it is registered again after c.resync. It returns a
-// conflict if the cache of a new process shows a Website that is on its way out, or gone: nobody
-// would deregister it again.
+// conflict if the cache of a new process shows an old state: the Website may be gone, and nobody would
+// deregister it again.
 func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
 	key := cache.MetaObjectToName(website)
 	if _, again := c.due.Load(key); !again {
-		client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
-		live, err := client.Get(ctx, website.Name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err), err == nil && (live.UID != website.UID || live.DeletionTimestamp != nil):
+		changed, err := c.children.owners.HasChanged(ctx, website)
+		if err != nil {
+			return err
+		}
+		if changed {
 			return apierrors.NewConflict(v1alpha1.Resource("websites"), website.Name,
 				errors.New("the cache shows an old state"))
-		case err != nil:
-			return err
 		}
 	}
 	c.due.Delete(key) // a request that fails may have changed the registry all the same

@@ -19,7 +19,7 @@ import (
 func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition, error) {
 	if !o.owners.IsNew(owner) || o.writes.HasWritten(cache.MetaObjectToName(owner)) {
 		// It is not the first one, so something has happened: perhaps more than the cache shows.
-		if changed, err := o.hasChanged(ctx, owner); changed || err != nil {
+		if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
 			return nil, err // the event of the change is on the way
 		}
 	}
@@ -40,17 +40,17 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	return nil, nil
 }
 
-// hasChanged asks the API server whether owner is no longer what the cache shows: it has changed,
-// or is deleted. The garbage collector deletes the objects of an owner that is deleted, and their
-// watch may show that first. Without hasChanged, the controller would create them again until the
-// watch of the owners catches up.
-func (o *Objects[O, T]) hasChanged(ctx context.Context, owner O) (bool, error) {
-	live, err := o.owners.Get(ctx, owner.GetNamespace(), owner.GetName())
+// HasChanged asks the API server whether owner is no longer what the cache shows: it has changed, or
+// is deleted. The garbage collector deletes the objects of an owner that is deleted, and their watch
+// may show that first. Without HasChanged, the controller would create them again until the watch of
+// the owners catches up.
+func (o Owners[O]) HasChanged(ctx context.Context, owner O) (bool, error) {
+	live, err := o.Get(ctx, owner.GetNamespace(), owner.GetName())
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking whether the owner of a %s has changed: %w", o.kind.Name, err)
+		return false, fmt.Errorf("asking whether the %s has changed: %w", o.GroupVersionKind.Kind, err)
 	}
 	return live.GetUID() != owner.GetUID() || live.GetGeneration() != owner.GetGeneration() ||
 		live.GetDeletionTimestamp() != nil, nil
@@ -216,7 +216,7 @@ func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
 // object is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they
 // may even show an older state than the last process has seen.
 func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
-	if changed, err := o.hasChanged(ctx, owner); changed || err != nil {
+	if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
 		return false, err
 	}
 	named, err := o.kind.Client(owner.GetNamespace()).Get(
