@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -17,9 +18,14 @@ const (
 // Check returns what is wrong, or nil.
 type Check func(*http.Request) error
 
-// newProbeServer returns a server that answers a kubelet's probes: /healthz, by which it decides
-// whether to restart the container, and /readyz, by which it decides whether the Pod counts as
-// available.
+// ServeProbes answers a kubelet's probes until ctx is done: /healthz, by which it decides whether to
+// restart the container, and /readyz, by which it decides whether the Pod counts as available.
+// Errors name the flag of the address, --health-probe-bind-address. The address "0" serves nothing.
+func ServeProbes(ctx context.Context, address string, healthy, ready Check) error {
+	server := newProbeServer(healthy, ready)
+	return serve(ctx, "health-probe-bind-address", address, server, maxProbes, nil)
+}
+
 func newProbeServer(healthy, ready Check) *http.Server {
 	server := NewServer(probeHandler(healthy, ready))
 	server.MaxHeaderBytes = maxProbeHeaderBytes

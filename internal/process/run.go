@@ -85,9 +85,7 @@ func (p *Process) startServers(ctx context.Context) error {
 	if ready == nil {
 		ready = p.Informers.Check
 	}
-	probes := newProbeServer(p.Elector.Check, ready)
-	err := serve(ctx, "health-probe-bind-address", p.Options.HealthAddress, probes, maxProbes, nil)
-	if err != nil {
+	if err := ServeProbes(ctx, p.Options.HealthAddress, p.Elector.Check, ready); err != nil {
 		return err
 	}
 	config, err := p.Clients.Metrics.TLSConfig()
