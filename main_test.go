@@ -16,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
@@ -235,6 +236,34 @@ func TestLogTellsTheWayOfAFoo(t *testing.T) {
 		}
 		expectLines(t, log("Queueing Foo"), queued)
 		expectLines(t, log("syncing Foo", "Created"), synced)
+	})
+}
+
+func TestLogTellsHowSyncsFail(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		log := captureLog(t)
+		utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, // the harness only counts errors
+			func(ctx context.Context, err error, message string, values ...any) {
+				klog.FromContext(ctx).Error(err, message, values...)
+			})
+		h.answer("create", "deployments", 2, apierrors.NewServiceUnavailable("injected"))
+		h.answer("update", "foos/status", 1, apierrors.NewConflict(v1alpha1.Resource("foos"), "web",
+			errors.New("injected")))
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		h.wait(time.Second)
+		h.stop()
+
+		const failed = `ERROR Syncing failed, will retry err="creating Deployment: injected" ` +
+			`foo="default/example-foo" retries=`
+		expectLines(t, log("workers", "etry"), []string{
+			"INFO Starting the workers count=2",
+			failed + "0",
+			failed + "1",
+			`INFO Retrying after a conflict foo="default/example-foo" err="updating status: Operation ` +
+				`cannot be fulfilled on foos.samplecontroller.k8s.io \"web\": injected"`,
+			"INFO Stopped the workers",
+		})
 	})
 }
 

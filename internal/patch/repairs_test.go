@@ -147,8 +147,9 @@ func TestWhatIsNotKeptWaits(t *testing.T) {
 func TestNewSpecBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		fight(t, r, time.Minute)
-		if got := judge(t, r, 2, "evil", nil); got.Outcome != Repair {
+		fight(t, r, 10*time.Second)
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
+		if got := judge(t, r, 2, "evil", nobody); got.Outcome != Repair {
 			t.Errorf("got %+v, want a repair", got)
 		}
 	})
