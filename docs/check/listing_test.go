@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	// The program that is put together needs what the root's program needs.
-	_ "example.com/sample-controller/internal/program"
+	_ "example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/must"
 )
 
