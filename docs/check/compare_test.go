@@ -170,101 +170,26 @@ func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
 		{"another word", "a\nb", "a\nc", false},
 		{"one line less", "a\nb", "a", false},
 		{"one line more", "a", "a\nb", false},
-		{"nothing shown", "", "a", false},
 		{"an age", "web 1 12s", "web   1   3m5s", true},
 		{"another number", "web 1 12s", "web 2 12s", false},
 		{"a duration in a test's summary", "ok pkg 0.041s", "ok pkg (cached)", true},
-		{"a failed test", "ok pkg 0.041s", "FAIL pkg 0.041s", false},
 		{"the name of a Pod", "pod/web-7d9ffb885b-v6h2z 1/1", "pod/web-6c4c6b8bb9-xk2lp 1/1", true},
 		{"the name of another Pod", "pod/web-7d9ffb885b-v6h2z", "pod/app-7d9ffb885b-v6h2z", false},
 		{"the head of a log line", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`I0102 10:00:00.000001       1 writes.go:43] "Created"`, true},
 		{"another line of the code", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
 			`I1121 08:59:15.444652   12987 writes.go:44] "Created"`, false},
-		{"an error in place of information", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
-			`E1121 08:59:15.444652   12987 writes.go:43] "Created"`, false},
-		{"a CRD that exists already", "crd/foos created", "crd/foos unchanged", true},
-		{"the time of a request", `"Response" verb="GET" milliseconds=7`,
-			`"Response" verb="GET" milliseconds=12`, true},
-		{"a later state of an object", `"Queueing Foo" resourceVersion="203"`,
-			`"Queueing Foo" resourceVersion="1000"`, true},
-		{"no state of an object", `"Queueing Foo" resourceVersion="203"`,
-			`"Queueing Foo" resourceVersion=""`, false},
-		{"a metric", `workqueue_adds_total{name="foos"} 9`, `workqueue_adds_total{name="foos"} 12`, true},
-		{"a metric without labels", `process_start_time_seconds 1.79537376735e+09`,
-			`process_start_time_seconds 1.8e+09`, true},
-		{"another metric", `workqueue_adds_total{name="foos"} 9`,
-			`workqueue_depth{name="foos"} 9`, false},
-		{"a stack", "goroutine 7 [sleep]:\nmain.sync(0xc0004a6000, {0x1f, 0x7})\ncontroller.go:9 +0x1a5",
-			"goroutine 81 [sleep]:\nmain.sync(0xc000123456, {0x2f, 0x7?})\ncontroller.go:9 +0x1b5", true},
-		{"another stack", "goroutine 7 [sleep]:", "goroutine 7 [running]:", false},
 		{"a wildcard in the middle", "a\n...\nd", "a\nb\nc\nd", true},
 		{"a wildcard for no line", "a\n...", "a", true},
 		{"a wildcard does not hide the end", "a\n...\nd", "a\nb\nc", false},
-		{"a line of a library before", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
-			populated + `I1121 08:59:15.444652 1 controller.go:9] "Starting"`, true},
 		{"a line of a library after", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
 			`I1121 08:59:15.444652 1 controller.go:9] "Starting"` + "\n" + populated, true},
-		{"a line of a library that the page shows", strings.TrimSpace(populated), populated, true},
-		{"a line of a library in place of the one that the page shows",
-			strings.TrimSpace(populated), strings.Replace(populated, "Foo", "Bar", 1), false},
 		{"a line of a library that the page shows is missing", strings.TrimSpace(populated), "", false},
 		{"an error of a library", "", "E" + populated[1:], false},
-		{"a download", "ok pkg 0.041s", "go: downloading golang.org/x/mod v0.37.0\nok pkg 1s", true},
-		{"an error of go", "ok pkg 0.041s", "go: no such tool\nok pkg 1s", false},
 	}
 	for _, test := range tests {
 		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {
 			t.Errorf("%s: matches: got %v, want %v", test.name, got, test.want)
-		}
-	}
-}
-
-func TestRefreshedTranscriptsLeaveOutWhatThePageLeavesOut(t *testing.T) {
-	shown := []string{"...", `I1121 08:59:15.444652 1 writes.go:43] "Created"`, "..."}
-	output := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Created"`, "noise"}
-
-	want := []string{"...", output[1], "..."}
-	if got := refresh(shown, output); !slices.Equal(got, want) {
-		t.Errorf("another line number: got %q, want %q", got, want)
-	}
-	other := []string{"noise", `I0102 10:00:00.000001 2 writes.go:44] "Updated"`}
-	if got := refresh(shown, other); !slices.Equal(got, other) {
-		t.Errorf("another message: got %q, want all of it", got)
-	}
-	more := []string{output[1], "more"}
-	if got := refresh(shown[1:2], more); !slices.Equal(got, more) {
-		t.Errorf("more than is shown: got %q, want all of it", got)
-	}
-}
-
-func TestProgramsAreJudgedByWhatTheyHavePrintedSoFar(t *testing.T) {
-	const renumbered = `I1121 08:59:15.444652 1 writes.go:44] "Created"`
-	tests := []struct {
-		name, shown, output string
-		n                   int
-		want                verdict
-	}{
-		{"nothing yet", "a\nb", "", 0, open},
-		{"the beginning", "a\nb", "a", 0, open},
-		{"all", "a\nb", "a\nb", 2, right},
-		{"all, and output of the next step", "a\nb", "a\nb\nc", 2, right},
-		{"something else", "a\nb", "c", 1, wrong},
-		{"something else at the end", "a\nb", "a\nc", 2, wrong},
-		{"nothing shown", "", "", 0, right},
-		{"nothing shown, and output of the next step", "", "a", 0, right},
-		{"lines for a wildcard", "...\nb", "a", 0, open},
-		{"the end of a wildcard", "...\nb", "a\nb\nc", 2, right},
-		{"a wildcard at the end", "a\n...", "a\nb", 1, right},
-		{"another line of the code", strings.Replace(renumbered, ":44", ":43", 1), renumbered, 1, right},
-		{"a line of a library", "a", populated, 0, open},
-		{"a line of a library before", "a", populated + "a", 2, right},
-	}
-	for _, test := range tests {
-		n, got := judge(outputLines(test.shown), outputLines(test.output))
-		if n != test.n || got != test.want {
-			t.Errorf("%s: got %d lines and verdict %d, want %d and %d",
-				test.name, n, got, test.n, test.want)
 		}
 	}
 }

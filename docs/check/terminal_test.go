@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"example.com/sample-controller/internal/testing/cleanup"
@@ -195,17 +193,4 @@ func body(all []step) (lines []string) {
 		lines = append(lines, s.output...)
 	}
 	return lines
-}
-
-func TestTranscriptsAreTakenApartAndPutTogether(t *testing.T) {
-	lines := []string{"still going on", "$ cat <<END", "> a", "> END", "a", "", "$ true", "^C", "bye"}
-	all := steps(lines)
-
-	if len(all) != 4 || all[0].command != "" || all[1].command != "cat <<END\na\nEND" ||
-		!slices.Equal(all[1].output, []string{"a", ""}) || all[3].command != "^C" {
-		t.Errorf("steps: got %+v, want 4: more output, cat, true and ^C", all)
-	}
-	if got := strings.Join(body(all), "\n"); got != strings.Join(lines, "\n") {
-		t.Errorf("put together again: got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
-	}
 }

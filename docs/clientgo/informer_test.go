@@ -2,19 +2,91 @@ package clientgo_test
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/features"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	factories "example.com/sample-controller/pkg/generated/informers/externalversions"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
+
+// The first request of a reflector is a watch that begins with the list: every object as ADDED,
+// then a bookmark that ends the list. The same connection goes on with the changes.
+func Example_listIsStreamed() {
+	connection := stream(event("ADDED", foo("a", "7")), event("ADDED", foo("b", "3")), endOfList("10"))
+	w := newWire(connection)
+	factory := newFactory(w, 0)
+	seen := make(chan string)
+	foosOf(factory).TypedInformer().AddTypedEventHandler(notes(seen))
+	defer start(factory)()
+
+	fmt.Println("GET", <-w.requests)
+	for range 2 {
+		<-seen // a and b, in any order
+	}
+	connection.lines <- event("MODIFIED", foo("a", "11"))
+	fmt.Println(<-seen)
+	fmt.Println("further requests:", len(w.requests))
+	// Output:
+	// GET allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true
+	// update a 7 to 11
+	// further requests: 0
+}
+
+// A server ends each watch after some minutes. The next watch begins where the last one ended. If
+// nothing that this informer selects has changed, that is the resourceVersion of a bookmark.
+func TestBookmarkMovesTheWatchOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connection := stream(event("ADDED", foo("a", "7")), endOfList("10"), bookmark("20"))
+		w := newWire(connection)
+		factory := newFactory(w, 0)
+		store := foosOf(factory).Informer().GetStore()
+		defer start(factory)()
+		synctest.Wait()
+		drain(w.requests)
+
+		object, _, _ := store.GetByKey("default/a")
+		expect(t, []string{object.(*v1alpha1.Foo).ResourceVersion, store.LastStoreSyncResourceVersion()},
+			"7", "20")
+		close(connection.lines)
+		synctest.Wait()
+		expect(t, drain(w.requests), "allowWatchBookmarks=true&resourceVersion=20&watch=true")
+	})
+}
+
+// A watch that is too far behind gets a 410. The reflector lists again. The informer compares the
+// new list with the cache and calls the handlers, although it has seen no events of the changes.
+func TestExpiredWatchListsAgainAndTellsTheDifference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := stream(event("ADDED", foo("gone", "1")), event("ADDED", foo("same", "2")),
+			event("ADDED", foo("remade", "3", `"uid": "1"`)), endOfList("10"))
+		w := newWire(lost, reply(http.StatusGone, expired), stream(event("ADDED", foo("same", "2")),
+			event("ADDED", foo("remade", "90", `"uid": "2"`)), endOfList("95")))
+		factory := newFactory(w, 0)
+		seen := make(chan string, 100)
+		foosOf(factory).TypedInformer().AddTypedEventHandler(notes(seen))
+		defer start(factory)()
+		synctest.Wait()
+		drain(w.requests)
+		drain(seen)
+
+		lost.lines <- event("ERROR", expired)
+		time.Sleep(2 * time.Second) // virtual: the reflector waits for 0.8s to 1.6s
+		const question = "allowWatchBookmarks=true&%sresourceVersionMatch=NotOlderThan&" +
+			"sendInitialEvents=true&watch=true"
+		expect(t, drain(w.requests), // first from where it was, and after the 410 from now
+			fmt.Sprintf(question, "resourceVersion=10&"), fmt.Sprintf(question, ""))
+		expect(t, slices.Sorted(slices.Values(drain(seen))), "delete default/gone 1, final state unknown",
+			"update remade 3 to 90, another object", "update same 2 to 2")
+	})
+}
 
 // The cache changes before a handler is called, and it takes in the first list as a whole: called
 // for the first of three Foos, the handler finds all of them.
@@ -59,24 +131,6 @@ func Example_slowHandlerDelaysOnlyItself() {
 	// slow: add a 11 | update a 11 to 12 | delete default/a 13
 }
 
-// A handler that is added to a running informer is first called for each object in the cache,
-// without a request.
-func Example_lateHandlerIsToldWhatTheCacheHas() {
-	w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
-	factory := newFactory(w, 0)
-	informer := foosOf(factory).TypedInformer()
-	defer start(factory)()
-	<-informer.HasSyncedChecker().Done()
-
-	seen := make(chan string)
-	informer.AddTypedEventHandler(notes(seen))
-	fmt.Println(<-seen)
-	fmt.Println("requests:", len(w.requests))
-	// Output:
-	// add a 7, in the initial list
-	// requests: 1
-}
-
 // A lister reads only the cache. If an object is not there, the lister reports it as not found and
 // does not ask the server.
 func Example_listerAsksNobody() {
@@ -103,28 +157,6 @@ func Example_factorySharesItsInformers() {
 	// true
 }
 
-// An informer has synced when the cache has the first list. A registration has synced when its
-// handler has returned for every object of that list.
-func TestInformerSyncsBeforeItsHandlers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		factory := newFactory(newWire(stream(event("ADDED", foo("a", "7")), endOfList("10"))), 0)
-		informer := foosOf(factory).TypedInformer()
-		seen := make(chan string)
-		registration, _ := informer.AddTypedEventHandler(notes(seen))
-		defer start(factory)()
-
-		synctest.Wait()
-		if !informer.HasSynced() || registration.HasSynced() {
-			t.Error("want the informer synced, and the handler, which waits for a reader, not synced")
-		}
-		<-seen
-		synctest.Wait()
-		if !registration.HasSynced() {
-			t.Error("want the handler synced after it has returned")
-		}
-	})
-}
-
 // A resync calls the handlers for each object in the cache, as an update to the same state. It
 // makes no request.
 func TestResyncReadsTheCacheAndNotTheServer(t *testing.T) {
@@ -140,55 +172,6 @@ func TestResyncReadsTheCacheAndNotTheServer(t *testing.T) {
 		expect(t, drain(w.requests),
 			"allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true")
 	})
-}
-
-// The transform sees each object before the cache does. It sees the objects of a streamed list
-// twice, so a second transformation must do no harm.
-func TestTransformComesBeforeTheCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const managed = `"managedFields": [{"manager": "kubectl"}]`
-		w := newWire(stream(event("ADDED", foo("listed", "7", managed)), endOfList("10"),
-			event("ADDED", foo("watched", "11", managed))))
-		transformed := make(chan string, 100)
-		factory := factories.NewSharedInformerFactoryWithOptions(newClient(w), 0,
-			factories.WithTransform(func(object any) (any, error) {
-				foo := object.(*v1alpha1.Foo)
-				transformed <- foo.Name
-				foo.ManagedFields = nil
-				return foo, nil
-			}))
-		lister := foosOf(factory).Lister()
-		defer start(factory)()
-
-		synctest.Wait()
-		expect(t, drain(transformed), "listed", "listed", "watched")
-		foos, _ := lister.List(labels.Everything())
-		if len(foos) != 2 || foos[0].ManagedFields != nil || foos[1].ManagedFields != nil {
-			t.Errorf("got %v, want two Foos without managedFields", foos)
-		}
-	})
-}
-
-// These gates decide how the parts of an informer work together. An environment variable can set
-// each gate except the locked one: KUBE_FEATURE_WatchListClient=false, for example.
-func Example_gatesOfTheInformer() {
-	gates := features.FeatureGates()
-	for _, gate := range []features.Feature{
-		features.WatchListClient, features.InOrderInformers, features.AtomicFIFO,
-		features.InOrderInformersBatchProcess,
-	} {
-		fmt.Println(gate, gates.Enabled(gate))
-	}
-	setter := gates.(interface {
-		Set(features.Feature, bool) error
-	})
-	fmt.Println(setter.Set("InOrderInformers", false))
-	// Output:
-	// WatchListClient true
-	// InOrderInformers true
-	// AtomicFIFO true
-	// InOrderInformersBatchProcess true
-	// cannot set feature gate "InOrderInformers" to false, feature is locked to true
 }
 
 // The queue between reflector and indexer hands out every event, in the order of the watch. A list
@@ -222,29 +205,69 @@ func Example_queueKeepsTheOrderOfTheWatch() {
 	// Deleted a
 }
 
-// Waiting events of different objects are taken together, in a batch. A second event of the same
-// object begins another batch.
-func Example_eventsAreTakenInBatches() {
-	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
-	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}
-	a.Name, b.Name = "a", "b"
-	queue.Add(a)
-	queue.Add(b)
-	queue.Update(a)
-
-	for range 2 {
-		queue.PopBatch(
-			func(deltas []cache.Delta, _ bool) error {
-				fmt.Println("a batch of", len(deltas))
-				return nil
+// newIndexer returns a store like that inside an informer, with an index like that of this
+// controller: it finds the Foos that name a Deployment.
+func newIndexer() cache.Indexer {
+	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(
+		informers.FooIndexers{
+			"deploymentName": func(foo *v1alpha1.Foo) ([]string, error) {
+				return []string{foo.Namespace + "/" + foo.Spec.DeploymentName}, nil
 			},
-			func(deltas any, _ bool) error {
-				delta := deltas.(cache.Deltas)[0]
-				fmt.Println("one:", delta.Type, delta.Object.(*v1alpha1.Foo).Name)
-				return nil
-			})
+		}))
+}
+
+func newFoo(name, deploymentName string) *v1alpha1.Foo {
+	return &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
 	}
+}
+
+// An index maps a value, which a function computes from an object, to the keys of the objects with
+// that value. It follows each change of the store.
+func Example_indexFollowsEachChange() {
+	indexer := newIndexer()
+	indexer.Add(newFoo("a", "web"))
+	indexer.Add(newFoo("b", "web"))
+	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
+
+	indexer.Update(newFoo("b", "db"))
+	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
+	fmt.Println(indexer.IndexKeys("deploymentName", "default/db"))
 	// Output:
-	// a batch of 2
-	// one: Updated a
+	// [default/a default/b] <nil>
+	// [default/a] <nil>
+	// [default/b] <nil>
+}
+
+// The cache returns the object that it holds, not a copy. If you change it, you change it for
+// everybody, and the index does not notice.
+func Example_cacheReturnsTheObjectItself() {
+	indexer := newIndexer()
+	indexer.Add(newFoo("a", "web"))
+
+	object, _, _ := indexer.GetByKey("default/a")
+	object.(*v1alpha1.Foo).Spec.DeploymentName = "changed"
+
+	again, _, _ := indexer.GetByKey("default/a")
+	fmt.Println(again.(*v1alpha1.Foo).Spec.DeploymentName)
+	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
+	// Output:
+	// changed
+	// [default/a] <nil>
+}
+
+// drain returns what is in the channel now.
+func drain(lines chan string) (all []string) {
+	for len(lines) > 0 {
+		all = append(all, <-lines)
+	}
+	return all
+}
+
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%q\nwant:\n%q", got, want)
+	}
 }

@@ -85,11 +85,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // newFactory returns a factory of informers that list and watch over w.
 func newFactory(w *wire, resync time.Duration) factories.SharedInformerFactory {
-	return factories.NewSharedInformerFactory(newClient(w), resync)
-}
-
-func newClient(w *wire) clientset.Interface {
-	return clientset.NewForConfigOrDie(&rest.Config{Host: "http://wire", Transport: w, QPS: -1})
+	client := clientset.NewForConfigOrDie(&rest.Config{Host: "http://wire", Transport: w, QPS: -1})
+	return factories.NewSharedInformerFactory(client, resync)
 }
 
 // foosOf returns the informer of Foos that factory makes.
