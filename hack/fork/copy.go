@@ -32,7 +32,7 @@ var (
 	// The controller of Foos.
 	ofFoos = []string{
 		"clients.go", "controller*.go", "deployment*.go", "explore_test.go", "flags.go", "main*.go",
-		"metrics.go", "writes.go", "pkg", "artifacts/deploy/*", "artifacts/deploy/base",
+		"metrics.go", "status.go", "writes.go", "pkg", "artifacts/deploy/*", "artifacts/deploy/base",
 		"artifacts/deploy/namespaced", "artifacts/examples", "internal/testing/scenarios",
 		"test/conformance/[adh]*.go", "test/conformance/conflict_test.go", "test/conformance/main_test.go",
 		"test/conformance/process_test.go", "test/conformance/rbac_test.go",
