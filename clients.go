@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -14,13 +14,13 @@ const installHint = "install the CustomResourceDefinition: " +
 
 // clients holds the clients for the API server.
 type clients struct {
-	*program.Clients // those of every controller
+	*process.Clients // those of every controller
 	foo              clientset.Interface
 }
 
 // newClients returns clients for a cluster. It makes no request.
 func newClients(config *rest.Config, o *options) (*clients, error) {
-	c, err := program.NewClients(config, &o.Options)
+	c, err := process.NewClients(config, &o.Options)
 	if err != nil {
 		return nil, err
 	}

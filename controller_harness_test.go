@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
@@ -57,7 +57,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	clients := &clients{&program.Clients{Kube: h.kube}, h.foo}
+	clients := &clients{&process.Clients{Kube: h.kube}, h.foo}
 	recorder, err := newRecorder(ctx, h.kube)
 	if err != nil {
 		h.t.Fatal(err)

@@ -25,7 +25,7 @@ func TestExplore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			p, err := newProcess(ctx, config, o, nil)
+			p, _, err := newProcess(ctx, config, o, nil)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ import (
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
@@ -27,7 +27,7 @@ import (
 
 func main() {
 	o, err := parseFlags(os.Args[1:], os.Stdout)
-	program.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
+	process.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
 }
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
@@ -41,60 +41,51 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer name.Release()
-	p, err := newProcess(ctx, config, o, name)
+	p, controller, err := newProcess(ctx, config, o, name)
 	if err != nil {
 		return err
 	}
-	registerMetrics(p.controller.foos)
+	registerMetrics(controller.foos)
 	return p.Run(ctx)
 }
 
-// process is this program: its parts, connected.
-type process struct {
-	program.Process
-	controller *Controller
-}
-
-// newProcess creates the parts and connects them. It makes no request.
+// newProcess creates the parts of the program and connects them. It makes no request.
 func newProcess(
 	ctx context.Context, config *rest.Config, o *options, name *cache.InformerName,
-) (*process, error) {
+) (*process.Process, *Controller, error) {
 	clients, err := newClients(config, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	elector, err := leader.NewElector(clients.Leader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kubeFactory, fooFactory := newInformerFactories(clients, o, name)
 	foos := fooFactory.Samplecontroller().V1alpha1().Foos()
 	deployments := kubeFactory.Apps().V1().Deployments()
 	controller, err := NewController(clients.Kube, clients.foo, foos, deployments, recorder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &process{
-		Process: program.Process{
-			Options:  &o.Options,
-			Clients:  clients.Clients,
-			Elector:  elector,
-			Recorder: recorder,
-			Informers: &informers.Group{
-				Factories:   []informers.Factory{fooFactory, kubeFactory},
-				Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
-				SyncTimeout: o.CacheSyncTimeout,
-				InstallHint: installHint,
-			},
-			Served: fooKind.GroupVersion().WithResource("foos"),
-			Work:   controller.Run,
+	return &process.Process{
+		Options:  &o.Options,
+		Clients:  clients.Clients,
+		Elector:  elector,
+		Recorder: recorder,
+		Informers: &informers.Group{
+			Factories:   []informers.Factory{fooFactory, kubeFactory},
+			Informers:   []cache.SharedIndexInformer{foos.Informer(), deployments.Informer()},
+			SyncTimeout: o.CacheSyncTimeout,
+			InstallHint: installHint,
 		},
-		controller: controller,
-	}, nil
+		Served: fooKind.GroupVersion().WithResource("foos"),
+		Work:   controller.Run,
+	}, controller, nil
 }
 
 // newRecorder returns a recorder of Events about Foos and Deployments.

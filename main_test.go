@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -43,7 +43,7 @@ func TestForbiddenWatchEndsTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProcess(t.Context(), &rest.Config{Host: server.URL}, o, nil)
+	p, _, err := newProcess(t.Context(), &rest.Config{Host: server.URL}, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
 func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.createDeployment(foreignDeployment(nil))
-		clients := &clients{&program.Clients{Kube: h.kube}, h.foo}
+		clients := &clients{&process.Clients{Kube: h.kube}, h.foo}
 		factory, _ := newInformerFactories(clients, &h.options, nil)
 		deployments := factory.Apps().V1().Deployments().Informer()
 		factory.StartWithContext(t.Context())

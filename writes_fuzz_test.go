@@ -22,7 +22,7 @@ import (
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -150,7 +150,7 @@ func judges(f *testing.F) func(testing.TB) judge {
 // connect connects to an API server and creates a namespace, so that all fuzzing processes can use
 // the same names.
 func connect(t testing.TB, config *rest.Config) judge {
-	o := &options{Options: program.Options{QPS: -1}} // no client-side limit
+	o := &options{Options: process.Options{QPS: -1}} // no client-side limit
 	o.Leader.Namespace = "default"
 	clients, err := newClients(config, o)
 	if err != nil {

@@ -252,7 +252,7 @@ func TestVersionsAreTheSameEverywhere(t *testing.T) {
 		"the README":                   read("../README.md", `\| main \|.*\|(.*)\|`),
 		"the job kind":                 read(workflow, `kubernetes: \[(v1.*)\]`),
 		"the job kubernetes and tools": append(others, newest...),
-		"docs/conformance.md":          read("../docs/conformance.md", `(?m)^\| this repository's,.* v(1\S+)`),
+		"docs/reliability.md":          read("../docs/reliability.md", `(?m)^\| this repository's,.* v(1\S+)`),
 	} {
 		if len(want) < 3 || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", where, got, want)

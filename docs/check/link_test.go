@@ -45,9 +45,7 @@ func checkLinks(p *page, tests string) (problems []string) {
 		}
 		path, anchor, _ := strings.Cut(target, "#")
 		file := p.beside(path)
-		// GitHub shows pages below blob/main, and has this one beside it.
-		published := filepath.Join("blob/main", file) == "deployments/github-pages"
-		if published || strings.Contains(target, "://") {
+		if strings.Contains(target, "://") {
 			continue
 		}
 		if path == "" {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	// The program that is put together needs what the root's program needs.
-	_ "example.com/sample-controller/internal/program"
+	_ "example.com/sample-controller/internal/process"
 )
 
 // declaration is a top-level declaration of a Go file.
@@ -77,8 +77,10 @@ func specNames(spec ast.Spec) (names []string) {
 	return names
 }
 
-// listing returns what a directive names: a declaration ("PATH NAME") or a file ("PATH").
+// listing returns what a directive names: a file ("PATH"), a declaration ("PATH NAME"), or the end of
+// one ("PATH NAME from TEXT"), which begins with the only line that has that text.
 func listing(p *page, detail string) ([]string, error) {
+	detail, from, _ := strings.Cut(detail, " from ")
 	path, name, _ := strings.Cut(detail, " ")
 	path = filepath.Join(root, p.beside(path))
 	if name == "" {
@@ -91,7 +93,11 @@ func listing(p *page, detail string) ([]string, error) {
 	}
 	for _, declaration := range found {
 		if slices.Contains(declaration.names, name) {
-			return strings.Split(declaration.source, "\n"), nil
+			if n := strings.Count(declaration.source, from); from != "" && n != 1 {
+				return nil, fmt.Errorf("%s: %q is %d times in %s, want once", path, from, n, name)
+			}
+			before, _, _ := strings.Cut(declaration.source, from)
+			return strings.Split(declaration.source[strings.LastIndex(before, "\n")+1:], "\n"), nil
 		}
 	}
 	return nil, fmt.Errorf("%s declares no %s", path, name)

@@ -35,7 +35,8 @@ type page struct {
 
 // block is what stands between two fences. The line right above it says how it is checked:
 //
-//	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file
+//	<!-- code: PATH NAME -->       a declaration of a Go file, or without NAME a whole file; the end
+//	                               of a declaration with "from TEXT" after NAME
 //	<!-- edit: PATH -->            a change that the reader makes in a file
 //	<!-- not run: REASON -->       commands that no test executes
 //	**In NAME terminal:**          a console in another terminal than the last one: the reader's

@@ -37,7 +37,7 @@ func Play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(ctx, config, o, nil)
+	p, _, err := newProcess(ctx, config, o, nil)
 	if err != nil {
 		return err
 	}

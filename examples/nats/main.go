@@ -26,7 +26,7 @@ import (
 
 	"example.com/sample-controller/examples/internal/outside"
 	"example.com/sample-controller/internal/clientconfig"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -44,7 +44,7 @@ func main() {
 		args, do = nil, use
 	}
 	o, err := parseFlags(args, os.Stdout)
-	program.Main(&o.Options.Options, err, func(ctx context.Context) error { return do(ctx, o) })
+	process.Main(&o.Options.Options, err, func(ctx context.Context) error { return do(ctx, o) })
 }
 
 func parseFlags(args []string, usage io.Writer) (*options, error) {

@@ -8,7 +8,7 @@ import (
 
 	"example.com/sample-controller/examples/website/outside"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 )
 
 const installHint = "install the CustomResourceDefinition: " +
@@ -16,14 +16,14 @@ const installHint = "install the CustomResourceDefinition: " +
 
 // clients holds the clients for the API server, and that for the registry.
 type clients struct {
-	*program.Clients // those of every controller
+	*process.Clients // those of every controller
 	website          clientset.Interface
 	registry         *outside.Client
 }
 
 // newClients returns clients for a cluster, and for the registry. It makes no request.
 func newClients(config *rest.Config, o *options, registry http.RoundTripper) (*clients, error) {
-	shared, err := program.NewClients(config, &o.Options)
+	shared, err := process.NewClients(config, &o.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func TestExplore(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			p, err := newProcess(ctx, config, o, nil, registry)
+			p, _, err := newProcess(ctx, config, o, nil, registry)
 			if err != nil {
 				return err
 			}

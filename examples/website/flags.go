@@ -6,12 +6,12 @@ import (
 	"io"
 	"time"
 
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 )
 
 // options holds what the command line sets.
 type options struct {
-	program.Options // that of every controller
+	process.Options // that of every controller
 	registry        string
 	resync          time.Duration
 }

@@ -22,7 +22,7 @@ import (
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -89,7 +89,7 @@ func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	client := must.Get(outside.NewClient("http://registry", h.registry))(h.t)
-	clients := &clients{&program.Clients{Kube: h.Kube}, h.website, client}
+	clients := &clients{&process.Clients{Kube: h.Kube}, h.website, client}
 	recorder := must.Get(newRecorder(ctx, h.Kube))(h.t)
 	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
 	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,

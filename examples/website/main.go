@@ -39,13 +39,13 @@ import (
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 )
 
 func main() {
 	o, err := parseFlags(os.Args[1:], os.Stdout)
-	program.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
+	process.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
 }
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
@@ -59,59 +59,50 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer name.Release()
-	p, err := newProcess(ctx, config, o, name, nil)
+	p, controller, err := newProcess(ctx, config, o, name, nil)
 	if err != nil {
 		return err
 	}
-	registerMetrics(p.controller)
+	registerMetrics(controller)
 	return p.Run(ctx)
 }
 
-// process is this program: its parts, connected.
-type process struct {
-	program.Process
-	controller *Controller
-}
-
-// newProcess creates the parts and connects them. It makes no request. If registry is nil, the
+// newProcess creates the parts of the program and connects them. It makes no request. If registry is nil, the
 // registry is reached as any HTTP server.
 func newProcess(
 	ctx context.Context, config *rest.Config, o *options, name *cache.InformerName,
 	registry http.RoundTripper,
-) (*process, error) {
+) (*process.Process, *Controller, error) {
 	clients, err := newClients(config, o, registry)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	elector, err := leader.NewElector(clients.Leader)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kubeFactory, websiteFactory := newInformerFactories(clients, o, name)
 	websites := websiteFactory.Website().V1alpha1().Websites()
 	controller, err := NewController(clients.Kube, clients.website, clients.registry, o.resync,
 		websites, kubeFactory, recorder)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &process{
-		Process: program.Process{
-			Options: &o.Options, Clients: clients.Clients, Elector: elector, Recorder: recorder,
-			Informers: &informers.Group{
-				Factories:   []informers.Factory{websiteFactory, kubeFactory},
-				Informers:   append(controller.children.Informers(), websites.Informer()),
-				SyncTimeout: o.CacheSyncTimeout,
-				InstallHint: installHint,
-			},
-			Served: websiteKind.GroupVersion().WithResource("websites"),
-			Work:   controller.Run,
+	return &process.Process{
+		Options: &o.Options, Clients: clients.Clients, Elector: elector, Recorder: recorder,
+		Informers: &informers.Group{
+			Factories:   []informers.Factory{websiteFactory, kubeFactory},
+			Informers:   append(controller.children.Informers(), websites.Informer()),
+			SyncTimeout: o.CacheSyncTimeout,
+			InstallHint: installHint,
 		},
-		controller: controller,
-	}, nil
+		Served: websiteKind.GroupVersion().WithResource("websites"),
+		Work:   controller.Run,
+	}, controller, nil
 }
 
 // newRecorder returns a recorder of Events about Websites and their children.

@@ -21,7 +21,7 @@ var (
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
 		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
 		"hack/versions",
-		"internal/[^p]*/*.go", "internal/patch", "internal/probes", "internal/program", "test/go.mod",
+		"internal/[^p]*/*.go", "internal/patch", "internal/process", "test/go.mod",
 		"test/go.sum",
 	}
 	// What tests need of any controller.

@@ -1,10 +1,9 @@
-// Package metrics serves what the client libraries and the Go runtime measure, in the format of
-// Prometheus. Metrics may reveal more than strangers should know. So the package can serve them
-// over HTTPS, and only to clients that the API server allows to get them.
+// Package metrics has what the client libraries and the Go runtime measure, in the format of
+// Prometheus. Metrics may reveal more than strangers should know. So they can be served over HTTPS,
+// and only to clients that the API server allows to get them.
 package metrics
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -19,8 +18,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // workqueue, REST client, leader election
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the build
-
-	"example.com/sample-controller/internal/serving"
 )
 
 // Config says where the metrics are served, and to whom.
@@ -52,7 +49,7 @@ func (c Config) isLoopback() bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// Validate refuses what does not go together. Errors name the flags, as those of Serve do.
+// Validate refuses what does not go together. Errors name the flags, as that of TLSConfig does.
 func (c Config) Validate() error {
 	switch {
 	case c.CertDir != "" && !c.IsSecure():
@@ -65,36 +62,33 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Serve serves the metrics until ctx is done. Errors name the flag, --metrics-bind-address or
-// --metrics-cert-path.
-func Serve(ctx context.Context, config Config) error {
-	handler := newHandler(config)
-	const flagName = "metrics-bind-address"
-	if !config.IsSecure() {
-		return serving.Start(ctx, flagName, config.Address, handler, nil)
+// TLSConfig returns how the metrics are served over HTTPS, or nil if they are not. Errors name the
+// flag, --metrics-cert-path.
+func (c Config) TLSConfig() (*tls.Config, error) {
+	if !c.IsSecure() {
+		return nil, nil
 	}
-	certificate, err := loadCertificate(config.CertDir)
+	certificate, err := loadCertificate(c.CertDir)
 	if err != nil {
-		return fmt.Errorf("loading the certificate of --metrics-cert-path: %w", err)
+		return nil, fmt.Errorf("loading the certificate of --metrics-cert-path: %w", err)
 	}
 	// No HTTP/2, since it is not in NextProtos. A scrape does not need it, but an attacker can use it.
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}
-	return serving.Start(ctx, flagName, config.Address, handler, tlsConfig)
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate}, nil
 }
 
-// newHandler returns the handler for config, behind a guard if it is to be secure.
-func newHandler(config Config) http.Handler {
+// Handler answers requests for the metrics. If they are to be secure, it is behind a guard.
+func (c Config) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", legacyregistry.Handler())
-	if config.Profiling {
+	if c.Profiling {
 		// Importing net/http/pprof also registers these on http.DefaultServeMux, which is not served.
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	if config.IsSecure() {
-		return newGuard(config.Reviews, mux)
+	if c.IsSecure() {
+		return newGuard(c.Reviews, mux)
 	}
 	return mux
 }

@@ -23,18 +23,20 @@ import (
 	k8smetrics "k8s.io/component-base/metrics"
 
 	"example.com/sample-controller/internal/testing/fakes"
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
-	address := freeport.Address(t)
-	must.Do(t, Serve(t.Context(), Config{Address: address, Secure: new(true), Reviews: reviewers()}))
+	config := Config{Secure: new(true), Reviews: reviewers()}
+	server := httptest.NewUnstartedServer(config.Handler())
+	server.TLS = must.Get(config.TLSConfig())(t)
+	server.StartTLS()
+	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}}
 	defer client.CloseIdleConnections()
-	response := must.Get(client.Get("https://" + address + "/metrics"))(t)
+	response := must.Get(client.Get(server.URL + "/metrics"))(t)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized || response.ProtoMajor != 1 {
 		t.Errorf("got %d over %s, want 401 over HTTP/1", response.StatusCode, response.Proto)
@@ -68,7 +70,7 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			config := test.config
 			config.Reviews = reviewers()
-			if got := request(newHandler(config), test.path, "Bearer "+test.token).Code; got != test.want {
+			if got := request(config.Handler(), test.path, "Bearer "+test.token).Code; got != test.want {
 				t.Errorf("got code %d, want %d", got, test.want)
 			}
 		})
@@ -76,7 +78,7 @@ func TestProfilesAreServedIfAskedForAndGuarded(t *testing.T) {
 }
 
 func TestADecisionIsAboutOnePath(t *testing.T) {
-	handler := newHandler(Config{Profiling: true, Secure: new(true), Reviews: reviewers()})
+	handler := Config{Profiling: true, Secure: new(true), Reviews: reviewers()}.Handler()
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": http.StatusForbidden} {
 		for range 2 { // the second time, it is remembered
 			if got := request(handler, path, "Bearer prometheus").Code; got != want {
@@ -93,7 +95,7 @@ func TestADecisionIsAboutOnePath(t *testing.T) {
 
 // The API server decides about the path as it was sent. What is served must have that path.
 func TestOddPathsGetNothing(t *testing.T) {
-	handler := newHandler(Config{Profiling: true, Secure: new(true), Reviews: reviewers()})
+	handler := Config{Profiling: true, Secure: new(true), Reviews: reviewers()}.Handler()
 	for _, path := range []string{
 		"/metrics/../debug/pprof/heap", "/metrics/%2e%2e/debug/pprof/heap", "//debug/pprof/heap",
 		"/metrics/../metrics", "/metrics/", "/./metrics", "/metrics%00", "/Metrics",

@@ -63,7 +63,7 @@ func TestPolicyHoldsUnderOtherNames(t *testing.T) {
 	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
 		"namespace: renamed\nresources: [deploy/base, deploy/policy]\n"), 0o644))
 	manifest := suite.Kubectl(t, "", "kustomize", dir)
-	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found") })
+	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found", "--wait=false") })
 	suite.Kubectl(t, manifest, "apply", "--filename=-")
 	suite.Kubectl(t, "", "create", "clusterrolebinding", "team-another-two",
 		"--clusterrole=team-sample-controller-two", "--serviceaccount=renamed:another")

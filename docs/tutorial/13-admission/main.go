@@ -19,7 +19,7 @@ import (
 	"example.com/sample-controller/docs/tutorial/webhook"
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
-	"example.com/sample-controller/internal/probes"
+	"example.com/sample-controller/internal/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -91,7 +91,7 @@ func run(ctx context.Context, o options) error {
 	}
 	// Whoever gets an answer here knows that the webhook is ready.
 	ok := func(*http.Request) error { return nil }
-	if err := probes.Serve(workCtx, o.healthAddress, ok, ok); err != nil {
+	if err := process.ServeProbes(workCtx, o.healthAddress, ok, ok); err != nil {
 		return err
 	}
 	<-workCtx.Done()

@@ -14,12 +14,12 @@ import (
 
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
 	"example.com/sample-controller/docs/tutorial/webhook"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 )
 
 // runWithWebhook runs the process, which also serves the conversion webhook: the lists of the
 // informers need it. The webhook ends last.
-func (p *process) runWithWebhook(ctx context.Context, o *options) error {
+func runWithWebhook(ctx context.Context, p *process.Process, o *options) error {
 	var answered <-chan struct{}
 	var listens atomic.Bool
 	p.Connect = func(ctx, background context.Context) (err error) {
@@ -46,7 +46,7 @@ func (p *process) runWithWebhook(ctx context.Context, o *options) error {
 
 // awaitVersion waits until the API server serves the version of Foos that this program works with.
 // The webhook must be there before that version is, so the program may start before it.
-func awaitVersion(ctx context.Context, c *program.Clients) error {
+func awaitVersion(ctx context.Context, c *process.Clients) error {
 	logged := false
 	return wait.PollUntilContextCancel(ctx, time.Second, true, func(context.Context) (bool, error) {
 		_, err := c.Metrics.Reviews.Discovery().ServerResourcesForGroupVersionWithContext(

@@ -19,7 +19,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/serving"
+	"example.com/sample-controller/internal/process"
 )
 
 // AddressFlag and CertDirFlag are the names of the flags for the arguments of Serve.
@@ -54,7 +54,7 @@ func Serve(
 		return nil, fmt.Errorf("reading the certificate of the webhook: %w; "+
 			"put a tls.crt and its tls.key into a folder, and name it with --%s", err, CertDirFlag)
 	}
-	listener, err := serving.Listen(AddressFlag, address)
+	listener, err := process.Listen(AddressFlag, address)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Serve(
 	config := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: pair.get}
 	server := newServer(handler)
 	go func() {
-		err := server.Serve(serving.Limit(listener, maxConnections, config))
+		err := server.Serve(process.Limit(listener, maxConnections, config))
 		if !errors.Is(err, http.ErrServerClosed) {
 			utilruntime.HandleErrorWithContext(ctx, err, "Serving the webhook failed")
 		}
@@ -78,7 +78,7 @@ func Serve(
 }
 
 func newServer(handler http.Handler) *http.Server {
-	server := serving.NewServer(handler)
+	server := process.NewServer(handler)
 	server.ReadTimeout, server.WriteTimeout = readTimeout, answerTimeout
 	server.IdleTimeout = answerTimeout // without it, an API server would connect anew after readTimeout
 	return server

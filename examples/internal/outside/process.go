@@ -27,7 +27,7 @@ import (
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/program"
+	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -49,7 +49,7 @@ var SyncErrors = metrics.NewSyncErrors("outside_foo_controller", "Foo")
 
 // Options holds what the command line of every such controller sets.
 type Options struct {
-	program.Options
+	process.Options
 	Resync time.Duration
 }
 
@@ -83,7 +83,7 @@ type Controller interface {
 
 // Process is one process of a controller.
 type Process struct {
-	program.Process
+	process.Process
 	Queue     workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	Foos      listers.FooLister
 	FooWrites *consistency.Writes // must have all writes to the store
@@ -99,12 +99,12 @@ type Process struct {
 func New(
 	ctx context.Context, config *rest.Config, o *Options, c Controller, foos cache.SharedIndexInformer,
 ) (*Process, error) {
-	clients, err := program.NewClients(config, &o.Options)
+	clients, err := process.NewClients(config, &o.Options)
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{
-		Process: program.Process{
+		Process: process.Process{
 			Options: &o.Options, Clients: clients, Informers: &informers.Group{SyncTimeout: o.CacheSyncTimeout},
 			Served: appsv1.SchemeGroupVersion.WithResource("deployments"),
 		},

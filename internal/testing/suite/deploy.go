@@ -19,8 +19,9 @@ import (
 
 // Deploy installs the controller as a user would, with kubectl, from a folder with a kustomization.
 // It returns the controller's Deployment. No container runs, because the node is simulated. When t
-// ends, everything that is called like the controller is deleted: not the CustomResourceDefinition,
-// which would take all objects along. Unless change is nil, it changes the manifest.
+// ends, everything that is called like the controller is deleted, and its Lease: not the
+// CustomResourceDefinition, which would take all objects along, and not the namespace, which would
+// be ending for five seconds more. Unless change is nil, it changes the manifest.
 func Deploy(t *testing.T, dir string, change func(manifest string) string) *appsv1.Deployment {
 	t.Helper()
 	manifest := Kubectl(t, "", "kustomize", dir)
@@ -28,12 +29,26 @@ func Deploy(t *testing.T, dir string, change func(manifest string) string) *apps
 		manifest = change(manifest)
 	}
 	t.Cleanup(func() {
-		Kubectl(t, manifest, "delete", "--filename=-", "--selector="+deployed(), "--ignore-not-found",
-			"--timeout="+(4*Patience).String())
+		objects := slices.DeleteFunc(strings.Split(manifest, "\n---\n"), func(object string) bool {
+			return strings.Contains("\n"+object, "\nkind: Namespace\n")
+		})
+		remove(t, strings.Join(objects, "\n---\n"))
+		Kubectl(t, "", "delete", "--namespace="+config.Name, "lease", "--all")
 	})
+	installed = true
 	Kubectl(t, manifest, "apply", "--filename=-")
 	return must.Get(Kube.AppsV1().Deployments(config.Name).Get(t.Context(), config.Name,
 		metav1.GetOptions{}))(t)
+}
+
+// installed says that Deploy has created the namespace, which Run deletes.
+var installed bool
+
+// remove deletes what a manifest has and is called like the controller.
+func remove(t *testing.T, manifest string) {
+	t.Helper()
+	Kubectl(t, manifest, "delete", "--filename=-", "--selector="+deployed(), "--ignore-not-found",
+		"--cascade=foreground", "--timeout="+(4*Patience).String())
 }
 
 // deployed selects what Deploy deletes.
@@ -61,12 +76,11 @@ func GrantedTo(t *testing.T, deployment *appsv1.Deployment) []Permission {
 // RemovedKeepsNoPermission fails t if something is left of a controller that was installed from dir
 // and removed.
 func RemovedKeepsNoPermission(t *testing.T, dir string) {
-	var deployment *appsv1.Deployment
-	t.Run("while "+dir+" is installed", func(t *testing.T) { // it is removed at the end
-		if deployment = Deploy(t, dir, nil); len(GrantedTo(t, deployment)) == 0 {
-			t.Error("there is no permission")
-		}
-	})
+	deployment := Deploy(t, dir, nil)
+	if len(GrantedTo(t, deployment)) == 0 {
+		t.Errorf("%s is installed, but there is no permission", dir)
+	}
+	remove(t, Kubectl(t, "", "kustomize", dir))
 	if left := GrantedTo(t, deployment); len(left) > 0 {
 		t.Errorf("%s is removed, but the controller still may %v", dir, left)
 	}

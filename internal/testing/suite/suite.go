@@ -119,8 +119,11 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}
 	code = m.Run()
-	if shared == nil {
-		return code, nil
+	if installed {
+		err = kubectlCommand("delete", "namespace", config.Name, "--ignore-not-found", "--wait=false").Run()
+	}
+	if shared == nil || err != nil {
+		return code, err
 	}
 	err = shared.Stop()
 	if code != 0 || err != nil {

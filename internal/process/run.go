@@ -1,4 +1,4 @@
-package program
+package process
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"
-	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/probes"
 	"example.com/sample-controller/internal/recorder"
 )
 
@@ -33,7 +31,7 @@ type Process struct {
 	// it starts itself may go on until background is done. Ready, if it is not nil, decides on /readyz
 	// in place of the informers.
 	Connect func(ctx, background context.Context) error
-	Ready   probes.Check
+	Ready   Check
 }
 
 // Run starts the parts and works until ctx is done, or until it cannot go on, which is an error.
@@ -47,7 +45,7 @@ func (p *Process) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 
-	if err := p.serve(background); err != nil {
+	if err := p.startServers(background); err != nil {
 		return err
 	}
 	if p.Connect != nil {
@@ -81,14 +79,19 @@ func (p *Process) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve serves the probes and the metrics until ctx is done.
-func (p *Process) serve(ctx context.Context) error {
+// startServers serves the probes and the metrics until ctx is done.
+func (p *Process) startServers(ctx context.Context) error {
 	ready := p.Ready
 	if ready == nil {
 		ready = p.Informers.Check
 	}
-	if err := probes.Serve(ctx, p.Options.HealthAddress, p.Elector.Check, ready); err != nil {
+	if err := ServeProbes(ctx, p.Options.HealthAddress, p.Elector.Check, ready); err != nil {
 		return err
 	}
-	return metrics.Serve(ctx, p.Clients.Metrics)
+	config, err := p.Clients.Metrics.TLSConfig()
+	if err != nil {
+		return err
+	}
+	server := NewServer(p.Clients.Metrics.Handler())
+	return serve(ctx, "metrics-bind-address", p.Clients.Metrics.Address, server, maxConnections, config)
 }

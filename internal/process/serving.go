@@ -1,5 +1,4 @@
-// Package serving serves HTTP beside a controller, and says what to do if it cannot.
-package serving
+package process
 
 import (
 	"bytes"
@@ -28,17 +27,6 @@ const (
 	maxHeaderBytes = 16 << 10 // a token has 1 or 2 KiB
 	maxConnections = 100
 )
-
-// Start serves handler on address, "host:port", until ctx is done. The address "0" serves nothing.
-// Start returns when it listens. If it cannot listen, the error names the flag that set the
-// address, flagName. It serves HTTPS with config, and plain HTTP without one.
-func Start(
-	ctx context.Context, flagName, address string, handler http.Handler, config *tls.Config,
-) error {
-	return start(ctx, flagName, address, NewServer(handler), func(l net.Listener) net.Listener {
-		return Limit(l, maxConnections, config)
-	})
-}
 
 // Limit lets a listener serve this many connections at a time; other clients wait. With a config,
 // it speaks TLS.
@@ -69,10 +57,12 @@ func (errorLog) Write(line []byte) (int, error) {
 	return logs.KlogWriter{}.Write(line)
 }
 
-// start lets server serve what limit makes of a listener.
-func start(
-	ctx context.Context, flagName, address string, server *http.Server,
-	limit func(net.Listener) net.Listener,
+// serve lets server answer on address, "host:port", until ctx is done. The address "0" serves nothing.
+// serve returns when it listens. If it cannot listen, the error names the flag that set the address.
+// It speaks HTTPS with config, and plain HTTP without one.
+func serve(
+	ctx context.Context, flagName, address string, server *http.Server, connections int,
+	config *tls.Config,
 ) error {
 	if address == "0" {
 		return nil
@@ -85,7 +75,8 @@ func start(
 	logger.Info("Serving", "flag", flagName, "address", listener.Addr().String())
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() {
-		if err := server.Serve(limit(listener)); !errors.Is(err, http.ErrServerClosed) {
+		err := server.Serve(Limit(listener, connections, config))
+		if !errors.Is(err, http.ErrServerClosed) {
 			logger.Error(err, "Serving failed", "address", listener.Addr().String())
 		}
 	}()
@@ -103,51 +94,4 @@ func Listen(flagName, address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listening for --%s: %w", flagName, err)
 	}
 	return listener, nil
-}
-
-// A probe is one small request on a connection of its own, and the answer is at hand. So whoever
-// takes up more than this is not a kubelet.
-const (
-	probeTimeout        = 5 * time.Second
-	maxProbeHeaderBytes = 4 << 10
-	maxProbes           = 2000
-)
-
-// StartProbes is Start for a kubelet's probes, over plain HTTP. No client waits for another one: a
-// kubelet that has to wait would restart the container.
-func StartProbes(ctx context.Context, flagName, address string, handler http.Handler) error {
-	return start(ctx, flagName, address, newProbeServer(handler), keepNewest)
-}
-
-func newProbeServer(handler http.Handler) *http.Server {
-	server := NewServer(handler)
-	server.MaxHeaderBytes = maxProbeHeaderBytes
-	server.ReadHeaderTimeout, server.ReadTimeout = probeTimeout, probeTimeout
-	server.WriteTimeout = probeTimeout
-	server.SetKeepAlivesEnabled(false)
-	return server
-}
-
-// newest is a listener that closes the oldest of maxProbes connections when it accepts one more. So
-// those who only hold connections do not keep out the next client.
-type newest struct {
-	net.Listener
-	accepted [maxProbes]net.Conn
-	next     int // the place of the oldest
-}
-
-func keepNewest(listener net.Listener) net.Listener { return &newest{Listener: listener} }
-
-// Accept must not be called by two at a time. An http.Server does not do that.
-func (n *newest) Accept() (net.Conn, error) {
-	connection, err := n.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	if oldest := n.accepted[n.next]; oldest != nil {
-		_ = oldest.Close() // it may be closed already
-	}
-	n.accepted[n.next] = connection
-	n.next = (n.next + 1) % maxProbes
-	return connection, nil
 }

@@ -1,4 +1,4 @@
-package probes
+package process
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestEachProbeFollowsItsCheck(t *testing.T) {
 		{healthy, broken, http.StatusOK, http.StatusServiceUnavailable},
 		{broken, healthy, http.StatusServiceUnavailable, http.StatusOK},
 	} {
-		handler := handler(test.healthy, test.ready)
+		handler := probeHandler(test.healthy, test.ready)
 		for path, want := range map[string]int{
 			"/healthz": test.wantHealthz, "/readyz": test.wantReadyz,
 		} {

@@ -1,6 +1,7 @@
-// Package program has what the program of every controller begins with: the command line, the
-// signals that end it, and the clients for the API server.
-package program
+// Package process is the frame of a controller's process: the command line, the signals that end it,
+// the clients for the API server, the probes and the metrics, and the order in which all of it starts
+// and ends.
+package process
 
 import (
 	"context"

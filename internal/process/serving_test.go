@@ -1,4 +1,4 @@
-package serving
+package process
 
 import (
 	"bufio"
@@ -49,7 +49,7 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 		headers + "\r\n":                      2 * time.Minute, // for a next request
 	} {
 		closes(t, NewServer(http.NotFoundHandler()), sends, until)
-		closes(t, newProbeServer(http.NotFoundHandler()), sends, 5*time.Second)
+		closes(t, newProbeServer(nil, nil), sends, 5*time.Second)
 	}
 }
 
@@ -72,37 +72,6 @@ func closes(t *testing.T, server *http.Server, sends string, until time.Duration
 	})
 }
 
-// Strangers hold as many connections as there may be. A probe is answered at once.
-func TestProbeDoesNotWaitForStrangers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		listener := pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
-		server := newProbeServer(http.NotFoundHandler())
-		go func() { _ = server.Serve(keepNewest(listener)) }()
-		defer server.Close()
-		start := time.Now()
-		var ended atomic.Int32
-		for range maxProbes + 9 {
-			stranger, accepted := net.Pipe()
-			defer stranger.Close()
-			listener.connections <- accepted
-			go func() {
-				_, _ = io.Copy(io.Discard, stranger)
-				ended.Add(1)
-			}()
-		}
-		kubelet, accepted := net.Pipe()
-		defer kubelet.Close()
-		listener.connections <- accepted
-		if err := get(kubelet); err != nil || time.Since(start) > 0 {
-			t.Errorf("got %v after %v, want an answer at once", err, time.Since(start))
-		}
-		synctest.Wait()
-		if got := ended.Load(); got != 10 {
-			t.Errorf("connections of strangers that ended: got %d, want the oldest 10", got)
-		}
-	})
-}
-
 // get sends a request and reads the answer. The connection stays open.
 func get(connection net.Conn) error {
 	if _, err := fmt.Fprint(connection, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
@@ -117,50 +86,32 @@ func get(connection net.Conn) error {
 	return err
 }
 
-func newCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
-	must.Do(t, err)
-	return must.Get(tls.X509KeyPair(certificate, key))(t)
-}
-
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
-	pair := newCertificate(t)
+	const limit = 3
 	var served atomic.Int32
-	config := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		served.Add(1)
-		return &pair, nil
-	}}
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	address := freeport.Address(t)
-	must.Do(t, Start(t.Context(), "flag", address, http.NotFoundHandler(), config))
-	answers := make(chan error, maxConnections+10)
-	open := make([]net.Conn, maxConnections+10)
-	dial := func(i int) {
+	must.Do(t, serve(t.Context(), "flag", address, NewServer(handler), limit, nil))
+	dial := func() net.Conn {
 		connection := must.Get(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { connection.Close() })
-		open[i] = connection
-		go func() {
-			answers <- get(tls.Client(connection, &tls.Config{InsecureSkipVerify: true}))
-		}()
+		return connection
 	}
-	for i := range maxConnections {
-		dial(i)
+	first := dial()
+	for _, connection := range []net.Conn{first, dial(), dial()} {
+		must.Do(t, get(connection))
 	}
-	for range maxConnections {
-		must.Do(t, <-answers)
-	}
-	for i := range 10 {
-		dial(maxConnections + i)
+	answers := make(chan error, 10)
+	for range 10 {
+		waiting := dial()
+		go func() { answers <- get(waiting) }()
 	}
 
-	open[0].Close()
+	first.Close()
 
-	if err := <-answers; err != nil { // one of those that wait
-		t.Error(err)
-	}
-	if got := served.Load(); got != maxConnections+1 {
-		t.Errorf("connections that were served: got %d, want %d, since one is closed", got,
-			maxConnections+1)
+	must.Do(t, <-answers) // of one of those that wait
+	if got := served.Load(); got != limit+1 {
+		t.Errorf("connections that were served: got %d, want %d, since one is closed", got, limit+1)
 	}
 }
 
@@ -172,8 +123,11 @@ func TestStrangersAreNotLogged(t *testing.T) {
 	klog.SetOutput(&logged)
 	address := freeport.Address(t)
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken") })
-	config := &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}}
-	must.Do(t, Start(t.Context(), "flag", address, broken, config))
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	must.Do(t, err)
+	pair := must.Get(tls.X509KeyPair(certificate, key))(t)
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
+	must.Do(t, serve(t.Context(), "flag", address, NewServer(broken), 1, config))
 	stranger := must.Get(net.Dial("tcp", address))(t)
 	must.Get(io.WriteString(stranger, "this is not TLS"))(t)
 	_, _ = io.Copy(io.Discard, stranger)
@@ -192,7 +146,7 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 	must.Do(t, err)
 	defer listener.Close()
 	address := listener.Addr().String()
-	err = Start(t.Context(), "metrics-bind-address", address, http.NotFoundHandler(), nil)
+	err = serve(t.Context(), "metrics-bind-address", address, NewServer(nil), 1, nil)
 	want := address + " is in use: choose another address with --metrics-bind-address, or 0 for none"
 	if err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %q", err, want)
@@ -200,7 +154,7 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 }
 
 func TestAddressZeroServesNothing(t *testing.T) {
-	if err := Start(t.Context(), "metrics-bind-address", "0", nil, nil); err != nil {
+	if err := serve(t.Context(), "metrics-bind-address", "0", nil, 1, nil); err != nil {
 		t.Errorf("got %v, want no error", err)
 	}
 }
@@ -216,7 +170,7 @@ func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 		case <-time.After(time.Minute):
 		}
 	})
-	must.Do(t, Start(ctx, "metrics-bind-address", address, handler, nil))
+	must.Do(t, serve(ctx, "metrics-bind-address", address, NewServer(handler), 1, nil))
 	response, err := http.Get("http://" + address)
 	if err == nil {
 		response.Body.Close()
