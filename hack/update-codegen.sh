@@ -39,22 +39,26 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
 }
 
 # generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from
-# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with commas between them. PLURAL is that of the
-# resource. Without it, the generators would guess it from the kind. If APPLY is no, there are no
-# apply configurations.
+# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with commas between them. One that is not the first
+# may be a package elsewhere. PLURAL is that of the resource. Without it, the generators would guess
+# it from the kind. If APPLY is no, there are no apply configurations.
 generate() (
   cd "$1"
   IFS=, read -ra versions <<<"$3"
   package=$(go list -find "./pkg/apis/$2/${versions[0]}")
   package=${package%"/pkg/apis/$2/${versions[0]}"}
-  apis=("${versions[@]/#/"$package/pkg/apis/$2/"}")
+  apis=() own=()
+  for version in "${versions[@]}"; do
+    [[ $version == */* ]] && apis+=("$version") && continue
+    own+=("$package/pkg/apis/$2/$version") apis+=("$package/pkg/apis/$2/$version")
+  done
   out=pkg/generated
 
   # A file that a generator no longer writes must not stay behind.
   rm -rf "$out" "pkg/apis/$2"/*/zz_generated.*.go
 
-  gen deepcopy-gen --output-file zz_generated.deepcopy.go "${apis[@]}"
-  gen register-gen --output-file zz_generated.register.go "${apis[@]}"
+  gen deepcopy-gen --output-file zz_generated.deepcopy.go "${own[@]}"
+  gen register-gen --output-file zz_generated.register.go "${own[@]}"
   local apply=''
   if [[ ${6:-} != no ]]; then
     apply=$package/$out/applyconfiguration
@@ -62,8 +66,8 @@ generate() (
       "${apis[@]}"
   fi
   gen client-gen --output-dir "$out/clientset" --output-pkg "$package/$out/clientset" \
-    --plural-exceptions "$4" --clientset-name versioned --input-base "$package/pkg/apis" \
-    "${versions[@]/#/--input=$2/}" --apply-configuration-package "$apply"
+    --plural-exceptions "$4" --clientset-name versioned --input-base '' "${apis[@]/#/--input=}" \
+    --apply-configuration-package "$apply"
   gen lister-gen --output-dir "$out/listers" --output-pkg "$package/$out/listers" \
     --plural-exceptions "$4" "${apis[@]}"
   gen informer-gen --output-dir "$out/informers" --output-pkg "$package/$out/informers" \
@@ -81,7 +85,7 @@ generate() (
 
   echo controller-gen
   crds=$(mktemp -d "$top/crds.XXXXXX")
-  "$root/.local/bin/controller-gen" crd "${versions[@]/#/paths=./pkg/apis/$2/}" \
+  "$root/.local/bin/controller-gen" crd "${apis[@]/#/paths=}" \
     output:crd:dir="$crds"
   mkdir -p "$(dirname "$5")"
   cat "$crds"/*.yaml >"$5"

@@ -14,7 +14,6 @@ import (
 
 	// The program that is put together needs what the root's program needs.
 	_ "example.com/sample-controller/internal/process"
-	"example.com/sample-controller/internal/testing/must"
 )
 
 // declaration is a top-level declaration of a Go file.
@@ -152,16 +151,5 @@ func TestAssembledProgramCompiles(t *testing.T) {
 	vet.Dir = filepath.Join(root, "docs")
 	if output, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("%v: %v\n%s", vet, err, output)
-	}
-}
-
-// TestOldVersionIsTheRoots: v1alpha1 of chapter 14 is the API of the root.
-func TestOldVersionIsTheRoots(t *testing.T) {
-	for _, file := range []string{"doc.go", "types.go"} {
-		file = "pkg/apis/samplecontroller/v1alpha1/" + file
-		want := must.Get(os.ReadFile(filepath.Join(root, file)))(t)
-		if got, _ := os.ReadFile(filepath.Join(root, "docs/tutorial/14-versions", file)); string(got) != string(want) {
-			t.Errorf("%s of 14-versions differs from the root's", file)
-		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // convert returns a Foo, in JSON, as a Foo of apiVersion. It moves one field, and leaves everything

@@ -3,19 +3,18 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
+	"sigs.k8s.io/randfill"
 
-	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 var (
@@ -79,17 +78,19 @@ func TestWhatIsNoFooIsRefused(t *testing.T) {
 // TestRoundTripsLoseNothing fills in every field that the Go types have, and goes there and back.
 // Decoding is strict: a field that only one of the versions has is an error.
 func TestRoundTripsLoseNothing(t *testing.T) {
-	r := rand.New(rand.NewSource(1))
+	filler := randfill.NewWithSeed(1).NilChance(0.25).NumElements(0, 2).Funcs(
+		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1e10), 0) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { *f = *metav1.NewFieldsV1(`{"f:spec":{}}`) })
 	for range 1000 {
-		roundTrip[v1alpha1.Foo, v1beta1.Foo](t, r, alpha, beta)
-		roundTrip[v1beta1.Foo, v1alpha1.Foo](t, r, beta, alpha)
+		roundTrip[v1alpha1.Foo, v1beta1.Foo](t, filler, alpha, beta)
+		roundTrip[v1beta1.Foo, v1alpha1.Foo](t, filler, beta, alpha)
 	}
 }
 
-func roundTrip[A, B any](t *testing.T, r *rand.Rand, a, b string) {
+func roundTrip[A, B any](t *testing.T, filler *randfill.Filler, a, b string) {
 	t.Helper()
 	original := new(A)
-	fill(r, reflect.ValueOf(original).Elem())
+	filler.Fill(original)
 	typeMeta := reflect.ValueOf(metav1.TypeMeta{APIVersion: a, Kind: "Foo"})
 	reflect.ValueOf(original).Elem().FieldByName("TypeMeta").Set(typeMeta)
 	data := must.Get(json.Marshal(original))(t)
@@ -109,50 +110,6 @@ func decode(t *testing.T, data []byte, into any) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
 		t.Fatalf("%v: %s", err, data)
-	}
-}
-
-// fill sets v to a random value.
-func fill(r *rand.Rand, v reflect.Value) {
-	switch v.Interface().(type) {
-	case metav1.Time:
-		v.Set(reflect.ValueOf(metav1.NewTime(time.Unix(r.Int63n(1e10), 0))))
-		return
-	case metav1.FieldsV1:
-		v.Set(reflect.ValueOf(*metav1.NewFieldsV1(`{"f:spec":{}}`)))
-		return
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			fill(r, field)
-		}
-	case reflect.Pointer:
-		if r.Intn(4) > 0 {
-			v.Set(reflect.New(v.Type().Elem()))
-			fill(r, v.Elem())
-		}
-	case reflect.Slice:
-		for range r.Intn(3) {
-			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-			fill(r, v.Index(v.Len()-1))
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range r.Intn(3) {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(r, key)
-			fill(r, value)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.String:
-		v.SetString(strings.Repeat("aß.-\"", r.Intn(3)) + string(rune('a'+r.Intn(26))))
-	case reflect.Int32, reflect.Int64:
-		v.SetInt(r.Int63n(1 << 31))
-	case reflect.Bool:
-		v.SetBool(r.Intn(2) == 0)
-	default:
-		panic("fill a " + v.Kind().String())
 	}
 }
 

@@ -7,8 +7,8 @@ package externalversions
 import (
 	fmt "fmt"
 
-	v1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	v1beta1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1beta1"
+	v1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
 )

@@ -8,10 +8,10 @@ import (
 	context "context"
 	time "time"
 
-	apissamplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	versioned "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned"
 	internalinterfaces "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/informers/externalversions/internalinterfaces"
 	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/listers/samplecontroller/v1alpha1"
+	apissamplecontrollerv1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"

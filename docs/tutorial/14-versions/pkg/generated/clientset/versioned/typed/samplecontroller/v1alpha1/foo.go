@@ -7,8 +7,8 @@ package v1alpha1
 import (
 	context "context"
 
-	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	scheme "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/scheme"
+	samplecontrollerv1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 	watch "k8s.io/apimachinery/pkg/watch"

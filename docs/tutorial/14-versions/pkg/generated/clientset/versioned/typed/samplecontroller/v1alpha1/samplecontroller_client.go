@@ -7,8 +7,8 @@ package v1alpha1
 import (
 	http "net/http"
 
-	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	scheme "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/scheme"
+	samplecontrollerv1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	rest "k8s.io/client-go/rest"
 )
 

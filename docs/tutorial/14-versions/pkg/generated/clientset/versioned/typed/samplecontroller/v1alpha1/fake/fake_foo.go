@@ -5,8 +5,8 @@
 package fake
 
 import (
-	v1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/apis/samplecontroller/v1alpha1"
 	samplecontrollerv1alpha1 "example.com/sample-controller/docs/tutorial/14-versions/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
+	v1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	gentype "k8s.io/client-go/gentype"
 )
 
