@@ -238,6 +238,9 @@ func (c *Controller) runWorker(ctx context.Context) {
 
 // processNextWorkItem waits for a key and syncs it. No other function reports the errors of a sync.
 // It returns false when the queue is shut down.
+//
+// Tools follow a Foo by these lines of the log, those of Run, and those that begin with "Queueing Foo".
+// So tests hold the messages: TestLogTellsTheWayOfAFoo and TestLogTellsHowSyncsFail.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {

@@ -26,7 +26,9 @@ type key struct {
 	failed, again bool          // what has become of the sync
 }
 
-// ofKey are the messages that name a kind. The others are about the kind that these have named.
+// ofKey are the messages that name a kind. The others are about the kind that these have named. A
+// controller that is to be seen writes them word for word: tests of the root hold those of the root,
+// TestLogTellsTheWayOfAFoo and TestLogTellsHowSyncsFail.
 var ofKey = regexp.MustCompile(`^(Queueing|Started syncing|Finished syncing) (\S+)( again)?$`)
 
 // seeRecord applies a record of the log.
