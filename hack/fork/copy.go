@@ -26,7 +26,7 @@ var (
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/cleanup", "internal/testing/fakes", "internal/testing/freeport",
+		"internal/testing/fakes", "internal/testing/freeport",
 		"internal/testing/must", "internal/testing/suite",
 	}
 	// The controller of Foos.
