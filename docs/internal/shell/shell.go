@@ -30,8 +30,11 @@ accepts() { # accepts COMMAND...: it succeeds, without a warning
     { echo "$*: got: $output; want no refusal" >&2 && return 1; }
 }
 refuses() { # refuses TEXT COMMAND...: it fails, or warns, and says the text
-  ! accepts "${@:2}" 2>/dev/null || { echo "${*:2}: want a refusal: $1" >&2 && return 1; }
-  prints "$@"
+  local output
+  if output=$("${@:2}" 2>&1) && [[ $output != *"Warning: "* ]] || [[ $output != *"$1"* ]]; then
+    echo "${*:2}: got: $output; want a refusal: $1" >&2
+    return 1
+  fi
 }
 `
 
