@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -36,6 +35,13 @@ const (
 	// 1.28s, 2.56s, 5.12s, 10.24s, 20.48s, 30s, 30s, ... until a sync succeeds.
 	minRetryDelay = 5 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
+	// blockedRetryDelay is for obstacles that may go away without an event: the API server refuses
+	// the Deployment, or the name belongs to a Deployment that the informer does not select.
+	blockedRetryDelay = 15 * time.Second
+	// staleRetryDelay is how long a key waits if the cache may not show the last write yet. The
+	// event of a write may never come: an object that is created and deleted while the watch is
+	// down leaves no trace in the informer.
+	staleRetryDelay = time.Second
 	// syncTimeout limits one sync, and so the time that a shutdown waits for the last syncs.
 	syncTimeout = 10 * time.Second
 
@@ -285,52 +291,4 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err
 	}
 	return c.updateStatus(ctx, foo, *status)
-}
-
-// syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
-// the status that foo should have. The status is nil if the step has written the Deployment, or if
-// something is gone: an event will bring the key back.
-func (c *Controller) syncDeployment(
-	ctx context.Context, foo *v1alpha1.Foo,
-) (*v1alpha1.FooStatus, error) {
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return nil, err
-	case foo.DeletionTimestamp != nil:
-		// Create and repair nothing: the Deployment is deleted with the Foo, or stays with
-		// --cascade=orphan. But a finalizer may hold the Foo for long: its status must stay true.
-		return new(terminatingStatus(foo, observed)), nil // observed is nil if there is none
-	case err != nil:
-		return c.createDeployment(ctx, foo)
-	case !metav1.IsControlledBy(observed, foo):
-		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
-	case observed.DeletionTimestamp != nil:
-		return new(desiredStatus(foo, observed, readyCondition(observed))), nil
-	}
-	return c.repairDeployment(ctx, foo, observed)
-}
-
-// repairDeployment makes the observed Deployment what foo asks for, and then deletes those of former
-// names. If repairs do not last, the next one waits, and the status says so.
-func (c *Controller) repairDeployment(
-	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
-) (*v1alpha1.FooStatus, error) {
-	desired := withOwnedFields(observed, foo)
-	status, wait, err := compare(c.repairs, foo, observed, desired, func() (*appsv1.Deployment, error) {
-		return c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
-			ctx, observed.Name, metav1.GetOptions{})
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case status == nil && wait == 0:
-		return c.updateDeployment(ctx, foo, observed, desired)
-	case wait > 0:
-		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), wait, "repairs do not last")
-	}
-	if status != nil && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
-		return status, c.deleteOtherDeployments(ctx, foo)
-	}
-	return status, nil
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"example.com/sample-controller/internal/patch"
 )
 
 func TestReadyCondition(t *testing.T) {
@@ -203,25 +205,30 @@ func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
 
 func TestReadyWhenTheDeploymentIsOverridden(t *testing.T) {
 	foo := newFoo("example-foo", "web", new(int32(1)))
+	messages := map[patch.Outcome]string{
+		patch.NotKept: `Deployment "web": the API server does not keep what the controller sends as ` +
+			`spec.x`,
+		patch.Contested: `Deployment "web": somebody sets back each repair of spec.x`,
+	}
 	for name, test := range map[string]struct {
-		change func(*appsv1.Deployment)
-		reason string
-		want   string
+		change  func(*appsv1.Deployment)
+		outcome patch.Outcome
+		want    string
 	}{
 		"admission has set the image": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "mirror/web" },
-			reasonNotKept, "True Available",
+			patch.NotKept, "True Available",
 		},
 		"admission has set the count": {
 			func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) },
-			reasonNotKept, "False DeploymentNotKept",
+			patch.NotKept, "False DeploymentNotKept",
 		},
 		"admission has taken the label off": {
-			func(d *appsv1.Deployment) { d.Labels = nil }, reasonNotKept, "False DeploymentNotKept",
+			func(d *appsv1.Deployment) { d.Labels = nil }, patch.NotKept, "False DeploymentNotKept",
 		},
 		"somebody sets the image back": {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "evil:1" },
-			reasonContested, "False DeploymentContested",
+			patch.Contested, "False DeploymentContested",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,14 +240,17 @@ func TestReadyWhenTheDeploymentIsOverridden(t *testing.T) {
 			}
 
 			got := newFoo("example-foo", "web", nil)
-			got.Status = overriddenStatus(foo, deployment, overridden(test.reason, "why"))
+			got.Status = desiredStatus(foo, deployment, judgedConditions(foo, deployment, patch.Judgment{
+				Outcome: test.outcome, Fields: "spec.x", Writers: "somebody",
+			})...)
 
 			if ready(got) != test.want {
 				t.Errorf("Ready: got %s, want %s", ready(got), test.want)
 			}
+			message := messages[test.outcome]
 			condition := meta.FindStatusCondition(got.Status.Conditions, "Overridden")
-			if condition == nil || condition.Reason != test.reason || condition.Message != "why" {
-				t.Errorf("Overridden: got %v, want the reason %s", condition, test.reason)
+			if condition == nil || condition.Status != "True" || condition.Message != message {
+				t.Errorf("Overridden: got %v, want the message %s", condition, message)
 			}
 		})
 	}

@@ -18,7 +18,8 @@ func TestNoImportCrossesABorder(t *testing.T) {
 		allowed          []string
 	}{
 		{"..", ".", false, []string{"internal/", "pkg/"}},
-		{"..", "./...", true, []string{"internal/", "pkg/", "hack", "explore"}},
+		{"..", "./...", true, []string{"internal/", "pkg/", "explore"}},
+		{".", "./...", true, []string{"hack", "internal/", "pkg/", "explore"}},
 		{"../explore", "./...", true, []string{"explore"}},
 		{"../lens", "./...", false, []string{"lens", "explore"}},
 	} {

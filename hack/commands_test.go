@@ -221,7 +221,7 @@ func TestCopiesOfTheRepository(t *testing.T) {
 		if err != nil || problem != "" || noCommit != (copied.how == archive) {
 			t.Errorf("make build: got %v, %s%s", err, problem, printed)
 		}
-		command := exec.Command("go", "run", "./hack/fork", "--module", "example.com/b",
+		command := exec.Command("go", "-C", "hack", "run", "./fork", "--module", "example.com/b",
 			"--group", "b.example.com", "--kind", "Foo", filepath.Join(t.TempDir(), "b"))
 		command.Dir = folder
 		// go itself is started by the reader, with the reader's settings for go.

@@ -10,7 +10,7 @@ endif
 
 .PHONY: image
 image: version # build the container image without docker, into .local/image.tar
-	@go run ./hack/image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
+	@go -C hack run ./image -name $(IMAGE) -version $(VERSION) -commit $(COMMIT) -ldflags '$(LDFLAGS)' $(IMAGEFLAGS) $(ARCHS)
 
 .PHONY: faults
 faults: # everything around the controller fails, for a minute: test/faults
@@ -18,11 +18,11 @@ faults: # everything around the controller fails, for a minute: test/faults
 
 .PHONY: mutants
 mutants: # break the code in every listed way; each time, a test must fail
-	go test -skip /conformance -timeout 30m ./internal/testing/mutants -mutants
+	go -C hack test -skip /conformance -timeout 30m ./mutants -mutants
 
 .PHONY: conformance-broken
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,test,go test -run /conformance -timeout 60m ./internal/testing/mutants -mutants)
+	@$(call on,test,go -C hack test -run /conformance -timeout 60m ./mutants -mutants)
 
 .PHONY: faults-long
 faults-long: build # make everything around the controller fail, for about five minutes

@@ -103,7 +103,7 @@ func TestProgramsRunThoughTheFolderForTemporaryFilesForbidsIt(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount a file system")
 	}
-	const noexec = `mount -t tmpfs -o noexec none "$0" && TMPDIR=$0 hack/env go run ./hack/image -h`
+	const noexec = `mount -t tmpfs -o noexec none "$0" && TMPDIR=$0 hack/env go -C hack run ./image -h`
 	_, problem, err := script(t, "", "unshare", "--mount", "bash", "-c", noexec, t.TempDir())
 	if strings.Contains(problem, "unshare failed") {
 		t.Skip(problem)

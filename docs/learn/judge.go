@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"example.com/sample-controller/internal/prologue"
 )
 
 // verdict is what the judge says of an exercise.
@@ -209,9 +207,9 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 		return "", err
 	}
 	delete(w.compiled, binary)
-	command := prologue.Command(w.judging, filepath.Join(w.root, e.folder()),
-		"go", "test", "-c", "-vet=off", "-ldflags=-s -w",
-		"-gcflags=-N -l -dwarf=false", "-overlay", overlay, "-o", binary, ".")
+	command := exec.CommandContext(w.judging, filepath.Join(w.root, "hack/env"),
+		"go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-gcflags=-N -l -dwarf=false", "-overlay", overlay, "-o", binary, ".")
+	command.Dir = filepath.Join(w.root, e.folder())
 	command.Env = append(os.Environ(), "GOGC=400") // of the compiler and the linker
 	if output, err := command.CombinedOutput(); err != nil {
 		edited := regexp.MustCompile(`(?m)^\S*\b` + regexp.QuoteMeta(e.edits()) + ":")

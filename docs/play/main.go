@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,8 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"example.com/sample-controller/internal/prologue"
 )
 
 const (
@@ -114,7 +111,7 @@ func writePage(out, wasm string) error {
 		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+
 			"what the page does not use, as docs/play/trim.go does", maxSize)
 	}
-	goroot, err := prologue.Command(context.Background(), ".", "go", "env", "GOROOT").Output()
+	goroot, err := exec.Command("hack/env", "go", "env", "GOROOT").Output()
 	if err != nil {
 		return err
 	}

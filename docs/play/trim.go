@@ -3,16 +3,14 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"example.com/sample-controller/internal/prologue"
 )
 
 // trimmed are the modules of which the page has only a part.
@@ -48,8 +46,9 @@ func (o *overlay) trim() error {
 	if err != nil {
 		return err
 	}
-	folders, err := prologue.Command(context.Background(), "docs", "go",
-		append([]string{"list", "-m", "-f", "{{.Dir}}"}, trimmed...)...).Output()
+	list := exec.Command("hack/env", append([]string{"go", "-C", "docs", "list", "-m", "-f", "{{.Dir}}"},
+		trimmed...)...)
+	folders, err := list.Output()
 	if err != nil {
 		return err
 	}

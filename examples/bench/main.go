@@ -169,7 +169,7 @@ func (o options) plan() []Result {
 						Contender: c.id, Mode: mode, Foos: foos, Repetition: repetition + 1,
 					})
 				}
-				// So that each is as often the first and the last, and follows each other one.
+				// Reverse and rotate the order, so that its effects cancel out.
 				slices.Reverse(order)
 				if repetition%2 == 1 {
 					order = append(order[1:], order[0])

@@ -15,7 +15,6 @@ import (
 
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
@@ -78,7 +77,7 @@ func (r *run) start(flags ...string) error {
 	if err != nil {
 		return err
 	}
-	path, err := kubeconfig.Write(r.cluster.Dir, config, r.user, nil)
+	path, err := process.WriteKubeconfig(r.cluster.Dir, config, r.user, nil)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -84,24 +85,28 @@ func (r *Reconciler) repairDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
 ) (ctrl.Result, error) {
 	desired, live := meaning.WithOwnedFields(observed, foo), &appsv1.Deployment{}
-	status, wait, err := meaning.Compare(r.repairs, foo, observed, desired,
-		func() (*appsv1.Deployment, error) {
+	judgment, err := r.repairs.Judge(cache.MetaObjectToName(foo), foo, observed, desired,
+		func() (patch.Object, error) {
 			return live, r.live.Get(ctx, client.ObjectKeyFromObject(observed), live)
 		})
-	switch {
-	case err != nil:
+	if err != nil {
 		return ctrl.Result{}, err
-	case status == nil && wait == 0:
-		return r.updateDeployment(ctx, foo, observed, desired)
-	case status == nil:
-		return ctrl.Result{RequeueAfter: wait}, nil
 	}
+	if judgment.Outcome == patch.Repair {
+		return r.updateDeployment(ctx, foo, observed, desired)
+	}
+	result := ctrl.Result{RequeueAfter: judgment.After}
+	conditions := meaning.JudgedConditions(foo, observed, judgment)
+	if conditions == nil {
+		return result, nil
+	}
+	status := meaning.DesiredStatus(foo, observed, conditions...)
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		if err := r.deleteOtherDeployments(ctx, foo); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	return ctrl.Result{RequeueAfter: wait}, r.updateStatus(ctx, foo, *status)
+	return result, r.updateStatus(ctx, foo, status)
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that

@@ -85,28 +85,31 @@ func (c *Controller) repairDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed *appsv1.Deployment,
 ) error {
 	desired, live := meaning.WithOwnedFields(observed, foo), &appsv1.Deployment{}
-	status, wait, err := meaning.Compare(c.repairs, foo, observed, desired,
-		func() (*appsv1.Deployment, error) {
+	judgment, err := c.repairs.Judge(cache.MetaObjectToName(foo), foo, observed, desired,
+		func() (patch.Object, error) {
 			return live, c.deployments.Client().Get(
 				ctx, foo.Namespace, observed.Name, live, metav1.GetOptions{})
 		})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case status == nil && wait == 0:
-		return c.updateDeployment(ctx, foo, observed, desired)
-	case wait > 0:
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, wait)
 	}
-	if status == nil {
+	if judgment.Outcome == patch.Repair {
+		return c.updateDeployment(ctx, foo, observed, desired)
+	}
+	if judgment.After > 0 {
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, judgment.After)
+	}
+	conditions := meaning.JudgedConditions(foo, observed, judgment)
+	if conditions == nil {
 		return nil
 	}
+	status := meaning.DesiredStatus(foo, observed, conditions...)
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
 		if err := c.deleteOtherDeployments(ctx, foo); err != nil {
 			return err
 		}
 	}
-	return c.updateStatus(ctx, foo, *status)
+	return c.updateStatus(ctx, foo, status)
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that

@@ -10,10 +10,10 @@ import (
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/examples/internal/owned"
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	informers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions/website/v1alpha1"
-	"example.com/sample-controller/internal/extra/owned"
 )
 
 // children is what Websites own.

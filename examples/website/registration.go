@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/examples/internal/finalizer"
+	"example.com/sample-controller/examples/internal/owned"
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/extra/finalizer"
-	"example.com/sample-controller/internal/extra/owned"
 )
 
 // registryFinalizer keeps a Website until it is deregistered.

@@ -117,11 +117,12 @@ func checkNotInScripts(files map[string]string, name, old string) error {
 	return nil
 }
 
-// checkDir returns the absolute path of the folder to write, which must be new or empty.
+// checkDir returns the absolute path of the folder to write, which must be new or empty. The command
+// runs in the folder hack, but a relative path begins at the root, where it was typed.
 func checkDir(dir, root string) (string, error) {
-	absolute, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
+	absolute := dir
+	if !filepath.IsAbs(dir) {
+		absolute = filepath.Join(root, dir)
 	}
 	entries, err := os.ReadDir(absolute)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -60,7 +60,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"nonsense", "x", "--help lists the flags"},
 		{"dir", full, "is not empty; write a folder that does not exist"},
 		{"dir", filepath.Join(folder, "missing", "x"), "make it first"},
-		{"dir", "../../fork", "is in this repository; write a folder beside it"},
+		{"dir", "fork", "is in this repository; write a folder beside it"},
 		{"dir", filepath.Join(folder, "a b"), "contains a space"},
 		{"dir", "", "write one folder, after all flags"},
 	}

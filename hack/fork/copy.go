@@ -26,13 +26,13 @@ var (
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/cleanup", "internal/testing/fakes", "internal/testing/freeport",
+		"internal/testing/fakes", "internal/testing/freeport",
 		"internal/testing/must", "internal/testing/suite",
 	}
 	// The controller of Foos.
 	ofFoos = []string{
 		"clients.go", "controller*.go", "deployment*.go", "explore_test.go", "flags.go", "main*.go",
-		"metrics.go", "writes.go", "pkg", "artifacts/deploy/*", "artifacts/deploy/base",
+		"metrics.go", "status.go", "writes.go", "pkg", "artifacts/deploy/*", "artifacts/deploy/base",
 		"artifacts/deploy/namespaced", "artifacts/examples", "internal/testing/scenarios",
 		"test/conformance/[adh]*.go", "test/conformance/conflict_test.go", "test/conformance/main_test.go",
 		"test/conformance/process_test.go", "test/conformance/rbac_test.go",
@@ -42,7 +42,7 @@ var (
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		example + "/websites", "internal/extra/finalizer", "internal/extra/owned",
+		example + "/websites", parts + "/finalizer", parts + "/owned",
 	}
 )
 
@@ -52,9 +52,13 @@ const templates = "hack/fork/"
 // example is the folder of a controller that can be forked in place of the one at the root.
 const example = "examples/website"
 
+// parts is the folder of what the example shares with other ones.
+const parts = "examples/internal"
+
 // paths says where the files of the example go, in its files, too.
 var paths = strings.NewReplacer(
 	"example.com/sample-controller/examples/website", "example.com/sample-controller",
+	"examples/internal/", "internal/",
 	"examples/website/conformance", "test/conformance",
 	"examples/website/artifacts/deploy", "artifacts/deploy",
 	"examples/website/artifacts/monitoring", "artifacts/monitoring",
@@ -170,8 +174,8 @@ func (o *original) copied(fromExample bool) map[string]string {
 		case isOwn:
 			files[page] = text
 		case !isIn(file, list) || isGenerated(text):
-		case strings.HasPrefix(file, "internal/") && strings.HasSuffix(file, "_test.go"):
-		case strings.HasPrefix(file, example):
+		case isIn(file, []string{"internal", parts}) && strings.HasSuffix(file, "_test.go"):
+		case isIn(file, []string{example, parts}):
 			files[paths.Replace(file)] = paths.Replace(text)
 		default:
 			files[file] = approval.ReplaceAllString(text, "")

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"example.com/sample-controller/internal/prologue"
+	"example.com/sample-controller/hack/prologue"
 )
 
 // fork is a repository that is about to be written.

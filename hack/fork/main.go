@@ -1,7 +1,7 @@
 // Command fork writes a new repository in which this one's controller has the names of your
 // resource. docs/forking.md says what it contains.
 //
-//	go run ./hack/fork --module github.com/acme/x --group x.acme.dev --kind Widget ../x
+//	go -C hack run ./fork --module github.com/acme/x --group x.acme.dev --kind Widget ../x
 //
 // It reads the old names from the repository, copies the files of the controller, and renames
 // everything in them. Whatever it does not understand is an error.
@@ -19,9 +19,10 @@ import (
 	"syscall"
 )
 
-const usage = `usage: go run ./hack/fork --module PATH --group GROUP --kind KIND [FLAGS] DIR
+const usage = `usage: go -C hack run ./fork --module PATH --group GROUP --kind KIND [FLAGS] DIR
 
-writes a new repository to DIR, a folder that does not exist yet. Take --from website if your
+writes a new repository to DIR, a folder that does not exist yet; a relative path begins at the root
+of this repository. Take --from website if your
 resource owns objects of several kinds, or something outside Kubernetes; otherwise the default.
 
   --module PATH     the Go module, for example github.com/acme/widgets
@@ -76,7 +77,7 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 			"resource, like Widget", n.kind)
 	}
 	f.progress = progress
-	f.command = append([]string{"go", "run", "./hack/fork"}, args...)
+	f.command = append([]string{"go", "-C", "hack", "run", "./fork"}, args...)
 	_, plural := n.lower()
 	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
 		f.old[0].kind, n.kind, plural, n.group, n.version, n.short, n.name)
@@ -112,7 +113,7 @@ func parseFlags(args []string, out io.Writer) (n names, o options, err error) {
 		fmt.Fprint(out, usage)
 		return n, o, err
 	case err != nil:
-		return n, o, fmt.Errorf("%w; go run ./hack/fork --help lists the flags", err)
+		return n, o, fmt.Errorf("%w; go -C hack run ./fork --help lists the flags", err)
 	case o.from != "" && o.from != path.Base(example):
 		return n, o, fmt.Errorf("--from %q: there is no such template; write --from website, or nothing "+
 			"for a single child", o.from)

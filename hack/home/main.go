@@ -1,6 +1,6 @@
 // Command home gives this project its address, from which others can import it:
 //
-//	go run ./hack/home github.com/acme/sample-controller
+//	go -C hack run ./home github.com/acme/sample-controller
 //
 // It changes the paths of all modules and the names of the images, and nothing else. Look at the
 // difference, commit it, and tag it: v0.1.0 is a version of the product, and explore/v0.1.0 one of
@@ -17,7 +17,7 @@ import (
 	"regexp"
 	"strings"
 
-	"example.com/sample-controller/internal/prologue"
+	"example.com/sample-controller/hack/prologue"
 )
 
 var (
@@ -32,7 +32,7 @@ var (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, ".", os.Args[1:]); err != nil {
+	if err := run(ctx, "..", os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "home:", err)
 		os.Exit(1)
 	}
@@ -42,7 +42,7 @@ func main() {
 func run(ctx context.Context, root string, args []string) error {
 	if len(args) != 1 || !address.MatchString(args[0]) {
 		return errors.New("write the address, a domain and a path in lower case: " +
-			"go run ./hack/home github.com/acme/sample-controller")
+			"go -C hack run ./home github.com/acme/sample-controller")
 	}
 	git := func(args ...string) (string, error) {
 		output, err := prologue.Command(ctx, root, "git", args...).Output()

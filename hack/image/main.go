@@ -1,6 +1,6 @@
 // Command image builds the controller's container image without docker:
 //
-//	go run ./hack/image -name example.com/sample-controller:v0.1.0 -o image.tar amd64 arm64
+//	go -C hack run ./image -name example.com/sample-controller:v0.1.0 -o image.tar amd64 arm64
 //
 // An image is simple: a tar file with one static binary, some JSON about it, and a tar file around
 // both. The same source, flags and version of Go give the same bytes.
@@ -35,7 +35,11 @@ func main() {
 	if len(architectures) == 0 {
 		architectures = []string{runtime.GOARCH}
 	}
-	if err := run(architectures); err != nil {
+	err := os.Chdir("..") // from hack to the root of the repository
+	if err == nil {
+		err = run(architectures)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}

@@ -25,7 +25,7 @@ func New(
 		Name: name,
 		Queue: &order{
 			urgent: urgent, first: newLine(), rest: newLine(),
-			twice: sets.New[cache.ObjectName](), left: sets.New[cache.ObjectName](),
+			promoted: sets.New[cache.ObjectName](), stale: sets.New[cache.ObjectName](),
 		},
 	})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(
@@ -38,18 +38,19 @@ func New(
 type order struct {
 	urgent      func(cache.ObjectName) bool
 	first, rest line
-	// twice has the keys that wait in two places: they became urgent while they waited. left has the
-	// keys that went from one of the two. The other is still there: they get it if they come back.
-	twice, left sets.Set[cache.ObjectName]
-	len, pops   int
+	// promoted has the keys that became urgent while they waited, and so wait in both lines. stale has
+	// the keys that were taken from one line and are still in the other: they get that place if they
+	// come back.
+	promoted, stale sets.Set[cache.ObjectName]
+	len, pops       int
 }
 
 // Push adds a key that is not waiting.
 func (o *order) Push(key cache.ObjectName) {
 	o.len++
 	switch {
-	case o.left.Has(key):
-		o.left.Delete(key)
+	case o.stale.Has(key):
+		o.stale.Delete(key)
 		o.Touch(key)
 	case o.urgent(key):
 		o.first.push(key)
@@ -60,8 +61,8 @@ func (o *order) Push(key cache.ObjectName) {
 
 // Touch is called if a key that is waiting is added again. It may have become urgent.
 func (o *order) Touch(key cache.ObjectName) {
-	if !o.twice.Has(key) && o.urgent(key) {
-		o.twice.Insert(key)
+	if !o.promoted.Has(key) && o.urgent(key) {
+		o.promoted.Insert(key)
 		o.first.push(key)
 	}
 }
@@ -79,13 +80,13 @@ func (o *order) Pop() cache.ObjectName {
 			next = &o.rest
 		}
 		key := next.pop()
-		if o.left.Has(key) {
-			o.left.Delete(key) // the place of a key that is gone
+		if o.stale.Has(key) {
+			o.stale.Delete(key) // the place of a key that is gone
 			continue
 		}
-		if o.twice.Has(key) {
-			o.twice.Delete(key)
-			o.left.Insert(key)
+		if o.promoted.Has(key) {
+			o.promoted.Delete(key)
+			o.stale.Insert(key)
 		}
 		return key
 	}

@@ -1,11 +1,8 @@
 package leader
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/must"
@@ -132,17 +128,12 @@ func TestStopDuringARenewalIsNormal(t *testing.T) {
 		c.hangs.Store(true)
 		time.Sleep(3 * time.Second) // a renewal has begun
 		c.hangs.Store(false)
-		log := logged(t, func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("Run: got %v, want no error", err)
-			}
-		})
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: got %v, want no error", err)
+		}
 		if got, left := c.leaseHolder(t), c.conflicts.Load(); got != "" || left > 0 {
 			t.Errorf("holder afterwards: got %q (%d conflicts left), want none", got, left)
-		}
-		if log != "" {
-			t.Errorf("got the log %q, want none", log)
 		}
 	})
 }
@@ -259,52 +250,4 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 			t.Error("Run: got no error, want one")
 		}
 	})
-}
-
-// logged returns what klog writes at level 0 while log runs.
-func logged(t *testing.T, log func()) string {
-	t.Helper()
-	t.Cleanup(klog.CaptureState().Restore)
-	var text bytes.Buffer
-	klog.LogToStderr(false)
-	klog.SetOutput(&text)
-	log()
-	klog.Flush()
-	return text.String()
-}
-
-func TestNormalErrorsAreNotLogged(t *testing.T) {
-	leases := coordinationv1.Resource("leases")
-	for _, test := range []struct {
-		err  error
-		want string // in the log
-	}{
-		{apierrors.NewAlreadyExists(leases, "x"), ""},
-		{apierrors.NewConflict(leases, "x", errors.New("changed")), ""},
-		{fmt.Errorf("wrapped: %w", apierrors.NewConflict(leases, "x", nil)), ""},
-		{fmt.Errorf("wrapped: %w", context.Canceled), ""},
-		{context.DeadlineExceeded, `"Failed" err=`},
-		{apierrors.NewForbidden(leases, "x", nil), `"Failed" err=`},
-		{errors.New("connection refused"), `"Failed" err="connection refused" a="b" lock="x"`},
-	} {
-		got := logged(t, func() {
-			logger := klog.FromContext(withoutNormalErrors(t.Context())).WithValues("a", "b")
-			logger.Error(test.err, "Failed", "lock", "x")
-		})
-		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-			t.Errorf("%v: got the log %q, want %q", test.err, got, test.want)
-		}
-		if got != "" && !strings.Contains(got, " leader_test.go:") {
-			t.Errorf("got the log %q, want it to name the place of the call", got)
-		}
-	}
-}
-
-func TestOtherMessagesAreLogged(t *testing.T) {
-	got := logged(t, func() {
-		klog.FromContext(withoutNormalErrors(t.Context())).Info("Successfully acquired lease")
-	})
-	if !strings.Contains(got, ` leader_test.go:`) || !strings.Contains(got, "acquired") {
-		t.Errorf("got the log %q, want the message and the place of the call", got)
-	}
 }

@@ -50,6 +50,9 @@ func withKind(object Object) Object {
 	return object
 }
 
+// somebody has written a field if nothing says who.
+const somebody = "somebody"
+
 // Names returns the fields as people write them, such as
 // spec.template.spec.containers[name="web"].image. Of many, it returns the first few.
 func Names(fields *fieldpath.Set) string {
@@ -82,7 +85,7 @@ func Writers(object Object, fields *fieldpath.Set) string {
 		}
 	}
 	if writers == nil {
-		return "somebody"
+		return somebody
 	}
 	slices.Sort(writers)
 	return strings.Join(slices.Compact(writers), ", ")

@@ -1,10 +1,12 @@
 package patch
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -38,48 +40,117 @@ type repairs struct {
 	undone     time.Time // when the object was seen to differ again; zero until then
 	seen       string    // what the object had in place of what it should have
 	notKept    string    // what the last answer had in place of what was sent
-	report     string    // what others were told of a contest
-	isNew      bool      // the report is of the time since the last repair
+	contest    Judgment  // the last one whose outcome was Contested
+	isNew      bool      // the contest is of the time since the last repair
 }
 
-// Outcome is what has come of the last repairs of an object.
+// Outcome says what a controller does about an object.
 type Outcome int
 
 const (
-	// Repaired says that nothing is known against another repair, or that it will be tried soon.
-	Repaired Outcome = iota
-	// NotKept says that the API server has stored something else than what was sent last: admission
-	// has changed it.
+	// Kept: nothing. The object is as it should be.
+	Kept Outcome = iota
+	// Repair: it repairs the object now, and then calls Sent.
+	Repair
+	// Delayed: it repairs the object soon. Nobody has to know.
+	Delayed
+	// NotKept: it tells people that the API server has stored something else than what was sent
+	// last, because admission has changed it.
 	NotKept
-	// Contested says that another writer has undone several repairs, each within a minute.
+	// Contested: it tells people that another writer has undone several repairs, each within a
+	// minute. That is not over yet if the object is as it should be for less than a minute.
 	Contested
 )
+
+// Judgment is what Repairs say about an object.
+type Judgment struct {
+	Outcome Outcome
+	After   time.Duration // when to look at the object again; 0 if an event will tell
+	Fields  string        // the names of the fields that differ, if NotKept or Contested
+	Writers string        // who has written these fields, if Contested
+}
 
 // NewRepairs returns an empty memory.
 func NewRepairs() *Repairs { return &Repairs{byKey: map[cache.ObjectName]*repairs{}} }
 
-// Delay returns how long the repair of observed has to wait, and why. If it is 0, the controller may
-// repair at once, and then calls Sent.
-func (r *Repairs) Delay(
-	key cache.ObjectName, owner metav1.Object, observed, desired Object,
-) (time.Duration, Outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.of(key, owner)
-	known.seen = difference(observed, desired)
-	if known.notKept != "" && known.notKept == known.seen {
-		return max(0, time.Until(known.at.Add(notKeptDelay))), NotKept
+// Judge says what to do about the observed object, which should be as desired. If another writer sets
+// back the repairs, Judge calls live once after each repair, to know who that is. live reads the
+// object from the API server, with the managedFields that informers drop.
+func (r *Repairs) Judge(
+	key cache.ObjectName, owner metav1.Object, observed, desired Object, live func() (Object, error),
+) (Judgment, error) {
+	if equality.Semantic.DeepEqual(observed, desired) {
+		return r.kept(key, owner), nil
 	}
-	if known.undone.IsZero() {
-		if known.undone = time.Now(); known.undone.Sub(known.at) >= maxRepairDelay {
-			known.tries = 0 // the last repair has lasted
+	r.mu.Lock()
+	known := r.of(key, owner)
+	judgment := known.judge(observed, desired)
+	writers, isNew := known.contest.Writers, known.isNew
+	r.mu.Unlock()
+	if judgment.Outcome != NotKept && judgment.Outcome != Contested {
+		return judgment, nil
+	}
+	fields := Fields(observed, desired)
+	judgment.Fields = Names(fields)
+	if judgment.Outcome == NotKept {
+		return judgment, nil
+	}
+	if !isNew { // without the lock: the request may take long
+		writers = somebody
+		if object, err := live(); err == nil {
+			writers = Writers(object, fields)
+		} else if !apierrors.IsNotFound(err) {
+			return Judgment{}, fmt.Errorf("asking who sets back the repairs: %w", err)
 		}
 	}
-	outcome := Repaired
-	if known.isContested() {
-		outcome = Contested
+	judgment.Writers = writers
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known.contest, known.isNew = judgment, true
+	return judgment, nil
+}
+
+// judge judges an object that differs, but says nothing about the fields.
+func (r *repairs) judge(observed, desired Object) Judgment {
+	r.seen = difference(observed, desired)
+	outcome, after := Delayed, time.Duration(0)
+	if r.notKept != "" && r.notKept == r.seen {
+		outcome, after = NotKept, time.Until(r.at.Add(notKeptDelay))
+	} else {
+		if r.undone.IsZero() {
+			if r.undone = time.Now(); r.undone.Sub(r.at) >= maxRepairDelay {
+				r.tries = 0 // the last repair has lasted
+			}
+		}
+		if r.delay() >= contestedDelay {
+			outcome = Contested
+		}
+		after = time.Until(r.at.Add(r.delay()))
 	}
-	return max(0, time.Until(known.at.Add(known.delay()))), outcome
+	if after <= 0 {
+		return Judgment{Outcome: Repair}
+	}
+	return Judgment{Outcome: outcome, After: after}
+}
+
+// kept notes that the object is as it should be.
+func (r *Repairs) kept(key cache.ObjectName, owner metav1.Object) Judgment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byKey[key] == nil {
+		return Judgment{}
+	}
+	known := r.of(key, owner)
+	known.notKept, known.undone = "", time.Time{}
+	judgment := known.contest
+	judgment.After = time.Until(known.at.Add(maxRepairDelay))
+	if judgment.After <= 0 {
+		delete(r.byKey, key)
+	}
+	if judgment.After <= 0 || judgment.Outcome != Contested {
+		return Judgment{}
+	}
+	return judgment
 }
 
 // Created notes a creation and its answer. desired is what the answer should be.
@@ -109,48 +180,6 @@ func (r *Repairs) Sent(
 	return changed
 }
 
-// Held notes that the object is as it should be. If others were told of a contest, it returns for how
-// long the object has to stay so until that is over, and what they were told.
-func (r *Repairs) Held(key cache.ObjectName, owner metav1.Object) (time.Duration, string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known := r.byKey[key]
-	if known == nil {
-		return 0, ""
-	}
-	known = r.of(key, owner)
-	known.notKept, known.undone = "", time.Time{}
-	rest := time.Until(known.at.Add(maxRepairDelay))
-	if rest <= 0 {
-		delete(r.byKey, key)
-		return 0, ""
-	}
-	if known.report == "" {
-		return 0, ""
-	}
-	return rest, known.report
-}
-
-// Report returns what find returns: what to tell others of a contest. Until the next repair of the
-// object, it returns the same again. Delay comes first.
-func (r *Repairs) Report(key cache.ObjectName, find func() (string, error)) (string, error) {
-	r.mu.Lock()
-	known := r.byKey[key]
-	report, isNew := known.report, known.isNew
-	r.mu.Unlock()
-	if isNew {
-		return report, nil
-	}
-	report, err := find() // without the lock: it may take long
-	if err != nil {
-		return "", err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	known.report, known.isNew = report, true
-	return report, nil
-}
-
 // Clear forgets an owner.
 func (r *Repairs) Clear(key cache.ObjectName) {
 	r.mu.Lock()
@@ -177,8 +206,6 @@ func (r *repairs) delay() time.Duration {
 	}
 	return delay
 }
-
-func (r *repairs) isContested() bool { return r.delay() >= contestedDelay }
 
 // difference returns what observed has in place of what desired has, or "".
 func difference(observed, desired Object) string {

@@ -1,12 +1,14 @@
 package patch
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -25,11 +27,27 @@ func deployment(image, resourceVersion string) *appsv1.Deployment {
 // owner is what asks for the Deployment.
 func owner(generation int64) *metav1.ObjectMeta { return &metav1.ObjectMeta{Generation: generation} }
 
+// judge judges one with that image, which should have the image web. live says who has written it.
+func judge(
+	t *testing.T, r *Repairs, generation int64, image string, live func() (Object, error),
+) Judgment {
+	t.Helper()
+	judgment, err := r.Judge(key, owner(generation), deployment(image, "1"), deployment("web", "1"), live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judgment
+}
+
+// nobody is a writer of whom the API server knows nothing.
+func nobody() (Object, error) { return deployment("evil", "1"), nil }
+
 // fight repairs for some time what another writer sets back after a moment. It returns how often.
-func fight(r *Repairs, total time.Duration) (repairs int) {
+func fight(t *testing.T, r *Repairs, total time.Duration) (repairs int) {
+	t.Helper()
 	for end := time.Now().Add(total); time.Now().Before(end); {
-		if delay, _ := r.Delay(key, owner(1), deployment("evil", "1"), deployment("web", "1")); delay > 0 {
-			time.Sleep(delay)
+		if judgment := judge(t, r, 1, "evil", nobody); judgment.Outcome != Repair {
+			time.Sleep(judgment.After)
 			continue
 		}
 		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
@@ -39,22 +57,24 @@ func fight(r *Repairs, total time.Duration) (repairs int) {
 	return repairs
 }
 
+const image = `spec.template.spec.containers[name="web"].image`
+
 func TestRepairsThatDoNotLastWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		if got := fight(r, 10*time.Minute); got != 23 {
+		if got := fight(t, r, 10*time.Minute); got != 23 {
 			t.Errorf("repairs in ten minutes: got %d, want 23", got)
 		}
 		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
-		delay, outcome := r.Delay(key, owner(1), deployment("evil", "1"), deployment("web", "1"))
-		if delay != time.Minute || outcome != Contested {
-			t.Errorf("got %v, outcome %v, want to wait for a minute, contested", delay, outcome)
+		want := Judgment{Outcome: Contested, After: time.Minute, Fields: image, Writers: "somebody"}
+		if got := judge(t, r, 1, "evil", nobody); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
 		}
 
-		time.Sleep(delay)
+		time.Sleep(time.Minute)
 		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
 		time.Sleep(maxRepairDelay) // the other writer has stopped
-		if got := fight(r, time.Second); got < 6 {
+		if got := fight(t, r, time.Second); got < 6 {
 			t.Errorf("repairs in a second, after one that lasted: got %d, want 6 at least", got)
 		}
 	})
@@ -63,20 +83,42 @@ func TestRepairsThatDoNotLastWait(t *testing.T) {
 func TestContestIsOverWhenARepairHasLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		fight(r, 10*time.Second)
+		fight(t, r, 10*time.Second)
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
 		asked := 0
-		find := func() (string, error) { asked++; return "somebody", nil }
+		live := func() (Object, error) {
+			asked++
+			return nil, apierrors.NewNotFound(appsv1.Resource("deployments"), "web")
+		}
+		want := Judgment{Contested, 10240 * time.Millisecond, image, "somebody"}
 		for range 2 {
-			if got, err := r.Report(key, find); got != "somebody" || err != nil || asked != 1 {
-				t.Errorf("report: got %q, %v, asked %d times; want somebody, asked once", got, err, asked)
+			if got := judge(t, r, 1, "evil", live); got != want || asked != 1 {
+				t.Errorf("got %+v, asked %d times; want %+v, asked once", got, asked, want)
 			}
 		}
-		if rest, report := r.Held(key, owner(1)); rest <= 0 || report != "somebody" {
-			t.Errorf("right after a repair: got %v, %q; want to wait, and what was told", rest, report)
+		want.After = time.Minute
+		if got := judge(t, r, 1, "web", live); got != want {
+			t.Errorf("right after a repair: got %+v, want %+v", got, want)
 		}
 		time.Sleep(maxRepairDelay)
-		if rest, report := r.Held(key, owner(1)); rest != 0 || report != "" {
-			t.Errorf("after a minute: got %v, %q; want nothing", rest, report)
+		if got := judge(t, r, 1, "web", live); got != (Judgment{}) {
+			t.Errorf("after a minute: got %+v, want nothing", got)
+		}
+	})
+}
+
+func TestWriterThatCannotBeReadIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRepairs()
+		fight(t, r, 10*time.Second)
+		r.Sent(key, owner(1), deployment("web", "2"), deployment("web", "2"))
+		_, err := r.Judge(key, owner(1), deployment("evil", "1"), deployment("web", "1"),
+			func() (Object, error) { return nil, errors.New("no connection") })
+		if err == nil {
+			t.Error("got no error, want one")
+		}
+		if got := judge(t, r, 1, "evil", nobody); got.Writers != "somebody" {
+			t.Errorf("after the error: got %+v, want that somebody is the writer", got)
 		}
 	})
 }
@@ -84,17 +126,20 @@ func TestContestIsOverWhenARepairHasLasted(t *testing.T) {
 func TestWhatIsNotKeptWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		r.Delay(key, owner(1), deployment("mirror", "1"), deployment("web", "1"))
+		if got := judge(t, r, 1, "mirror", nil); got.Outcome != Repair {
+			t.Errorf("the first time: got %+v, want a repair", got)
+		}
 		if r.Sent(key, owner(1), deployment("mirror", "2"), deployment("web", "2")) {
 			t.Error("a patch after which the same differs is said to have changed something")
 		}
 		// The status has changed since then.
-		delay, outcome := r.Delay(key, owner(1), deployment("mirror", "3"), deployment("web", "3"))
-		if delay != notKeptDelay || outcome != NotKept {
-			t.Errorf("got %v, outcome %v; want %v, not kept", delay, outcome, notKeptDelay)
+		got, err := r.Judge(key, owner(1), deployment("mirror", "3"), deployment("web", "3"), nil)
+		want := Judgment{Outcome: NotKept, After: notKeptDelay, Fields: image}
+		if err != nil || got != want {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
-		if delay, _ := r.Delay(key, owner(1), deployment("evil", "2"), deployment("web", "2")); delay > 0 {
-			t.Errorf("another difference waits for %v, want none", delay)
+		if got := judge(t, r, 1, "evil", nil); got.Outcome != Repair {
+			t.Errorf("another difference: got %+v, want a repair", got)
 		}
 	})
 }
@@ -102,10 +147,9 @@ func TestWhatIsNotKeptWaits(t *testing.T) {
 func TestNewSpecBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRepairs()
-		fight(r, time.Minute)
-		delay, outcome := r.Delay(key, owner(2), deployment("evil", "1"), deployment("web", "1"))
-		if delay > 0 || outcome != Repaired {
-			t.Errorf("got %v, outcome %v; want no delay", delay, outcome)
+		fight(t, r, time.Minute)
+		if got := judge(t, r, 2, "evil", nil); got.Outcome != Repair {
+			t.Errorf("got %+v, want a repair", got)
 		}
 	})
 }

@@ -28,8 +28,8 @@ const (
 // not be used by several goroutines at the same time.
 type Model struct {
 	start time.Time
-	at    time.Duration // when that which is seen has happened
-	now   time.Duration // when it was seen
+	at    time.Duration // when the newest event happened
+	now   time.Duration // when the lens saw that event
 
 	entities            map[string]Entity // pointers to the types of step.go
 	changed, dropped    map[string]bool   // IDs, since the last Step

@@ -65,8 +65,8 @@ type Event struct {
 	content func() content // nil if there is none
 }
 
-// Read reads the Object, or the Status that there is instead. That takes longer than all else that
-// the Proxy does, so it is left to the observer, who may do it when nobody waits for that.
+// Read decodes the Object, or the Status in its place. Decoding takes longer than proxying, so the
+// observer calls Read later, when no request waits.
 func (e *Event) Read() {
 	if e.content == nil {
 		return

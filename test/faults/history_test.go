@@ -137,7 +137,7 @@ func (h *history) must(do func() error) {
 	must.Do(h.t, waitUntil(do))
 }
 
-// look returns the state. A Foo that nobody deleted, and no other one, must be there.
+// look returns the state. Its Foos must be those that the users have created and not deleted.
 func (h *history) look() (*state, error) {
 	is, err := h.state()
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
@@ -26,7 +25,7 @@ func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
 	}
 	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	path = must.Get(kubeconfig.Write(controlPlane.Dir, config, user, nil))(t)
+	path = must.Get(process.WriteKubeconfig(controlPlane.Dir, config, user, nil))(t)
 	return path
 }
 

@@ -267,14 +267,17 @@ func (c *Controller) syncDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (*v1alpha1.FooStatus, error) {
 	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
+		observed = nil
+	} else if err != nil {
 		return nil, err
+	}
+	switch {
 	case foo.DeletionTimestamp != nil:
 		// Create and repair nothing: the Deployment is deleted with the Foo, or stays with
 		// --cascade=orphan. But a finalizer may hold the Foo for long: its status must stay true.
-		return new(terminatingStatus(foo, observed)), nil // observed is nil if there is none
-	case err != nil:
+		return new(terminatingStatus(foo, observed)), nil
+	case observed == nil:
 		return nil, c.createDeployment(ctx, foo)
 	case !metav1.IsControlledBy(observed, foo):
 		return new(desiredStatus(foo, nil, nameTaken(observed))), nil

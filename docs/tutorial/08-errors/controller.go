@@ -8,7 +8,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -262,38 +261,4 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err
 	}
 	return c.updateStatus(ctx, foo, *status)
-}
-
-// syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
-// the status that foo should have. The status is nil if the step has written the Deployment, or if
-// something is gone: an event will bring the key back.
-func (c *Controller) syncDeployment(
-	ctx context.Context, foo *v1alpha1.Foo,
-) (*v1alpha1.FooStatus, error) {
-	observed, err := c.deployments.Deployments(foo.Namespace).Get(foo.Spec.DeploymentName)
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return nil, err
-	case foo.DeletionTimestamp != nil:
-		// Create and repair nothing: the Deployment is deleted with the Foo, or stays with
-		// --cascade=orphan. But a finalizer may hold the Foo for long: its status must stay true.
-		return new(terminatingStatus(foo, observed)), nil // observed is nil if there is none
-	case err != nil:
-		return c.createDeployment(ctx, foo)
-	case !metav1.IsControlledBy(observed, foo):
-		return new(desiredStatus(foo, nil, nameTaken(observed))), nil
-	}
-	if observed.DeletionTimestamp == nil {
-		desired := observed.DeepCopy()
-		setOwnedFields(desired, foo)
-		if !equality.Semantic.DeepEqual(observed, desired) {
-			return c.updateDeployment(ctx, foo, observed, desired)
-		}
-		if rolledOut(observed) {
-			if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return new(desiredStatus(foo, observed, readyCondition(observed))), nil
 }

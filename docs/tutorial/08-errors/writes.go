@@ -3,36 +3,29 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// blockedRetryDelay is for refused writes: no event tells when the API server would accept them.
-const blockedRetryDelay = 15 * time.Second
-
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
 func (c *Controller) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
-) (*v1alpha1.FooStatus, error) {
+) (observation, error) {
 	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 	if err != nil {
-		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
+		return handleWriteError(nil, fmt.Errorf("creating Deployment: %w", err))
 	}
 	c.wrote(ctx, foo, created, "Create", "Created Deployment", "")
-	return nil, nil
+	return observation{}, nil
 }
 
 // updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
@@ -40,14 +33,14 @@ func (c *Controller) createDeployment(
 // wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
-) (*v1alpha1.FooStatus, error) {
+) (observation, error) {
 	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
 		observed, desired, controllerName)
 	if err != nil {
-		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
+		return handleWriteError(desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	c.wrote(ctx, foo, updated, "Update", "Updated Deployment", "")
-	return nil, nil
+	return observation{}, nil
 }
 
 // deleteOtherDeployments deletes the Deployments that foo owned under other names.
@@ -92,66 +85,19 @@ func (c *Controller) wrote(
 		verb+"Deployment", "%s %q%s", message, deployment.Name, more)
 }
 
-// enqueueFooAfter puts the key of a Foo on the queue later: there may be no event that does it.
-func (c *Controller) enqueueFooAfter(
-	ctx context.Context, key cache.ObjectName, delay time.Duration, because string,
-) {
-	klog.FromContext(ctx).V(5).Info("Queueing Foo again", "after", delay, "because", because)
-	c.queue.AddAfter(key, delay)
-}
-
 // handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
-// the API server would refuse the same write again, it returns a status that says so, and retries
-// slowly. It returns nil if an object is gone or terminating, and any other error for a retry.
-func (c *Controller) handleWriteError(
-	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
-) (*v1alpha1.FooStatus, error) {
+// the API server would refuse the same write again, it observes that, for a slow retry. It observes
+// nothing if an object is gone or terminating, and returns any other error for a quick retry.
+func handleWriteError(deployment *appsv1.Deployment, err error) (observation, error) {
 	switch {
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return nil, nil // the event of the deletion brings the key back if the Foo stays
+		return observation{}, nil // the event of the deletion brings the key back if the Foo stays
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		c.enqueueFooAfter(ctx, cache.MetaObjectToName(foo), blockedRetryDelay,
-			"the API server refuses the Deployment")
-		return new(desiredStatus(foo, deployment, notReady(reasonRejected, err.Error()))), nil
+		return observation{
+			deployment: deployment, ready: new(notReady(reasonRejected, err.Error())),
+			retryAfter: blockedRetryDelay, because: "the API server refuses the Deployment",
+		}, nil
 	default:
-		return nil, err
+		return observation{}, err
 	}
-}
-
-// updateStatus writes the status of foo if it differs from desired, and an Event about a new
-// failure. The API server changes only the status, and refuses one that was computed from an older
-// Foo (resourceVersion) or from another Foo of the same name (UID).
-func (c *Controller) updateStatus(
-	ctx context.Context, foo *v1alpha1.Foo, desired v1alpha1.FooStatus,
-) error {
-	if equality.Semantic.DeepEqual(foo.Status, desired) {
-		return nil
-	}
-	updated := foo.DeepCopy() // foo belongs to the cache
-	updated.Status = desired
-	_, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
-		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
-	if apierrors.IsNotFound(err) {
-		return nil // deleted; the event of that is on the way
-	}
-	if err != nil {
-		return fmt.Errorf("updating status: %w", err)
-	}
-	c.recordFailure(foo, desired)
-	return nil
-}
-
-// recordFailure records a Warning Event if desired reports a failure that the status of foo does
-// not report yet.
-func (c *Controller) recordFailure(foo *v1alpha1.Foo, desired v1alpha1.FooStatus) {
-	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionReady)
-	ready := meta.FindStatusCondition(desired.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != reasonNameTaken && ready.Reason != reasonRejected {
-		return
-	}
-	if before != nil && before.Reason == ready.Reason && before.Message == ready.Message {
-		return
-	}
-	c.recorder.Eventf(foo, nil, corev1.EventTypeWarning, ready.Reason, "SyncDeployment",
-		"%s", ready.Message)
 }

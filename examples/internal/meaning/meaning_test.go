@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "make the package anew from the deployme
 // exported matches the names that others use. They begin with a lower-case letter in the root.
 var exported = regexp.MustCompile(`\b(controllerName|fooKind|managedByLabel|` +
 	`reason[A-Z]\w+|newDeployment|setOwnedFields|desiredStatus|readyCondition|notReady|rolledOut|` +
-	`nameTaken|terminatingStatus|withOwnedFields|compare|failures)\b`)
+	`nameTaken|terminatingStatus|withOwnedFields|judgedConditions|failures)\b`)
 
 func TestFooMeansTheSameEverywhere(t *testing.T) {
 	const file = "zz_generated.deployment.go"

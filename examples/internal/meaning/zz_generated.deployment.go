@@ -6,19 +6,16 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -134,9 +131,9 @@ func podLabels(foo *v1alpha1.Foo) map[string]string {
 }
 
 // DesiredStatus returns the status that foo should have. deployment is its Deployment, or nil if
-// there is none. ready becomes its Ready condition.
+// there is none. The conditions are Ready and perhaps Overridden.
 func DesiredStatus(
-	foo *v1alpha1.Foo, deployment *appsv1.Deployment, ready metav1.Condition,
+	foo *v1alpha1.Foo, deployment *appsv1.Deployment, conditions ...metav1.Condition,
 ) v1alpha1.FooStatus {
 	status := v1alpha1.FooStatus{
 		ObservedGeneration: foo.Generation,
@@ -147,95 +144,48 @@ func DesiredStatus(
 		status.Replicas = deployment.Status.Replicas
 		status.AvailableReplicas = deployment.Status.AvailableReplicas
 	}
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOverridden)
-	ready.ObservedGeneration = foo.Generation
-	// This keeps lastTransitionTime unless the condition's status changes.
-	meta.SetStatusCondition(&status.Conditions, ready)
+	if len(conditions) == 1 {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionOverridden)
+	}
+	for _, condition := range conditions {
+		condition.ObservedGeneration = foo.Generation
+		// This keeps lastTransitionTime unless the condition's status changes.
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
 	return status
 }
 
-// Compare returns the status of foo, and when to look at it again, if that is not 0. Without a status
-// and a time, the observed Deployment is to be repaired now. If another writer sets back the repairs,
-// Compare asks live for the Deployment with its managedFields, which the informer drops.
-func Compare(
-	repairs *patch.Repairs, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
-	live func() (*appsv1.Deployment, error),
-) (*v1alpha1.FooStatus, time.Duration, error) {
-	key := cache.MetaObjectToName(foo)
-	if equality.Semantic.DeepEqual(observed, desired) {
-		status := DesiredStatus(foo, observed, ReadyCondition(observed))
-		wait, _ := repairs.Held(key, foo)
-		if wait > 0 { // the last repair may not last, either
-			status.Conditions = foo.Status.Conditions
-		}
-		return &status, wait, nil
+// JudgedConditions returns the conditions of foo after a judgment about its Deployment: Ready and, if
+// the Deployment does not keep what the controller sends, Overridden. There are none if a repair
+// comes soon. What admission changes does not make the Foo less ready: the administrators decide where
+// images come from. But the count is what the Foo asks for, and the controller does not see a
+// Deployment without the label. Another writer is a failure that people have to end.
+func JudgedConditions(
+	foo *v1alpha1.Foo, deployment *appsv1.Deployment, judgment patch.Judgment,
+) []metav1.Condition {
+	var reason, message string
+	switch judgment.Outcome {
+	case patch.Kept:
+		return []metav1.Condition{ReadyCondition(deployment)}
+	case patch.NotKept:
+		reason, message = ReasonNotKept, fmt.Sprintf("Deployment %q: the API server does not keep "+
+			"what the controller sends as %s", deployment.Name, judgment.Fields)
+	case patch.Contested:
+		reason, message = ReasonContested, fmt.Sprintf("Deployment %q: %s sets back each repair of %s",
+			deployment.Name, judgment.Writers, judgment.Fields)
+	default:
+		return nil
 	}
-	wait, outcome := repairs.Delay(key, foo, observed, desired)
-	if wait == 0 || outcome == patch.Repaired {
-		return nil, wait, nil
-	}
-	condition := notKept(observed, desired)
-	if outcome == patch.Contested {
-		fields := patch.Fields(observed, desired)
-		writers, err := repairs.Report(key, func() (string, error) {
-			deployment, err := live()
-			if apierrors.IsNotFound(err) {
-				return "somebody", nil
-			}
-			if err != nil {
-				return "", fmt.Errorf("asking who changes the Deployment: %w", err)
-			}
-			return patch.Writers(deployment, fields), nil
-		})
-		if err != nil {
-			return nil, 0, err
-		}
-		condition = contested(observed, patch.Names(fields), writers)
-	}
-	return new(overriddenStatus(foo, observed, condition)), wait, nil
-}
-
-// overriddenStatus returns the status of foo, whose Deployment has other values than the controller
-// has sent. If admission has set them, the Foo is as ready as its Deployment: the administrators of
-// the cluster decide where images come from. But the count is what the Foo asks for, and without the
-// label the controller does not see the Deployment. Another writer is a failure that people have to
-// end.
-func overriddenStatus(
-	foo *v1alpha1.Foo, deployment *appsv1.Deployment, overridden metav1.Condition,
-) v1alpha1.FooStatus {
 	ready := ReadyCondition(deployment)
-	if overridden.Reason == ReasonContested ||
+	if judgment.Outcome == patch.Contested ||
 		desiredReplicas(deployment.Spec.Replicas) != desiredReplicas(foo.Spec.Replicas) ||
 		deployment.Labels[ManagedByLabel] != ControllerName {
-		ready = NotReady(overridden.Reason, overridden.Message)
+		ready = NotReady(reason, message)
 	}
-	status := DesiredStatus(foo, deployment, ready)
-	overridden.ObservedGeneration = foo.Generation
-	if before := meta.FindStatusCondition(
-		foo.Status.Conditions, v1alpha1.ConditionOverridden); before != nil {
-		overridden.LastTransitionTime = before.LastTransitionTime
-	}
-	meta.SetStatusCondition(&status.Conditions, overridden)
-	return status
-}
-
-// notKept returns the Overridden condition if the API server stores nothing of a repair.
-func notKept(observed, desired *appsv1.Deployment) metav1.Condition {
-	return overridden(ReasonNotKept, fmt.Sprintf("Deployment %q: the API server does not keep what the "+
-		"controller sends as %s", observed.Name, patch.Names(patch.Fields(observed, desired))))
-}
-
-// contested returns the Overridden condition if others undo each repair of these fields.
-func contested(observed *appsv1.Deployment, fields, writers string) metav1.Condition {
-	return overridden(ReasonContested, fmt.Sprintf("Deployment %q: %s sets back each repair of %s",
-		observed.Name, writers, fields))
-}
-
-func overridden(reason, message string) metav1.Condition {
-	return metav1.Condition{
+	return []metav1.Condition{ready, {
 		Type: v1alpha1.ConditionOverridden, Status: metav1.ConditionTrue,
 		Reason: reason, Message: clean(message),
-	}
+	}}
 }
 
 // ReadyCondition returns whether deployment is rolled out and available and, if not, why.
@@ -292,9 +242,11 @@ func TerminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 	if deployment.DeletionTimestamp != nil || equality.Semantic.DeepEqual(deployment, desired) {
 		return DesiredStatus(foo, deployment, ReadyCondition(deployment))
 	}
-	overridden := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionOverridden)
-	if overridden != nil && overridden.Message == notKept(deployment, desired).Message {
-		return overriddenStatus(foo, deployment, *overridden)
+	fields := patch.Names(patch.Fields(deployment, desired))
+	notKept := JudgedConditions(foo, deployment, patch.Judgment{Outcome: patch.NotKept, Fields: fields})
+	before := meta.FindStatusCondition(foo.Status.Conditions, v1alpha1.ConditionOverridden)
+	if before != nil && before.Message == notKept[1].Message {
+		return DesiredStatus(foo, deployment, notKept...)
 	}
 	return DesiredStatus(foo, deployment, NotReady(ReasonFooTerminating, fmt.Sprintf("Deployment %q "+
 		"is not what the Foo asks for and stays so, because the Foo is being deleted", deployment.Name)))

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/examples/internal/owned"
 	"example.com/sample-controller/internal/consistency"
-	"example.com/sample-controller/internal/extra/owned"
 	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/leader"

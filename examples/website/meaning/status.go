@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"example.com/sample-controller/examples/internal/owned"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/extra/owned"
 )
 
 // Reasons of the conditions. The package owned has more, such as DeploymentNameTaken.

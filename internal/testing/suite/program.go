@@ -17,7 +17,6 @@ import (
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/kubeconfig"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
@@ -36,7 +35,7 @@ func start(flags string, change func(*clientcmdapi.Config)) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := kubeconfig.Write(tempDir, loaded, user, change)
+	path, err := process.WriteKubeconfig(tempDir, loaded, user, change)
 	if err != nil {
 		return nil, fmt.Errorf("writing a kubeconfig: %w", err)
 	}

@@ -31,7 +31,7 @@ import (
 var run = flag.Bool("mutants", false, "run the tests against every mutant; takes minutes")
 
 const (
-	root  = "../../.."
+	root  = "../.."
 	suite = "test/conformance"
 )
 

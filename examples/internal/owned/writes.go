@@ -83,36 +83,36 @@ func (o *Objects[O, T]) resolveAlreadyExists(
 func (o *Objects[O, T]) repair(
 	ctx context.Context, owner O, observed T,
 ) (*metav1.Condition, error) {
-	key, desired := cache.MetaObjectToName(owner), o.desired(observed, owner)
-	if equality.Semantic.DeepEqual(observed, desired) {
-		rest, report := o.repairs.Held(key, owner)
-		if rest == 0 {
-			return o.ready(observed), nil
-		}
-		o.enqueueAfter(ctx, owner, rest, "the last repair may not last")
-		return NotReady(o.kind.Name+reasonContested, report), nil
+	desired := o.desired(observed, owner)
+	judgment, err := o.repairs.Judge(cache.MetaObjectToName(owner), owner, observed, desired,
+		func() (patch.Object, error) {
+			return o.kind.Client(owner.GetNamespace()).Get(
+				ctx, observed.GetName(), metav1.GetOptions{})
+		})
+	if err != nil {
+		return nil, err
 	}
-	delay, outcome := o.repairs.Delay(key, owner, observed, desired)
-	if delay == 0 {
+	if judgment.After > 0 {
+		o.enqueueAfter(ctx, owner, judgment.After, "repairs do not last")
+	}
+	switch judgment.Outcome {
+	case patch.Repair:
 		return o.update(ctx, owner, observed, desired)
-	}
-	o.enqueueAfter(ctx, owner, delay, "the last repair did not last")
-	switch outcome {
+	case patch.Kept:
+		return o.ready(observed), nil
 	case patch.NotKept:
 		ready := o.ready(observed)
 		if ready.Status == metav1.ConditionTrue {
 			ready.Reason = o.kind.Name + reasonNotKept
 		}
-		ready.Message += "; the API server does not keep what the controller sends as " +
-			patch.Names(patch.Fields(observed, desired))
+		ready.Message += "; the API server does not keep what the controller sends as " + judgment.Fields
 		return ready, nil
 	case patch.Contested:
-		report, err := o.repairs.Report(key, func() (string, error) {
-			return o.whoContests(ctx, observed, desired)
-		})
-		return NotReady(o.kind.Name+reasonContested, report), err
+		return NotReady(o.kind.Name+reasonContested, fmt.Sprintf("%s %q: %s sets back each repair of %s",
+			o.kind.Name, observed.GetName(), judgment.Writers, judgment.Fields)), nil
+	default:
+		return nil, nil // it is repaired soon
 	}
-	return nil, nil // it is repaired soon
 }
 
 // desired returns what an object of owner should be.
@@ -120,19 +120,6 @@ func (o *Objects[O, T]) desired(object T, owner O) T {
 	desired := object.DeepCopyObject().(T)
 	o.kind.SetFields(desired, owner)
 	return desired
-}
-
-// whoContests asks the API server who sets back the repairs of an object: the informer may drop the
-// managedFields.
-func (o *Objects[O, T]) whoContests(ctx context.Context, observed, desired T) (string, error) {
-	live, err := o.kind.Client(observed.GetNamespace()).Get(
-		ctx, observed.GetName(), metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("asking who changes the %s: %w", o.kind.Name, err)
-	}
-	fields := patch.Fields(observed, desired)
-	return fmt.Sprintf("%s %q: %s sets back each repair of %s", o.kind.Name, observed.GetName(),
-		patch.Writers(live, fields), patch.Names(fields)), nil
 }
 
 // update makes desired of the object that was observed. It sends only what differs, so that fields
