@@ -23,8 +23,8 @@ import (
 type observation struct {
 	deployment *appsv1.Deployment // that of the Foo, or nil
 	conditions []metav1.Condition // Ready, and perhaps Overridden
-	retryAfter time.Duration      // and because: when to look again, and why, if because is not ""
-	because    string
+	retryAfter time.Duration      // when to look again, if there is a reason to
+	because    string             // that reason; empty if an event will bring the key back
 }
 
 // syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
