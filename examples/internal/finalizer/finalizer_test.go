@@ -87,7 +87,7 @@ func TestObjectOfTheSameNameIsNotTouched(t *testing.T) {
 	foos, foo := create(t)
 	foo.UID = "2"
 
-	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsConflict(err) {
-		t.Errorf("got error %v, want a conflict", err)
+	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsInvalid(err) {
+		t.Errorf("got error %v, want a refusal", err)
 	}
 }
