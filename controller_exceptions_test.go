@@ -9,12 +9,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -43,12 +41,13 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *harness) {
 				h.createDeployment(foreignDeployment(test.labels))
+				theirs := h.getDeployment("web")
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", new(int32(3))))
 				time.Sleep(time.Hour)
 				h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
-				if deployment := h.getDeployment("web"); deployment.Spec.Replicas != nil {
-					t.Errorf("the Deployment was changed: %v", deployment.Spec)
+				if now := h.getDeployment("web"); !equality.Semantic.DeepEqual(now, theirs) {
+					t.Errorf("the Deployment was changed: got %v, want %v", now, theirs)
 				}
 				h.expectReady("example-foo", "False DeploymentNameTaken")
 				h.expectEvents("DeploymentNameTaken", 1)
@@ -98,8 +97,9 @@ func TestReleasedDeploymentIsForeign(t *testing.T) {
 func TestDeploymentOfAnotherNamespaceIsNotOwned(t *testing.T) {
 	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
-		foo := newFoo("example-foo", "web", new(int32(1)))
-		h.createFoo(foo)
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		foo := h.getFoo("example-foo")
+		h.createNamespace("elsewhere")
 		bank := foreignDeployment(nil)
 		bank.Name = "bank"
 		h.createDeployment(bank)
@@ -118,10 +118,9 @@ func TestTerminatingDeploymentIsNotRepaired(t *testing.T) {
 	bubble(t, func(_ *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.changeDeployment("web", func(d *appsv1.Deployment) {
-			d.DeletionTimestamp, d.Finalizers = new(metav1.Now()), []string{"foregroundDeletion"}
-			d.Spec.Replicas = new(int32(7))
-		})
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Finalizers = []string{"example.com/held"} })
+		h.deleteDeployment("web")
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
 
 		h.expectReplicas("web", 7)
 		h.expectReady("example-foo", "False DeploymentTerminating")
@@ -149,11 +148,9 @@ func TestDeploymentThatBecomesAnothersIsNotDeleted(t *testing.T) {
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 		released := h.getDeployment("old")
 		released.OwnerReferences = nil
-		h.kube.PrependReactor("delete", "deployments", func(clienttesting.Action) (
-			bool, runtime.Object, error,
-		) { // just before the deletion
-			err := h.kubeTracker.Update(deploymentsResource.WithVersion("v1"), released, namespace)
-			return err != nil && !apierrors.IsConflict(err), nil, err
+		h.Before("delete", "deployments", 1, func() error {
+			_, err := h.deployments(namespace).Update(t.Context(), released, metav1.UpdateOptions{})
+			return err
 		})
 
 		h.rollOut("new")
@@ -170,7 +167,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
-		h.clearRequests()
+		h.ClearRequests()
 		for range 6000 { // in ten minutes
 			h.wait(100 * time.Millisecond)
 			if *h.getDeployment("web").Spec.Replicas == 1 {
@@ -180,10 +177,11 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 		h.expectWrites("patch", "deployments", 23)
 		h.expectReady("example-foo", "False DeploymentContested")
 		h.expectEvents("DeploymentContested", 1)
-		h.expectWrites("update", "foos/status", 1)
+		h.expectWrites("update", "foos/status", 2) // the other one says Progressing
 
 		h.wait(2 * time.Minute) // nobody sets the last repair back
 		h.expectReplicas("web", 1)
+		h.rollOut("web")
 		h.expectReady("example-foo", "True Available")
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
 		h.expectReplicas("web", 1)
@@ -192,7 +190,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 
 func TestTransientErrorsAreRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.answer("create", "deployments", 5, apierrors.NewInternalError(errInjected))
+		h.Fail("create", "deployments", 5, apierrors.NewInternalError(errInjected))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.wait(155 * time.Millisecond) // 5 + 10 + 20 + 40 + 80
@@ -201,7 +199,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		}
 		h.expectErrors(5) // one for each failed try
 
-		h.answer("create", "deployments", 1, apierrors.NewInternalError(errInjected))
+		h.Fail("create", "deployments", 1, apierrors.NewInternalError(errInjected))
 		h.deleteDeployment("web")
 		if h.deploymentExists("web") {
 			t.Fatal("the Deployment exists; want the first create to fail")
@@ -239,8 +237,8 @@ func TestWhatIsNormalIsNoError(t *testing.T) {
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 				time.Sleep(time.Minute)
-				h.answer(test.verb, test.resource, test.times, test.answer)
-				h.clearRequests()
+				h.Fail(test.verb, test.resource, test.times, test.answer)
+				h.ClearRequests()
 				if test.verb == "create" {
 					h.deleteDeployment("web")
 				} else {
@@ -257,7 +255,7 @@ func TestWhatIsNormalIsNoError(t *testing.T) {
 
 func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.answer("create", "deployments", 3, apierrors.NewForbidden(
+		h.Fail("create", "deployments", 3, apierrors.NewForbidden(
 			deploymentsResource, "web", errors.New("denied by a policy")))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
@@ -277,7 +275,7 @@ func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
 
 func TestRefusedFoosHoldUpNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.answer("create", "deployments", 40, apierrors.NewBadRequest("injected"))
+		h.Fail("create", "deployments", 40, apierrors.NewBadRequest("injected"))
 		h.start()
 		create := func(name string, count int) {
 			for i := range count {
@@ -288,14 +286,12 @@ func TestRefusedFoosHoldUpNobody(t *testing.T) {
 		h.expectReady("bad19", "False DeploymentRejected")
 		h.stop()
 		create("new", 3)
-		h.clearRequests()
+		h.ClearRequests()
 		h.start()
 
 		var created []string
-		for _, action := range h.kube.Actions() {
-			if create, ok := action.(clienttesting.CreateActionImpl); ok {
-				created = append(created, create.Object.(metav1.Object).GetName())
-			}
+		for _, request := range h.Requests("create", "deployments") {
+			created = append(created, request.Name)
 		}
 		// One worker may take several keys while the other one has a new Foo.
 		if first := fmt.Sprint(created[:min(5, len(created))]); strings.Count(first, "new") < 2 {
@@ -306,8 +302,8 @@ func TestRefusedFoosHoldUpNobody(t *testing.T) {
 
 func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
+		h.Lag("deployments", 5*time.Second)
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Labels = map[string]string{"a": "b"} })
 		h.wait(4 * time.Second)
@@ -322,8 +318,8 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 
 func TestUpdateKeepsWhatTheCacheDoesNotShow(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		fakes.Lag(t, &h.kube.Fake, "deployments", 5*time.Second)
 		h.start()
+		h.Lag("deployments", 5*time.Second)
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		time.Sleep(time.Minute)
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Labels["team"] = "a" })

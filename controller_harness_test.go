@@ -9,47 +9,45 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 const namespace = "default"
 
-// harness runs the controller as main does, with real informers, queue and workers, but with fake
-// clients. A fake does not validate, default or collect garbage, and no Deployment controller
-// runs: claims about those are tested on a real control plane, in test/.
+// harness runs the controller as main does, with real informers, queue and workers, but with an API
+// server in memory. Neither a Deployment controller nor a garbage collector runs: claims about those
+// are tested on a real control plane, in test/.
 type harness struct {
-	t           *testing.T
-	kube        *kubefake.Clientset
-	foo         *foofake.Clientset
-	kubeTracker *fakes.Tracker
+	*fakes.Server
+	t    *testing.T
+	kube kubernetes.Interface // of the test
+	foo  clientset.Interface  // of the test
 
-	client  kubernetes.Interface // the controller's; kube unless a test replaces it
+	client  kubernetes.Interface // the controller's
 	options options
 	errors  *atomic.Int32 // reported so far
 	stop    func()        // stops the controller that was started last, and waits for its end
-
-	// answer makes the next n requests with that verb and resource fail with err.
-	answer func(verb, resource string, n int, err error)
 }
 
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
 func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := fakes.New()
-		test(t, &harness{t: t, kube: f.Kube, foo: f.Foo, kubeTracker: f.KubeTracker,
-			client: f.Kube, errors: fakes.CountErrors(t), answer: f.Fail})
+		server := fakes.New(t, "artifacts/examples/crd.yaml")
+		test(t, &harness{Server: server, t: t, kube: kubernetes.NewForConfigOrDie(server.Others),
+			foo:    clientset.NewForConfigOrDie(server.Others),
+			client: kubernetes.NewForConfigOrDie(server.Config), errors: fakes.CountErrors(t)})
 	})
 }
 
@@ -57,13 +55,13 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	clients := &clients{&process.Clients{Kube: h.kube}, h.foo}
-	recorder, err := newRecorder(ctx, h.kube)
+	clients := &clients{&process.Clients{Kube: h.client}, clientset.NewForConfigOrDie(h.Config)}
+	recorder, err := newRecorder(ctx, h.client)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	kubeFactory, fooFactory := newInformerFactories(clients, &h.options, nil)
-	controller, err := NewController(h.client, h.foo,
+	controller, err := NewController(h.client, clients.foo,
 		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(), recorder)
 	if err != nil {
 		h.t.Fatal(err)
@@ -106,6 +104,7 @@ func newFoo(name, deploymentName string, replicas *int32) *v1alpha1.Foo {
 type objects[T any] interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 	Update(context.Context, *T, metav1.UpdateOptions) (*T, error)
+	UpdateStatus(context.Context, *T, metav1.UpdateOptions) (*T, error)
 	Delete(context.Context, string, metav1.DeleteOptions) error
 	Get(context.Context, string, metav1.GetOptions) (*T, error)
 }
@@ -150,13 +149,10 @@ func (h *harness) createFoo(foo *v1alpha1.Foo) {
 	createIn(h, h.foos(), foo)
 }
 
-// changeFoo changes a Foo and, as the API server does, increments its generation.
+// changeFoo changes a Foo.
 func (h *harness) changeFoo(name string, to func(*v1alpha1.Foo)) {
 	h.t.Helper()
-	changeIn(h, h.foos(), name, func(foo *v1alpha1.Foo) {
-		to(foo)
-		foo.Generation++
-	})
+	changeIn(h, h.foos(), name, to)
 }
 
 func (h *harness) deleteFoo(name string) {
@@ -201,6 +197,15 @@ func (h *harness) expectStatus(name, ready string, available int32) {
 	}
 }
 
+func (h *harness) createNamespace(name string) {
+	h.t.Helper()
+	h.act(func() error {
+		_, err := h.kube.CoreV1().Namespaces().Create(context.Background(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	})
+}
+
 func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 	h.t.Helper()
 	createIn(h, h.deployments(deployment.Namespace), deployment)
@@ -209,6 +214,17 @@ func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 func (h *harness) changeDeployment(name string, to func(*appsv1.Deployment)) {
 	h.t.Helper()
 	changeIn(h, h.deployments(namespace), name, to)
+}
+
+func (h *harness) changeDeploymentStatus(name string, to func(*appsv1.Deployment)) {
+	h.t.Helper()
+	deployment := h.getDeployment(name)
+	to(deployment)
+	h.act(func() error {
+		_, err := h.deployments(namespace).UpdateStatus(
+			context.Background(), deployment, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 func (h *harness) deleteDeployment(name string) {
@@ -221,7 +237,7 @@ func (h *harness) deleteDeployment(name string) {
 // rollOut makes all replicas of a Deployment available, as the Deployment controller would.
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
-	h.changeDeployment(name, func(deployment *appsv1.Deployment) {
+	h.changeDeploymentStatus(name, func(deployment *appsv1.Deployment) {
 		replicas := *deployment.Spec.Replicas
 		deployment.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: deployment.Generation,
@@ -282,14 +298,7 @@ func (h *harness) expectEvents(reason string, want int) {
 // expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
 func (h *harness) expectWrites(verb, resource string, want int) {
 	h.t.Helper()
-	got := fakes.CountWrites(append(h.kube.Actions(), h.foo.Actions()...), verb, resource)
-	if got != want {
+	if got := len(h.Requests(verb, resource)); got != want {
 		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
 	}
-}
-
-// clearRequests forgets the requests made so far.
-func (h *harness) clearRequests() {
-	h.kube.ClearActions()
-	h.foo.ClearActions()
 }

@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
@@ -25,8 +26,8 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 
 		h.expectReplicas("web", 2)
-		owner := metav1.GetControllerOf(h.getDeployment("web"))
-		if owner == nil || owner.Kind != "Foo" || owner.UID != "uid-of-example-foo" {
+		deployment, foo := h.getDeployment("web"), h.getFoo("example-foo")
+		if owner := metav1.GetControllerOf(deployment); owner.Kind != "Foo" || owner.UID != foo.UID {
 			t.Errorf("controller owner: got %v, want the Foo", owner)
 		}
 		h.expectEvents("DeploymentCreated", 1)
@@ -42,8 +43,9 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 		h.rollOut("web")
 
 		h.expectStatus("example-foo", "True Available", 2)
-		got := h.getFoo("example-foo").Status.Selector
-		if want := "samplecontroller.k8s.io/foo-uid=uid-of-example-foo"; got != want {
+		foo := h.getFoo("example-foo")
+		want := "samplecontroller.k8s.io/foo-uid=" + string(foo.UID)
+		if got := foo.Status.Selector; got != want {
 			t.Errorf("selector: got %q, want %q", got, want)
 		}
 	})
@@ -172,7 +174,7 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
-		h.clearRequests()
+		h.ClearRequests()
 
 		time.Sleep(time.Hour) // virtual
 
@@ -186,7 +188,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		h.rollOut("web")
 		h.stop()
-		h.clearRequests()
+		h.ClearRequests()
 
 		h.start()
 
@@ -236,7 +238,7 @@ func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Finalizers = nil })
 		h.expectStatus("example-foo", "False FooTerminating", 0)
 
-		h.clearRequests()
+		h.ClearRequests()
 		time.Sleep(time.Hour) // virtual
 		h.expectWrites("*", "*", 0)
 	})
@@ -268,23 +270,23 @@ func (k *keeper) AddEventHandlerWithOptions(
 }
 
 func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
-	clients, foos, deployments := fakes.New(), &keeper{}, &keeper{}
+	kube, foo, foos, deployments := kubefake.NewClientset(), foofake.NewClientset(), &keeper{}, &keeper{}
 	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
 		k.SharedIndexInformer = cache.NewSharedIndexInformer(
 			&cache.ListWatch{}, object, 0, cache.Indexers{})
 		return k
 	}
-	fooFactory := fooinformers.NewSharedInformerFactory(clients.Foo, 0)
+	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
 	fooFactory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
 	) cache.SharedIndexInformer {
 		return keep(foos, &v1alpha1.Foo{})
 	})
-	kubeFactory := kubeinformers.NewSharedInformerFactory(clients.Kube, 0)
+	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
 	kubeFactory.InformerFor(&appsv1.Deployment{}, func(kubernetes.Interface, time.Duration,
 	) cache.SharedIndexInformer {
 		return keep(deployments, &appsv1.Deployment{})
 	})
-	c, err := NewController(clients.Kube, clients.Foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
+	c, err := NewController(kube, foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
 		kubeFactory.Apps().V1().Deployments(), events.NewFakeRecorder(1))
 	if err != nil {
 		t.Fatal(err)

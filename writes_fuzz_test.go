@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
@@ -23,7 +24,6 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/process"
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -268,7 +268,7 @@ func (j judge) event(t *testing.T, event *eventsv1.Event) {
 
 // eventsRecorded returns a function that calls Controller.recordFailure and returns the Event.
 func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *eventsv1.Event {
-	kube := fakes.New().Kube
+	kube := kubefake.NewClientset()
 	written := make(chan *eventsv1.Event)
 	kube.PrependReactor("create", "events", func(action clienttesting.Action) (
 		bool, runtime.Object, error) {

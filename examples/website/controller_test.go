@@ -12,15 +12,14 @@ import (
 
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/internal/testing/fakes"
 )
 
 func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		for _, resource := range []string{"configmaps", "services", "deployments"} {
-			fakes.Lag(t, &h.Kube.Fake, resource, time.Minute) // no event of a child begins another sync
-		}
 		h.start()
+		for _, resource := range []string{"configmaps", "services", "deployments"} {
+			h.Lag(resource, time.Minute) // no event of a child begins another sync
+		}
 		h.createWebsite(newWebsite("web"))
 
 		configMap, service, deployment := h.getConfigMap("web"), h.getService("web"), h.getDeployment("web")
@@ -28,7 +27,7 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 			t.Fatalf("got %v, %v, %v, want a child of each kind", configMap, service, deployment)
 		}
 		for _, child := range []metav1.Object{configMap, service, deployment} {
-			if owner := metav1.GetControllerOf(child); owner == nil || owner.UID != "uid-of-web" {
+			if owner := metav1.GetControllerOf(child); owner == nil || owner.UID != h.getWebsite("web").UID {
 				t.Errorf("%T: got owner %v, want the Website", child, owner)
 			}
 		}
@@ -48,13 +47,13 @@ func TestWebsiteIsServedAndRegistered(t *testing.T) {
 
 		h.expectCondition("web", "Ready", "True Available")
 		h.expectCondition("web", "Registered", "True Registered")
-		if got := h.urls()["uid-of-web"]; got != oldURL {
+		if got := h.url("web"); got != oldURL {
 			t.Errorf("in the registry: got %q, want %q", got, oldURL)
 		}
 		status := h.getWebsite("web").Status
 		if status.URL != oldURL || status.RegisteredURL != oldURL || status.ObservedGeneration != 1 ||
 			status.ReadyReplicas != 2 || status.Replicas != 2 ||
-			status.Selector != "website.example.com/website-uid=uid-of-web" {
+			status.Selector != "website.example.com/website-uid="+string(h.getWebsite("web").UID) {
 			t.Errorf("got status %+v", status)
 		}
 	})
@@ -81,7 +80,7 @@ func TestChangedPortIsRegistered(t *testing.T) {
 		h.createServed("web")
 		h.changeWebsite("web", moveWebsite)
 
-		if got := h.urls()["uid-of-web"]; got != newURL {
+		if got := h.url("web"); got != newURL {
 			t.Errorf("in the registry: got %q, want %q", got, newURL)
 		}
 		if got := h.getWebsite("web").Status.RegisteredURL; got != newURL {
@@ -177,7 +176,7 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		h.wait(time.Second)
-		h.clearRequests()
+		h.ClearRequests()
 		h.registry.Count("")
 
 		h.wait(time.Hour)
@@ -192,8 +191,8 @@ func TestIdleHourWritesNothing(t *testing.T) {
 
 func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		fakes.Lag(t, &h.website.Fake, "websites", 5*time.Second)
 		h.start()
+		h.Lag("websites", 5*time.Second)
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Minute)
 		h.rollOut("web")
@@ -236,7 +235,7 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 		spec.Containers = append([]corev1.Container{sidecar}, spec.Containers...)
 		spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644)) // as the API server does
 		h.updateDeployment(deployment)
-		h.clearRequests()
+		h.ClearRequests()
 		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
 
 		spec = &h.getDeployment("web").Spec.Template.Spec

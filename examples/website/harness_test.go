@@ -14,12 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	websitefake "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/fake"
-	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
+	websiteset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/process"
@@ -30,17 +29,17 @@ import (
 const namespace = "default"
 
 // harness runs the controller as main does, with real informers, queue, workers and registry, but
-// with fake clients of the API server. A fake does not validate, default or collect garbage, and no
-// Deployment controller runs: claims about those are tested on a real control plane.
+// with an API server in memory. Neither a Deployment controller nor a garbage collector runs: claims
+// about those are tested on a real control plane.
 type harness struct {
-	fakes.Clients // of which Foo is not used
-	t             *testing.T
-	website       *websitefake.Clientset
-	tracker       *fakes.Tracker // of Websites
-	registry      *websites.Registry
-	errors        *atomic.Int32 // reported so far
-	workers       int
-	stop          func() // stops the controller that was started last, and waits for its end
+	*fakes.Server
+	t        *testing.T
+	Kube     kubernetes.Interface // of the test
+	website  websiteset.Interface // of the test
+	registry *websites.Registry
+	errors   *atomic.Int32 // reported so far
+	workers  int
+	stop     func() // stops the controller that was started last, and waits for its end
 }
 
 // urls returns the URLs that the registry knows, by UID.
@@ -52,16 +51,22 @@ func (h *harness) urls() map[string]string {
 	return urls
 }
 
+// url returns the URL that the registry knows for a Website.
+func (h *harness) url(name string) string {
+	h.t.Helper()
+	return h.urls()[string(h.getWebsite(name).UID)]
+}
+
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
 func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := &harness{
-			Clients: fakes.New(), t: t, website: &websitefake.Clientset{},
+		server := fakes.New(t, "artifacts/crd.yaml")
+		test(t, &harness{
+			Server: server, t: t, Kube: kubernetes.NewForConfigOrDie(server.Others),
+			website:  websiteset.NewForConfigOrDie(server.Others),
 			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
-		}
-		h.tracker = h.Add(&h.website.Fake, websitescheme.Scheme)
-		test(t, h)
+		})
 	})
 }
 
@@ -89,8 +94,9 @@ func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	client := must.Get(outside.NewClient("http://registry", h.registry))(h.t)
-	clients := &clients{&process.Clients{Kube: h.Kube}, h.website, client}
-	recorder := must.Get(newRecorder(ctx, h.Kube))(h.t)
+	kube := kubernetes.NewForConfigOrDie(h.Config)
+	clients := &clients{&process.Clients{Kube: kube}, websiteset.NewForConfigOrDie(h.Config), client}
+	recorder := must.Get(newRecorder(ctx, kube))(h.t)
 	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
 	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,
 		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
@@ -130,7 +136,7 @@ func (h *harness) wait(duration time.Duration) {
 func newWebsite(name string) *v1alpha1.Website {
 	return &v1alpha1.Website{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: namespace, UID: types.UID("uid-of-" + name), Generation: 1,
+			Name: name, Namespace: namespace,
 		},
 		Spec: v1alpha1.WebsiteSpec{
 			Content: "Hello", Replicas: new(int32(2)), Image: "nginx:1", Port: 80,
@@ -171,12 +177,11 @@ func (h *harness) websiteExists(name string) bool {
 	return err == nil
 }
 
-// changeWebsite changes a Website and, as the API server does, increments its generation.
+// changeWebsite changes a Website.
 func (h *harness) changeWebsite(name string, change func(*v1alpha1.Website)) {
 	h.t.Helper()
 	website := h.getWebsite(name)
 	change(website)
-	website.Generation++
 	_, err := h.websites().Update(h.t.Context(), website, metav1.UpdateOptions{})
 	h.must(err)
 }
@@ -232,7 +237,9 @@ func (h *harness) rollOut(name string) {
 		ObservedGeneration: deployment.Generation, Replicas: replicas, UpdatedReplicas: replicas,
 		ReadyReplicas: replicas, AvailableReplicas: replicas,
 	}
-	h.updateDeployment(deployment)
+	_, err := h.Kube.AppsV1().Deployments(namespace).UpdateStatus(
+		h.t.Context(), deployment, metav1.UpdateOptions{})
+	h.must(err)
 }
 
 // expectCondition checks a condition, "True Available" for example.
@@ -269,14 +276,7 @@ func (h *harness) expectErrors(want int32) {
 // expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
 func (h *harness) expectWrites(verb, resource string, want int) {
 	h.t.Helper()
-	got := fakes.CountWrites(append(h.Kube.Actions(), h.website.Actions()...), verb, resource)
-	if got != want {
+	if got := len(h.Requests(verb, resource)); got != want {
 		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
 	}
-}
-
-// clearRequests forgets the requests made so far.
-func (h *harness) clearRequests() {
-	h.Kube.ClearActions()
-	h.website.ClearActions()
 }

@@ -9,8 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
@@ -36,17 +34,16 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		h.createServed("web")
 		h.createServed("other")
 		registeredAtTheEnd := -1
-		h.website.PrependReactor("patch", "websites",
-			func(clienttesting.Action) (bool, runtime.Object, error) {
-				registeredAtTheEnd = len(h.urls())
-				return false, nil, nil
-			})
+		h.Before("patch", "websites", 1, func() error {
+			registeredAtTheEnd = len(h.urls())
+			return nil
+		})
 		h.deleteWebsite("web")
 
 		if h.websiteExists("web") {
 			t.Error("the Website is still there")
 		}
-		if got := h.urls(); len(got) != 1 || got["uid-of-other"] == "" {
+		if got := h.urls(); len(got) != 1 || h.url("other") == "" {
 			t.Errorf("in the registry: got %v, want only the other Website", got)
 		}
 		if registeredAtTheEnd != 1 {
@@ -115,7 +112,7 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 		h.expectCondition("web", "Registered", "False Deregistered")
 		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wait(time.Minute)
-		h.clearRequests()
+		h.ClearRequests()
 		h.registry.Count("")
 		h.wait(time.Hour)
 
@@ -178,7 +175,7 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec = newWebsite("web").Spec })
 		h.wait(time.Second)
 
-		if got := h.urls()["uid-of-web"]; got != oldURL {
+		if got := h.url("web"); got != oldURL {
 			t.Errorf("in the registry: got %q, want %q", got, oldURL)
 		}
 		h.expectCondition("web", "Registered", "True Registered")
@@ -213,7 +210,7 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.expectEdited("web")
 		h.rollOut("web")
 		h.wait(time.Second)
-		h.clearRequests()
+		h.ClearRequests()
 		h.registry.Count("")
 
 		h.wait(time.Hour)

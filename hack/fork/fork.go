@@ -67,12 +67,11 @@ func newFork(from *original, to names, fromExample bool) (*fork, error) {
 	return f, errors.Join(unclean(from.mentions(f.files, to.module)), unclean(leftovers(f.files, f.old, f.names)))
 }
 
-// size returns how many files and lines a team has to look after: without explore and what else the
-// tests need that knows no kind, and without what generators and go write.
+// size returns how many files and lines a team has to look after: without explore, and without what
+// generators and go write.
 func (f *fork) size() (files, lines int) {
-	knowNoKind := append([]string{library, "go.*", "*/go.*", "*/*/go.*"}, forTests...)
 	for file, text := range f.files {
-		if !isIn(file, knowNoKind) {
+		if !isIn(file, []string{library, "go.*", "*/go.*", "*/*/go.*"}) {
 			files, lines = files+1, lines+strings.Count(text, "\n")
 		}
 	}

@@ -88,8 +88,8 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 		return err
 	}
 	files, lines := f.size()
-	fmt.Fprintf(progress, "fork: %d files with %d lines are your own; the rest is generated, or is %s and "+
-		"what else tests of any controller need\nfork: done. Go on with %s/NEXT.md\n", files, lines, library, o.dir)
+	fmt.Fprintf(progress, "fork: %d files with %d lines are your own; the rest is generated, or is %s\n"+
+		"fork: done. Go on with %s/NEXT.md\n", files, lines, library, o.dir)
 	return nil
 }
 

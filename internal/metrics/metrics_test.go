@@ -30,6 +30,9 @@ func TestSecureMetricsAreEncryptedAndGuarded(t *testing.T) {
 	config := Config{Secure: new(true), Reviews: reviewers()}
 	server := httptest.NewUnstartedServer(config.Handler())
 	server.TLS = must.Get(config.TLSConfig())(t)
+	if server.TLS == nil {
+		t.Fatal("they are served over plain HTTP")
+	}
 	server.StartTLS()
 	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{

@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -62,8 +61,8 @@ func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 		l.RollOut("web")
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) {
 			foo.Finalizers = []string{"example.com/held"}
-			foo.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		})
+		l.DeleteFoo("example-foo")
 		if got := l.Ready(); got != "True Available" {
 			t.Errorf(`Ready while the Deployment exists: got %q, want "True Available"`, got)
 		}
@@ -80,7 +79,7 @@ func TestAFooThatIsHeldSaysThatItsDeploymentIsGone(t *testing.T) {
 
 func TestTheStatusDoesNotSayWhatWasRefused(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
+		l.Server.Fail("create", "deployments", 1000, apierrors.NewForbidden(
 			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
 		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -35,7 +34,7 @@ func work(ctx context.Context, kube kubernetes.Interface, foo clientset.Interfac
 
 func TestARefusalIsReportedAndRetriedSlowly(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		l.Clients.Fail("create", "deployments", 1000, apierrors.NewForbidden(
+		l.Server.Fail("create", "deployments", 1000, apierrors.NewForbidden(
 			appsv1.Resource("deployments"), "web", errors.New("exceeded quota")))
 		l.StartProgram(work)
 		l.CreateFoo("example-foo", "web", 1)
@@ -85,8 +84,8 @@ func TestATakenNameIsReportedOnce(t *testing.T) {
 
 func TestALaggingInformerMakesTheControllerRepeatItself(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		fakes.Lag(t, &l.Kube.Fake, "deployments", 5*time.Second)
 		l.StartProgram(work)
+		l.Lag("deployments", 5*time.Second)
 		l.CreateFoo("example-foo", "web", 1)
 		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
 

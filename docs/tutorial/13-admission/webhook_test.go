@@ -8,11 +8,9 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/docs/tutorial/internal/lab"
-	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -77,7 +75,8 @@ func TestASecondFooOfADeploymentIsRefused(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateFoo("first", "web", 1)
 		l.CreateFoo("going", "gone", 1)
-		l.ChangeFoo("going", func(foo *v1alpha1.Foo) { foo.DeletionTimestamp = new(metav1.Now()) })
+		l.ChangeFoo("going", func(foo *v1alpha1.Foo) { foo.Finalizers = []string{"example.com/held"} })
+		l.DeleteFoo("going")
 		v := start(l)
 		for _, test := range tests {
 			got := ask(t, v, test.namespace, test.foo, test.old, test.deploymentName)
@@ -90,8 +89,8 @@ func TestASecondFooOfADeploymentIsRefused(t *testing.T) {
 
 func TestTwoFoosAtTheSameTimeMayBothPass(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		fakes.Lag(t, &l.Foo.Fake, "foos", 5*time.Second)
 		v := start(l)
+		l.Lag("foos", 5*time.Second)
 		l.CreateFoo("first", "web", 1)
 
 		if got := ask(t, v, lab.Namespace, "second", "", "web"); got != "" {

@@ -10,6 +10,7 @@ import (
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
@@ -20,10 +21,12 @@ const (
 
 func create(t *testing.T, finalizers ...string) (fooclient.FooInterface, *v1alpha1.Foo) {
 	t.Helper()
-	foos := fakes.New().Foo.SamplecontrollerV1alpha1().Foos("default")
-	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", UID: "1", Finalizers: finalizers,
-	}}, metav1.CreateOptions{}))(t)
+	server := fakes.New(t, "../../../artifacts/examples/crd.yaml")
+	foos := clientset.NewForConfigOrDie(server.Config).SamplecontrollerV1alpha1().Foos("default")
+	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Finalizers: finalizers},
+		Spec:       v1alpha1.FooSpec{DeploymentName: "web"},
+	}, metav1.CreateOptions{}))(t)
 	return foos, foo
 }
 
@@ -82,9 +85,9 @@ func TestOldStateIsAConflict(t *testing.T) {
 
 func TestObjectOfTheSameNameIsNotTouched(t *testing.T) {
 	foos, foo := create(t)
-	foo.UID, foo.ResourceVersion = "2", ""
+	foo.UID = "2"
 
-	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsConflict(err) {
-		t.Errorf("got error %v, want a conflict", err)
+	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsInvalid(err) {
+		t.Errorf("got error %v, want a refusal", err)
 	}
 }

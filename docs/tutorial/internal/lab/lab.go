@@ -14,16 +14,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	kubeinformers "k8s.io/client-go/informers"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
@@ -34,9 +35,11 @@ const Namespace = "default"
 // Lab is the environment of a program. Its methods do what users do, and then wait until the
 // program has nothing more to do.
 type Lab struct {
-	fakes.Clients
-	T      *testing.T    // of the bubble
-	Errors *atomic.Int32 // reported by the program so far
+	*fakes.Server
+	Kube   kubernetes.Interface // of the program
+	Foo    clientset.Interface  // of the program
+	T      *testing.T           // of the bubble
+	Errors *atomic.Int32        // reported by the program so far
 }
 
 // Explore explores program. docs/explore.md must say what that finds, in the row of the chapter.
@@ -59,7 +62,9 @@ func Explore(t *testing.T, page string, program Program) {
 func Run(t *testing.T, test func(*testing.T, *Lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &Lab{Clients: fakes.New(), T: t, Errors: fakes.CountErrors(t)})
+		s := fakes.New(t, crd)
+		test(t, &Lab{Server: s, Kube: kubernetes.NewForConfigOrDie(s.Config),
+			Foo: clientset.NewForConfigOrDie(s.Config), T: t, Errors: fakes.CountErrors(t)})
 	})
 }
 
@@ -116,49 +121,54 @@ func (l *Lab) Start(program func(context.Context)) (stop func()) {
 
 // Fail makes the next requests of that verb and resource fail.
 func (l *Lab) Fail(verb, resource string, times int) {
-	l.Clients.Fail(verb, resource, times, apierrors.NewInternalError(errors.New("made to fail")))
+	l.Server.Fail(verb, resource, times, apierrors.NewInternalError(errors.New("made to fail")))
 }
 
-// Requests returns how many requests of that verb and resource the program has made. "*" means any.
-func (l *Lab) Requests(verb, resource string) int {
-	n := 0
-	for _, action := range append(l.Kube.Actions(), l.Foo.Actions()...) {
-		if (verb == "*" || verb == action.GetVerb()) &&
-			(resource == "*" || resource == action.GetResource().Resource) {
-			n++
-		}
-	}
-	return n
+// Requests returns how many requests of that verb and resource the program has made. The verb "*"
+// stands for all writes, and the resource "*" for all resources.
+func (l *Lab) Requests(verb, resource string) int { return len(l.Server.Requests(verb, resource)) }
+
+func (l *Lab) foos() fooclient.FooInterface {
+	return clientset.NewForConfigOrDie(l.Others).SamplecontrollerV1alpha1().Foos(Namespace)
+}
+
+func (l *Lab) deployments() appsclient.DeploymentInterface {
+	return kubernetes.NewForConfigOrDie(l.Others).AppsV1().Deployments(Namespace)
 }
 
 // CreateFoo creates a Foo.
 func (l *Lab) CreateFoo(name, deploymentName string, replicas int32) {
 	l.T.Helper()
-	l.must(l.FooTracker.Create(foosGVR, &v1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: Namespace, UID: types.UID("uid-of-" + name), Generation: 1,
-		},
-		Spec: v1alpha1.FooSpec{DeploymentName: deploymentName, Replicas: &replicas},
-	}, Namespace))
+	_, err := l.foos().Create(context.Background(), &v1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName, Replicas: &replicas},
+	}, metav1.CreateOptions{})
+	l.must(err)
 }
 
-// ChangeFoo changes a Foo, and increments its generation as the API server does.
+// ChangeFoo changes a Foo.
 func (l *Lab) ChangeFoo(name string, change func(*v1alpha1.Foo)) {
 	l.T.Helper()
 	foo := l.GetFoo(name)
 	change(foo)
-	foo.Generation++
-	l.must(l.FooTracker.Update(foosGVR, foo, Namespace))
+	_, err := l.foos().Update(context.Background(), foo, metav1.UpdateOptions{})
+	l.must(err)
+}
+
+// DeleteFoo deletes a Foo.
+func (l *Lab) DeleteFoo(name string) {
+	l.T.Helper()
+	l.must(l.foos().Delete(context.Background(), name, metav1.DeleteOptions{}))
 }
 
 // GetFoo returns a Foo, which must exist.
 func (l *Lab) GetFoo(name string) *v1alpha1.Foo {
 	l.T.Helper()
-	object, err := l.FooTracker.Get(foosGVR, Namespace, name)
+	foo, err := l.foos().Get(context.Background(), name, metav1.GetOptions{})
 	if err != nil {
 		l.T.Fatal(err)
 	}
-	return object.(*v1alpha1.Foo)
+	return foo
 }
 
 // Ready returns the status and the reason of the Ready condition of the Foo example-foo.
@@ -173,10 +183,11 @@ func (l *Lab) Ready() string {
 // CreateDeployment creates a Deployment that has nothing to do with Foos.
 func (l *Lab) CreateDeployment(name string, replicas int32) {
 	l.T.Helper()
-	l.must(l.KubeTracker.Create(deploymentsGVR, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace},
+	_, err := l.deployments().Create(context.Background(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas},
-	}, Namespace))
+	}, metav1.CreateOptions{})
+	l.must(err)
 }
 
 // ChangeDeployment changes a Deployment.
@@ -187,43 +198,44 @@ func (l *Lab) ChangeDeployment(name string, change func(*appsv1.Deployment)) {
 		l.T.Fatalf("there is no Deployment %s", name)
 	}
 	change(deployment)
-	l.must(l.KubeTracker.Update(deploymentsGVR, deployment, Namespace))
+	_, err := l.deployments().Update(context.Background(), deployment, metav1.UpdateOptions{})
+	l.must(err)
 }
 
 // RollOut makes all Pods of a Deployment available, as the Deployment controller would.
 func (l *Lab) RollOut(name string) {
 	l.T.Helper()
-	l.ChangeDeployment(name, func(deployment *appsv1.Deployment) {
-		replicas := *deployment.Spec.Replicas
-		deployment.Status = appsv1.DeploymentStatus{
-			Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
-		}
-	})
+	deployment := l.GetDeployment(name)
+	replicas := *deployment.Spec.Replicas
+	deployment.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Replicas:           replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
+	}
+	_, err := l.deployments().UpdateStatus(context.Background(), deployment, metav1.UpdateOptions{})
+	l.must(err)
 }
 
 // DeleteDeployment deletes a Deployment.
 func (l *Lab) DeleteDeployment(name string) {
 	l.T.Helper()
-	l.must(l.KubeTracker.Delete(deploymentsGVR, Namespace, name))
+	l.must(l.deployments().Delete(context.Background(), name, metav1.DeleteOptions{}))
 }
 
 // GetDeployment returns a Deployment, or nil if there is none.
 func (l *Lab) GetDeployment(name string) *appsv1.Deployment {
 	l.T.Helper()
-	object, err := l.KubeTracker.Get(deploymentsGVR, Namespace, name)
+	deployment, err := l.deployments().Get(context.Background(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		l.T.Fatal(err)
 	}
-	return object.(*appsv1.Deployment)
+	return deployment
 }
 
-var (
-	deploymentsGVR = appsv1.SchemeGroupVersion.WithResource("deployments")
-	foosGVR        = v1alpha1.Resource("foos").WithVersion("v1alpha1")
-)
+// crd is where the tests of the chapters find the CustomResourceDefinition.
+const crd = "../../../artifacts/examples/crd.yaml"
 
 func (l *Lab) must(err error) {
 	l.T.Helper()
