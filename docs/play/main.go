@@ -14,10 +14,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 const (
@@ -127,7 +125,10 @@ func writePage(out, wasm string) error {
 	for _, file := range web {
 		from["web/"+file.Name()] = os.DirFS("lens")
 	}
-	files := map[string][]byte{"play.bin": packed.Bytes()}
+	if err := writeFile(filepath.Join(out, "play.bin"), packed.Bytes()); err != nil { // first: see check
+		return err
+	}
+	files := map[string][]byte{}
 	for name, folder := range from {
 		if files[name], err = fs.ReadFile(folder, name); err != nil {
 			return err
@@ -136,18 +137,15 @@ func writePage(out, wasm string) error {
 	const first = `<script src="web/lens.js">`
 	files["index.html"] = bytes.Replace(files["index.html"], []byte(first),
 		[]byte("<script src=\"page.js\"></script>\n"+first), 1)
-	if err := os.RemoveAll(out + ".new"); err != nil {
-		return err
-	}
 	for name, text := range files {
-		if err := writeFile(filepath.Join(out+".new", name), text); err != nil {
+		if err := writeFile(filepath.Join(out, name), text); err != nil {
 			return err
 		}
 	}
-	return swap(out)
+	return nil
 }
 
-// check refuses a folder that has something else than a page: it would be deleted.
+// check refuses a folder that has something else than a page: files there could be overwritten.
 func check(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -157,16 +155,6 @@ func check(out string) error {
 		return fmt.Errorf("%s is there already, and is no page: choose another folder with -out", out)
 	}
 	return nil
-}
-
-// swap puts the new page in the place of the old one. An interrupt leaves one of the two.
-func swap(out string) error {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	defer signal.Reset(os.Interrupt, syscall.SIGTERM)
-	if err := os.RemoveAll(out); err != nil {
-		return err
-	}
-	return os.Rename(out+".new", out)
 }
 
 // writeFile writes a file, and makes its folder.

@@ -136,7 +136,6 @@ func TestOperatorFindsThePods(t *testing.T) {
 	}
 	var service corev1.Service
 	read(t, root+"artifacts/monitoring/servicemonitor.yaml", &monitor, &service)
-
 	if got := service.Labels[monitor.Spec.JobLabel]; got != "sample-controller" {
 		t.Errorf("got job %q, want what the alerts ask for", got)
 	}
