@@ -20,13 +20,20 @@ var (
 	namedTest = regexp.MustCompile("`((?:Test|Example_|Fuzz)\\w+)`")
 )
 
-// checkLinks returns the links of a page to files, headings and recordings that do not exist, and
-// the links to lines, because lines move. It also returns the tests that the page names as a proof
-// although they are not in tests.
-func checkLinks(p *page, tests string) (problems []string) {
-	report := func(format string, args ...any) {
-		problems = append(problems, p.at(&block{line: 1}, format, args...))
+// TestLinksLeadSomewhere finds the links to files, headings and recordings that do not exist, and those
+// to lines, because lines move. It also finds tests that a page names as a proof although there is none
+// of that name.
+func TestLinksLeadSomewhere(t *testing.T) {
+	files := trackedFiles(t, "*_test.go", ":!docs/check")
+	tests := strings.Join(slices.Collect(maps.Values(files)), "\n")
+	for _, p := range allPages(t) {
+		checkLinks(p, tests, func(format string, args ...any) {
+			t.Error(p.at(&block{line: 1}, format, args...))
+		})
 	}
+}
+
+func checkLinks(p *page, tests string, report func(format string, args ...any)) {
 	for _, match := range recording.FindAllStringSubmatch(p.prose(), -1) {
 		if _, err := os.Stat(filepath.Join(root, "docs/lens/recordings", match[1])); err != nil {
 			report("%v", err)
@@ -64,14 +71,5 @@ func checkLinks(p *page, tests string) (problems []string) {
 		case anchor != "" && !anchors.Has(string(text), anchor):
 			report("%s: there is no heading #%s", target, anchor)
 		}
-	}
-	return problems
-}
-
-func TestLinksLeadSomewhere(t *testing.T) {
-	files := trackedFiles(t, "*_test.go", ":!docs/check")
-	tests := strings.Join(slices.Collect(maps.Values(files)), "\n")
-	for _, p := range allPages(t) {
-		report(t, checkLinks(p, tests))
 	}
 }

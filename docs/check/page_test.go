@@ -116,21 +116,13 @@ func (p *page) prose() string {
 	return strings.Join(append(prose, p.lines[next:]...), "\n")
 }
 
-// set replaces the bodies of blocks of the page.
+// set replaces the bodies of blocks of the page. It leaves the line numbers of its blocks as they were.
 func (p *page) set(bodies map[*block][]string) {
 	for _, b := range slices.Backward(p.blocks) {
 		if body, ok := bodies[b]; ok {
 			p.lines = slices.Replace(p.lines, b.line, b.line+len(b.body), body...)
 			b.body = body
 		}
-	}
-	line := 0
-	for i := range p.blocks { // the lines below a block have moved
-		for !strings.HasPrefix(p.lines[line], "```") {
-			line++
-		}
-		p.blocks[i].line = line + 1
-		line += len(p.blocks[i].body) + 2
 	}
 }
 

@@ -15,9 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-	"unicode"
 
 	"example.com/sample-controller/lens/film"
 )
@@ -31,7 +29,6 @@ type workspace struct {
 	patience  time.Duration        // how long tests may take
 	judging   context.Context      // done if nobody waits for the judgement any more
 
-	lock      *os.File // of this process, as long as it runs
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
 }
@@ -63,28 +60,12 @@ func open(root, dir string) (*workspace, error) {
 		return nil, fmt.Errorf("%s says how far you are, and is broken: delete it to begin anew: %w",
 			w.saved(), err)
 	}
-	if w.progress == nil { // the file has null
-		w.progress = map[string]*progress{}
-	}
 	for _, e := range exercises {
 		if w.progress[e.name] == nil {
 			w.progress[e.name] = &progress{}
 		}
-		p := w.progress[e.name]
-		p.Hints = max(0, min(p.Hints, len(e.hints)))
 	}
-	return w, w.lockFolder()
-}
-
-// lockFolder fails if another process works in the folder: each would undo what the other one saves.
-func (w *workspace) lockFolder() (err error) {
-	if err = os.MkdirAll(w.dir, 0o750); err == nil {
-		w.lock, err = os.OpenFile(filepath.Join(w.dir, "lock"), os.O_CREATE|os.O_WRONLY, 0o600)
-	}
-	if err == nil && syscall.Flock(int(w.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		err = errors.New("make learn is open in another terminal: go on there, or type q there")
-	}
-	return err
+	return w, os.MkdirAll(dir, 0o750)
 }
 
 func (w *workspace) saved() string { return filepath.Join(w.dir, "progress.json") }
@@ -100,32 +81,10 @@ func (w *workspace) save() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(w.saved(), text)
+	return os.WriteFile(w.saved(), text, 0o600)
 }
 
-// replaceFile writes a file beside, and puts it in the place of the old one, even if that is a link.
-func replaceFile(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
-// say prints a text, without what would steer the terminal, and no more than somebody reads.
-func (w *workspace) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if len(text) > maxText {
-		text = text[:maxText] + "\n..."
-	}
-	fmt.Fprintln(w.out, strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text))
-}
-
-const maxText = 20_000
+func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
 // begin writes the file that the learner edits, unless it is there. The program of a chapter that
 // consists of that of the root and changes is put together.
@@ -151,7 +110,7 @@ func (w *workspace) reset(e *exercise) error {
 	if err := os.MkdirAll(filepath.Dir(w.path(e)), 0o750); err != nil {
 		return err
 	}
-	return replaceFile(w.path(e), text)
+	return os.WriteFile(w.path(e), text, 0o600)
 }
 
 func (w *workspace) list() {
@@ -368,7 +327,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 // press does what a key asks for. A letter of a choice is the answer.
 func (w *workspace) press(e *exercise, key string) error {
 	if _, found := e.choice[key]; found {
-		return replaceFile(w.path(e), []byte(key))
+		return os.WriteFile(w.path(e), []byte(key), 0o600)
 	}
 	do, found := map[string]func(*exercise) error{
 		"h": w.hint, "s": w.solution, "f": w.film, "r": w.reset,
