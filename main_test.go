@@ -253,8 +253,8 @@ func TestLogTellsHowSyncsFail(t *testing.T) {
 			func(ctx context.Context, err error, message string, values ...any) {
 				klog.FromContext(ctx).Error(err, message, values...)
 			})
-		h.answer("create", "deployments", 2, apierrors.NewServiceUnavailable("injected"))
-		h.answer("update", "foos/status", 1, apierrors.NewConflict(v1alpha1.Resource("foos"), "web",
+		h.Fail("create", "deployments", 2, apierrors.NewServiceUnavailable("injected"))
+		h.Fail("update", "foos/status", 1, apierrors.NewConflict(v1alpha1.Resource("foos"), "web",
 			errors.New("injected")))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
