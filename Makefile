@@ -1,5 +1,4 @@
 # `make help` shows the targets that have a ## comment, and `make help-all` all that have a comment.
-# A target with the name of a step of hack/test runs that step.
 .DEFAULT_GOAL := help
 
 # Each line of a recipe begins with the prologue, hack/env.
@@ -120,15 +119,17 @@ clean: # stop all local control planes and delete everything that was built
 demo-current-context: build # see it work on a cluster that you have; it asks first
 	@hack/demo --current-context
 
-#= Some steps of the tests: hack/test list names all
+#= Some of the tests
 
 .PHONY: unit verify conformance lint
 unit: # the unit tests of the controller: offline, in a minute
+	go test ./...
 verify: # fail if generated files are stale
+	@hack/update-codegen.sh verify
 conformance: # the conformance suite on the controller
+	go -C test test -count=1 -timeout 30m ./conformance
 lint: # the linters
-unit verify conformance lint:
-	@hack/test $@
+	@hack/lint
 
 #= More tests than make test-all has
 

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"flag"
 	"testing"
 
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/scenarios"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // checkOutcomes is for a test that compares what the controller did about each error.
@@ -17,6 +20,9 @@ var checkOutcomes = func(*testing.T, []explore.Outcome) {}
 func TestExplore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all faults together take a quarter of a minute")
+	}
+	if setting.All() {
+		must.Do(t, flag.Set("explore.random", "500"))
 	}
 	outcomes := explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {

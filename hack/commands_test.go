@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // fake stands in for each program that a command calls. It records how it was called, and does what
@@ -50,8 +51,8 @@ var scripts = []string{
 	"hack/cluster down door", "hack/cluster check door", "hack/cluster kubeconfig door",
 	"hack/compile 'a program' .local/a -- .", "hack/demo", "hack/demo --current-context", "hack/e2e here true",
 	"hack/env go build .", "hack/env -c 'git status'", "hack/faults-all", "hack/fuzz 0",
-	"hack/install example.com/a@v1", "hack/lint", "hack/release v1.2.3", "hack/test unit",
-	"hack/test verify", "hack/update-codegen.sh", "hack/vulnerabilities",
+	"hack/install example.com/a@v1", "hack/lint", "hack/release v1.2.3", "hack/test", "hack/test all",
+	"hack/update-codegen.sh", "hack/vulnerabilities",
 }
 
 // hostileVariables are what readers have in their environment, according to reports. @ is a folder
@@ -79,6 +80,7 @@ var generated = regexp.MustCompile(`(?m)^make: \*\*\* .*|/tmp\.\w+|\.\w{6}\b|\.[
 // reader has set. The programs are fakes. A command without hack/env, or a setting that hack/env
 // forgets, fails here.
 func TestCommandsDoTheSameWhateverTheReaderHasSet(t *testing.T) {
+	setting.Long(t)
 	text := output(t, "bash", "-c", "cat Makefile */*.mk")
 	commands := slices.Clone(scripts)
 	for _, target := range regexp.MustCompile(`(?m)^([a-z][a-z-]+):.* ##? `).FindAllStringSubmatch(text, -1) {
@@ -169,7 +171,7 @@ func calls(t *testing.T, files, line string, hostile bool) string {
 // copyFiles copies what the commands read themselves. What they let other programs read is left out.
 func copyFiles(t *testing.T, to string) {
 	t.Helper()
-	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile '*.mk' '*/steps' docs/lint .ci hack go.mod go.sum '*.go' \
+	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile '*.mk' docs/lint .ci hack go.mod go.sum '*.go' \
 		artifacts docs/tutorial/assemble docs/tutorial/14-versions examples/conformance \
 		examples/website/artifacts ':!*_test.go' ':!hack/fork' ':!*/*.go' &&
 		git ls-files -z pkg/apis examples/website/pkg/apis docs/tutorial/14-versions/pkg/apis; } |
@@ -204,6 +206,7 @@ func hostileEnv(t *testing.T, dir string) (env []string) {
 
 // A copy of the repository works, or says what to do.
 func TestCopiesOfTheRepository(t *testing.T) {
+	setting.Long(t)
 	larger := t.TempDir()
 	output(t, "bash", "-c", `cd "$0" && git init -q && git -c user.name=a -c user.email=a@localhost \
 		commit -q --allow-empty -m a`, larger)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // place copies the scripts into a folder with such a name, and returns the folder.
@@ -22,9 +23,7 @@ func place(t *testing.T, name string) string {
 // The control plane works in a folder with any printable characters in its path, but for those that
 // are refused before anything is started.
 func TestControlPlaneWorksInOddFolders(t *testing.T) {
-	if !*demo {
-		t.Skip("needs -demo, and the control plane")
-	}
+	setting.Long(t)
 	folder := place(t, "a!$&'()*+-.;<=>?@[]^_`{|}~ä")
 	bin := must.Get(filepath.Abs("../.local/bin"))(t)
 	output(t, "ln", "-s", bin, folder+"/bin")
@@ -73,9 +72,10 @@ func TestLinksAreRefused(t *testing.T) {
 // What a reader may set is refused with one sentence, if it is wrong.
 func TestWrongSettingsAreRefused(t *testing.T) {
 	for command, want := range map[string]string{
-		"HACK_PATIENCE=long hack/test list":       "write one like HACK_PATIENCE=10m",
-		"HACK_JOBS=-1 hack/test list":             "write one like HACK_JOBS=4",
-		"HACK_JOB=4 hack/test list":               "there is no setting HACK_JOB",
+		"HACK_PATIENCE=long hack/test":            "write one like HACK_PATIENCE=10m",
+		"HACK_JOBS=-1 hack/test":                  "write one like HACK_JOBS=4",
+		"HACK_JOB=4 hack/test":                    "there is no setting HACK_JOB",
+		"HACK_TESTS=some hack/test":               "write one like HACK_TESTS=all",
 		"HACK_KUBERNETES=1.3x hack/cluster build": "write one like HACK_KUBERNETES=1.35",
 		"HACK_KUBERNETES=1.20 hack/cluster build": "hack/versions has no Kubernetes 1.20; add a line",
 		"make build VERSION=1.0":                  "write one like VERSION=v1.2.3",
@@ -95,7 +95,7 @@ func TestClonesHaveTheSameFiles(t *testing.T) {
 	folder := t.TempDir()
 	output(t, "bash", "-c", `git init -q "$0/a" && cp -R .gitattributes hack "$0/a" && cd "$0/a" &&
 		git add -A && git -c user.name=a -c user.email=a@localhost commit -qm a &&
-		git clone -q -c core.autocrlf=true . ../b && diff -r -x .git . ../b && ../b/hack/test list`, folder)
+		git clone -q -c core.autocrlf=true . ../b && diff -r -x .git . ../b && ../b/hack/env true`, folder)
 }
 
 // Programs are built where they may be run.

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,10 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
-
-var release = flag.Bool("release", false,
-	"make a release and install it on the cluster of KUBECONFIG, with the programs in .local/bin")
 
 const (
 	releaseVersion = "v1.2.3-rc.1"
@@ -54,9 +53,7 @@ func TestReleaseRefusesBadNamesBeforeItWrites(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	if !*release {
-		t.Skip("needs -release, and a control plane")
-	}
+	onCluster(t)
 	one, other := t.TempDir(), t.TempDir()
 	for _, folder := range []string{one, other} {
 		output(t, "hack/release", releaseVersion, releaseImage, folder)
@@ -80,6 +77,7 @@ func TestRelease(t *testing.T) {
 	layout := t.TempDir()
 	output(t, "tar", "-xf", filepath.Join(one, "image.tar"), "-C", layout)
 	t.Run("the SBOM lists what is in the binaries", func(t *testing.T) { compareSBOM(t, one, layout) })
+	t.Run("the image has a static binary that knows its version", func(t *testing.T) { checkImage(t, layout) })
 	t.Run("the files are the kustomization", func(t *testing.T) { compareInstall(t, one, layout) })
 	t.Run("the controller comes and goes without its Foos", func(t *testing.T) { install(t, one) })
 }
@@ -92,6 +90,7 @@ func read(t *testing.T, path ...string) []byte {
 // descriptors are what an index and a manifest have, in the layout of an OCI image.
 type descriptors struct {
 	Manifests, Layers []struct{ Digest string }
+	Config            struct{ Digest string }
 }
 
 func readDescriptors(t *testing.T, path ...string) (value descriptors) {
@@ -128,6 +127,46 @@ func compareSBOM(t *testing.T, folder, layout string) {
 	slices.Sort(got) // the list is in the order of the PURLs
 	if want = slices.Compact(want); !slices.Equal(got, want) || len(want) < 10 {
 		t.Errorf("the SBOM has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// checkImage looks into the image of this machine's architecture. ./image tests that the digests are right.
+func checkImage(t *testing.T, layout string) {
+	index := blob(readDescriptors(t, layout, "index.json").Manifests[0].Digest)
+	for _, manifest := range readDescriptors(t, layout, index).Manifests {
+		content := readDescriptors(t, layout, blob(manifest.Digest))
+		var image struct {
+			Architecture string
+			Config       struct {
+				User       string
+				Entrypoint []string
+				Labels     map[string]string
+			}
+		}
+		must.Do(t, json.Unmarshal(read(t, layout, blob(content.Config.Digest)), &image))
+		if image.Config.User != "65532:65532" || len(image.Config.Entrypoint) != 1 {
+			t.Fatalf("the image has %+v, want user 65532:65532 and one entrypoint", image)
+		}
+		dir := t.TempDir()
+		output(t, "tar", "-xzf", filepath.Join(layout, blob(content.Layers[0].Digest)), "-C", dir)
+		binary := filepath.Join(dir, image.Config.Entrypoint[0])
+		file := must.Get(elf.Open(binary))(t)
+		defer file.Close()
+		for _, segment := range file.Progs {
+			if segment.Type == elf.PT_INTERP || segment.Type == elf.PT_DYNAMIC {
+				t.Errorf("the program has a segment %v; link it statically, with CGO_ENABLED=0", segment.Type)
+			}
+		}
+		if runtime.GOOS != "linux" || runtime.GOARCH != image.Architecture {
+			continue // this machine cannot run it
+		}
+		printed := output(t, binary, "--version")
+		for _, label := range []string{"version", "revision"} {
+			value := image.Config.Labels["org.opencontainers.image."+label]
+			if value == "" || !strings.Contains(printed, value) {
+				t.Errorf("--version prints %q, but the label %s is %q", printed, label, value)
+			}
+		}
 	}
 }
 
@@ -180,7 +219,7 @@ func install(t *testing.T, folder string) {
 	crd := "--filename=" + filepath.Join(folder, "crd.yaml")
 	file := "--filename=" + filepath.Join(folder, "install.yaml")
 	foo := "--filename=artifacts/examples/example-foo.yaml"
-	defer kubectl("delete", foo, file, "--ignore-not-found")
+	defer kubectl("delete", foo, file, crd, "--ignore-not-found")
 	kubectl("apply", crd, file)
 	kubectl("-n", "sample-controller", "rollout", "status",
 		"deployment/sample-controller", "--timeout="+cmp.Or(os.Getenv("HACK_PATIENCE"), "3m"))
@@ -190,9 +229,7 @@ func install(t *testing.T, folder string) {
 }
 
 func TestReleaseIsRedIfNobodyKnowsWhetherItIsVulnerable(t *testing.T) {
-	if !*release {
-		t.Skip("needs -release")
-	}
+	setting.Long(t)
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // where nobody answers
 	said := regexp.MustCompile(`^vulnerabilities: not checked, because ` +
 		`(govulncheck cannot be installed|the database cannot be reached: https://vuln\.go\.dev)\n$`)

@@ -3,22 +3,19 @@ package hack
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
-
-var demo = flag.Bool("demo", false,
-	"run the demo on the cluster of KUBECONFIG, with the programs in .local/bin")
 
 // script runs a script of this folder, or any command, at the root of the repository, and returns
 // what it prints.
@@ -67,41 +64,23 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestEachStepOfTheTestsIsInALine(t *testing.T) {
-	text := output(t, "bash", "-c", "cat hack/test */steps")
-	var steps []string
-	for _, step := range regexp.MustCompile(`(?m)^step_([\w-]+)\(\)`).FindAllStringSubmatch(text, -1) {
-		steps = append(steps, step[1])
-	}
-	list, problem, err := script(t, "", "hack/test", "list")
-	if err != nil {
-		t.Fatal(err, problem)
-	}
-	listed := strings.Fields(list)
-	slices.Sort(steps)
-	slices.Sort(listed)
-	if len(steps) == 0 || !slices.Equal(steps, listed) {
-		t.Errorf("the steps are %q, but the lines have %q", steps, listed)
-	}
+// startCluster starts a cluster, once. It stops with this process.
+var startCluster = sync.OnceValues(func() (*cluster.Cluster, error) {
+	return cluster.Start("..", cluster.NewName())
+})
+
+// onCluster makes KUBECONFIG lead t to that cluster. Such a test is long.
+func onCluster(t *testing.T) {
+	t.Helper()
+	setting.Long(t)
+	t.Setenv("KUBECONFIG", must.Get(startCluster())(t).Kubeconfig())
 }
 
-// A name means one thing: a target with the name of a step runs this step.
-func TestTargetsWithTheNameOfAStepRunIt(t *testing.T) {
-	text := output(t, "bash", "-c", "cat Makefile */*.mk")
-	steps := strings.Fields(output(t, "hack/test", "list"))
-	var run []string
-	for _, targets := range regexp.MustCompile(`(?m)^([a-z -]+):.*\n\t@hack/test \$@$`).FindAllStringSubmatch(text, -1) {
-		run = append(run, strings.Fields(targets[1])...)
-	}
-	if len(run) < 3 {
-		t.Errorf("only %q run a step", run)
-	}
-	for _, target := range regexp.MustCompile(`(?m)^([a-z-]+):.* ##? `).FindAllStringSubmatch(text, -1) {
-		name := target[1]
-		if slices.Contains(steps, name) != slices.Contains(run, name) {
-			t.Errorf("make %s and hack/test %s differ", name, name)
-		}
-	}
+// The API server accepts what the controller writes for random Foos.
+func TestRandomFoosOnTheAPIServer(t *testing.T) {
+	onCluster(t)
+	output(t, "hack/fuzz", "0", "FuzzWhatIsWritten")
+	output(t, ".local/bin/kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
 func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
@@ -113,9 +92,8 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/cluster start-server never-was", "hack/cluster up never-was"},
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/e2e", "usage: hack/e2e"},
-		{"hack/test unit nonsense", "there is no step nonsense"},
+		{"hack/test nonsense", "usage: hack/test"},
 		{"hack/release", "usage: hack/release"},
-		{"hack/test --help", "there is no step --help"},
 	} {
 		_, problem, err := script(t, "", "bash", "-c", test.command)
 		if err == nil || !strings.Contains(problem, test.want) {
@@ -133,9 +111,7 @@ func useTools(t *testing.T) {
 }
 
 func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
-	if !*demo {
-		t.Skip("needs -demo, and a control plane")
-	}
+	onCluster(t)
 	config := must.Get(clientcmd.LoadFromFile(os.Getenv("KUBECONFIG")))(t)
 	useTools(t)
 	all := func() string {
@@ -178,9 +154,7 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 }
 
 func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
-	if !*demo {
-		t.Skip("needs -demo, and a control plane")
-	}
+	onCluster(t)
 	useTools(t)
 	const crd = "customresourcedefinition.apiextensions.k8s.io/foos.samplecontroller.k8s.io"
 	for _, test := range []struct{ first, command, want string }{

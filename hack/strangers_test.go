@@ -24,9 +24,7 @@ import (
 // Every user of a machine can connect to its ports, and every web site in a browser can send
 // requests to them.
 func TestStrangersGetNothingFromTheLocalControlPlane(t *testing.T) {
-	if !*demo {
-		t.Skip("needs -demo, and a control plane")
-	}
+	onCluster(t)
 	config := must.Get(clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG")))(t)
 	port := must.Get(strconv.Atoi(must.Get(url.Parse(config.Host))(t).Port()))(t)
 	open := 0
@@ -76,9 +74,7 @@ func refused(t *testing.T, url string) {
 }
 
 func TestOthersCannotReadTheFilesOfTheLocalControlPlane(t *testing.T) {
-	if !*demo {
-		t.Skip("needs -demo, and a control plane")
-	}
+	onCluster(t)
 	kubeconfig := os.Getenv("KUBECONFIG")
 	folder := filepath.Dir(kubeconfig)
 	local := filepath.Dir(filepath.Dir(folder))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 var (
@@ -136,7 +138,7 @@ func (s *session) unread(p *page) (problems []string) {
 
 func TestConsolesShowWhatHappens(t *testing.T) {
 	if !*console {
-		t.Skip("console blocks are executed only with -console: it takes minutes")
+		setting.Long(t)
 	}
 	filter, skip := regexp.MustCompile(*pageFilter), regexp.MustCompile(*pageSkip)
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
@@ -149,7 +151,25 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 			}
 		}
 	}
-	s := newSession(t)
+	// Most commands wait, so the first chapters, which use no ports, are executed beside the others.
+	first := func(p *page) bool { return strings.HasPrefix(p.path, "docs/tutorial/0") }
+	for folder, half := range map[string][]*page{
+		"docs":          slices.DeleteFunc(slices.Clone(pages), first),
+		"docs-chapters": slices.DeleteFunc(pages, func(p *page) bool { return !first(p) }),
+	} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			executeAll(t, folder, half)
+		})
+	}
+}
+
+// executeAll executes pages, one after the other.
+func executeAll(t *testing.T, folder string, pages []*page) {
+	if len(pages) == 0 {
+		return
+	}
+	s := newSession(t, folder)
 	for _, p := range pages {
 		t.Run(p.path, func(t *testing.T) {
 			s.begin(t)

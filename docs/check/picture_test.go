@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"html"
 	"maps"
@@ -17,11 +16,9 @@ import (
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/lens/browser"
 )
-
-var drawPictures = flag.Bool("pictures", false, "draw the pictures of all pages in a real Chromium, "+
-	"with Mermaid from the npm registry; look at them in .local/pictures.html")
 
 // GitHub draws pictures with Mermaid, too.
 const (
@@ -107,9 +104,7 @@ var galleryProblems = regexp.MustCompile(`data-problems="([^"]*)"`)
 type picture struct{ Page, Text string }
 
 func TestPicturesAreDrawn(t *testing.T) {
-	if !*drawPictures {
-		t.Skip("pictures are drawn only with -pictures")
-	}
+	setting.Long(t)
 	chromium, err := browser.Chromium()
 	if err != nil {
 		t.Skipf("no picture is drawn: %v", err)

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +13,6 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-var copyName = flag.String("copy", "docs", "with -console, the `name` of the folder in .local where "+
-	"the pages are executed: docs, or a name that begins so; two runs at the same time need two")
-
 // session executes pages in a copy of the repository, which they may change, and on a control plane
 // of its own, the copy's "dev". Each page finds what the last page left behind, as a reader would.
 type session struct {
@@ -25,23 +21,21 @@ type session struct {
 	terminals map[string]*terminal
 }
 
-// newSession makes the copy. It has the built tools of the original, except the controller, which a
+// newSession makes the copy, in a folder of .local whose name begins with docs. It has the built tools of the original, except the controller, which a
 // page may build from changed files.
-func newSession(t *testing.T) *session {
+func newSession(t *testing.T, folder string) *session {
 	t.Helper()
 	original := must.Get(filepath.Abs(root))(t)
-	if !strings.HasPrefix(*copyName, "docs") || filepath.Base(*copyName) != *copyName {
-		t.Fatalf("-copy %s: the name must begin with docs, and have no slash", *copyName)
-	}
-	s := &session{folder: filepath.Join(original, ".local", *copyName)}
+	s := &session{folder: filepath.Join(original, ".local", folder)}
 	local := filepath.Join(s.folder, ".local")
-	// No variable leads to a cluster of the user.
+	// No variable leads to a cluster of the user, or makes tests long.
 	s.env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "MAKE")
+		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "MAKE") ||
+			strings.HasPrefix(variable, "HACK_TESTS=")
 	})
 	s.env = append(s.env, "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
 		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
-	s.do(t, original, `copy=.local/`+*copyName+` && hack/cluster build &&
+	s.do(t, original, `copy=.local/`+folder+` && hack/cluster build &&
 		{ [ ! -x $copy/hack/cluster ] || $copy/hack/cluster down dev; } && rm -rf $copy && mkdir -p $copy &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C $copy`)

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/cleanup"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
-var patience = flag.Duration("patience", 3*time.Minute, "how long -console waits for the output "+
+var patience = flag.Duration("patience", 3*setting.Patience(), "how long -console waits for the output "+
 	"that a page shows; a slow machine may need more")
 
 const (

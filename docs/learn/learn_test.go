@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,9 +15,8 @@ import (
 
 	"example.com/sample-controller/docs/internal/anchors"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
-
-var play = flag.Bool("play", false, "play all exercises; takes minutes")
 
 // newWorkspace returns a workspace of the test's own, and what it says.
 func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
@@ -30,7 +28,7 @@ func newWorkspace(t *testing.T) (*workspace, *bytes.Buffer) {
 	return w, out
 }
 
-// TestExercises checks what can be checked at once, and with -play that each exercise, as it is in
+// TestExercises checks what can be checked at once, and, if long tests run, that each exercise, as it is in
 // the beginning, fails for the right reason, that its solution passes, and that mistakes fail.
 func TestExercises(t *testing.T) {
 	t.Parallel()
@@ -44,7 +42,7 @@ func TestExercises(t *testing.T) {
 			if len(e.mistakes()) == 0 || !strings.HasPrefix(e.values["issue"], "https://github.com/") {
 				t.Error("it has no mistake, or no issue")
 			}
-			if *play {
+			if setting.All() {
 				playExercise(t, w, e)
 			}
 		})
@@ -241,9 +239,7 @@ func TestKeys(t *testing.T) {
 
 // TestLearnerIsJudged goes the way of a learner, who writes a file and has it judged.
 func TestLearnerIsJudged(t *testing.T) {
-	if !*play {
-		t.Skip("takes a minute: -play")
-	}
+	setting.Long(t)
 	t.Parallel()
 	w, out := newWorkspace(t)
 	for _, name := range []string{"crash", "conflict", "finalizer", "refused"} {

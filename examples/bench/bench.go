@@ -45,7 +45,7 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 		}
 		b.pids[component] = pid
 	}
-	if err := c.InstallCRD(); err != nil {
+	if err := c.Install(root + "/artifacts/examples/crd.yaml"); err != nil {
 		return nil, err
 	}
 	config, err := b.loadConfig()

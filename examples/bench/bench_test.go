@@ -1,9 +1,9 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"maps"
+	"os/exec"
 	"os"
 	"slices"
 	"strings"
@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
-var smoke = flag.Bool("smoke", false,
-	"measure a few runs with ten Foos on a control plane, with the programs that make bench builds")
-
 // TestRunsMeasureWhatThePageShows does real runs of each kind.
 func TestRunsMeasureWhatThePageShows(t *testing.T) {
-	if !*smoke {
-		t.Skip("needs -smoke: it starts a control plane")
+	setting.Long(t)
+	build := exec.Command("go", "build", "-o", root+"/.local/bin/examples/", "../controller-runtime", "../lasso")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
 	}
 	o := options{sizes: []int{10}, modes: modes, repetitions: 1, idleTime: time.Second}
 	results := must.Get(o.measure(t.Context(), o.plan()))(t)

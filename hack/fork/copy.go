@@ -26,8 +26,9 @@ var (
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/fakes", "internal/testing/freeport",
-		"internal/testing/must", "internal/testing/suite",
+		"internal/testing/cleanup", "internal/testing/cluster", "internal/testing/fakes",
+		"internal/testing/freeport", "internal/testing/must", "internal/testing/setting",
+		"internal/testing/suite",
 	}
 	// The controller of Foos.
 	ofFoos = []string{
@@ -64,13 +65,13 @@ var paths = strings.NewReplacer(
 	"examples/website/artifacts/", "artifacts/examples/",
 	"examples/website/", "",
 	"-C examples ", "", "./website/registry", "./registry", "./website", ".",
-	"hack/test website", "hack/test conformance",
+	`flag.Bool("cluster", false,`, `flag.Bool("cluster", true,`,
+	"go -C examples build -o ../.local/bin/website-controller ./website", "make -s build",
 	`"../../.."`, `"../.."`,
 	`"../artifacts/deploy/`, `"../../artifacts/deploy/`,
 	`"../artifacts/monitoring/`, `"../../artifacts/monitoring/`,
 	`"../artifacts/`, `"../../artifacts/examples/`,
 	`"artifacts/crd.yaml"`, `"artifacts/examples/crd.yaml"`,
-	`flag.Bool("cluster", false,`, `flag.Bool("cluster", true,`,
 )
 
 // repository is a repository, as it is in the working tree.

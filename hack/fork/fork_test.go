@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"io"
 	"os"
 	"path"
@@ -14,9 +13,8 @@ import (
 	"example.com/sample-controller/internal/testing/cleanup"
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
-
-var forkSome = flag.Bool("fork", false, "fork three kinds, and run the forks' tests; takes minutes")
 
 // TestMain keeps the folders of the tests out of this repository: hack/env has go's temporary files
 // in .local, t.TempDir, too, and a fork must not be written there.
@@ -32,11 +30,9 @@ func at(t *testing.T, folder, command string) string {
 	return printed
 }
 
-// forkInto makes a fork of the repository of a folder, in a new one. With -trimpath, go uses what it
-// has compiled in other folders.
+// forkInto makes a fork of the repository of a folder, in a new one.
 func forkInto(t *testing.T, original string, values map[string]string) (folder string) {
 	t.Helper()
-	t.Setenv("HACK_GOFLAGS", "-trimpath")
 	folder = filepath.Join(t.TempDir(), "fork")
 	values["dir"] = folder
 	must.Do(t, run(t.Context(), original, arguments(values), io.Discard))
@@ -44,9 +40,7 @@ func forkInto(t *testing.T, original string, values map[string]string) (folder s
 }
 
 func TestForkedRepositoriesWork(t *testing.T) {
-	if !*forkSome {
-		t.Skip("needs -fork: it takes minutes")
-	}
+	setting.Long(t)
 	tests := map[string]map[string]string{
 		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
 			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg"},
@@ -57,9 +51,10 @@ func TestForkedRepositoriesWork(t *testing.T) {
 	}
 	for kind, values := range tests {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel() // they mostly wait
 			folder := forkInto(t, ".", values)
 			speaksOfItself(t, folder)
-			at(t, folder, `HACK_GOFLAGS="-trimpath -short" hack/test unit && hack/test list && make -s help-all`)
+			at(t, folder, "go vet ./... && make -s help-all")
 			if plural := values["plural"]; plural != "" { // the generators would guess another one
 				at(t, folder, "hack/update-codegen.sh verify")
 				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
@@ -68,10 +63,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 			at(t, folder, "git diff --exit-code && test -z \"$(git ls-files --others --exclude-standard)\"")
 			down := must.Get(cleanup.Prepare(folder, "hack/cluster", "down", "fork"))(t)
 			t.Cleanup(down)
-			at(t, folder, `hack/cluster up fork && make -s build &&
-				export KUBECONFIG=$PWD/.local/clusters/fork/kubeconfig.yaml &&
-				go -C test test ./conformance -patience "${HACK_PATIENCE:-3m}" &&
-				HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
+			at(t, folder, `env -u HACK_TESTS hack/test && hack/cluster up fork && HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
 			knowsBuiltinNames(t, folder)
 		})
 	}
@@ -79,9 +71,7 @@ func TestForkedRepositoriesWork(t *testing.T) {
 
 // The commands in docs/forking.md take over what is new here, and keep what is new in the fork.
 func TestLaterVersionsAreMerged(t *testing.T) {
-	if !*forkSome {
-		t.Skip("needs -fork: it takes a minute")
-	}
+	setting.Long(t)
 	page := string(must.Get(os.ReadFile("../../docs/forking.md"))(t))
 	commands := regexp.MustCompile("(?s)```sh\n(git branch upstream.*?|git fetch .*?)```").FindAllStringSubmatch(page, -1)
 	if len(commands) != 2 {

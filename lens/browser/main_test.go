@@ -17,6 +17,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/internal/testing/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -27,7 +28,7 @@ const (
 )
 
 var (
-	patience = flag.Duration("patience", 90*time.Second,
+	patience = flag.Duration("patience", 3*setting.Patience(),
 		"how long to wait for an expected change")
 	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
 		"`path` of the controller that the lens watches")
@@ -47,13 +48,26 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	path, err := Chromium()
-	if noBrowser = err; err != nil {
+	if noBrowser = err; err != nil || !setting.All() {
 		os.Exit(m.Run())
 	}
-	cluster.Main(root, "lens-test", func(c *cluster.Cluster) (code int, err error) {
-		controlPlane, kubeClient, fooClient = c, c.Kube, c.Foos
+	cluster.Main(root, root+"artifacts/examples/crd.yaml", func(c *cluster.Cluster) (code int, err error) {
+		config, err := c.Config()
+		if err != nil {
+			return 1, err
+		}
+		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(config)
 		return runTests(m, path)
 	})
+}
+
+// needsBrowser skips t if there is no browser.
+func needsBrowser(t *testing.T) {
+	t.Helper()
+	setting.Long(t)
+	if noBrowser != nil {
+		t.Skipf("nothing is shown: %v", noBrowser)
+	}
 }
 
 // runTests starts what all tests share, runs the tests, and stops it.

@@ -63,9 +63,7 @@ func (l *lens) open() (*page, error) {
 // begin returns the shared page when the cluster is empty, nothing is held and all is quiet.
 func begin(t *testing.T) *page {
 	t.Helper()
-	if noBrowser != nil {
-		t.Skipf("nothing is shown: %v", noBrowser)
-	}
+	needsBrowser(t)
 	p := shared
 	p.watch(t)
 	p.fast(t) // at Slow, the first Foo would be guided

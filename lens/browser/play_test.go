@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,16 +20,9 @@ import (
 	"example.com/sample-controller/lens/model"
 )
 
-var withPlay = flag.Bool("play", false, "build and test the page that has the controller in it")
-
 // TestPlay uses the page that needs no server but one for files.
 func TestPlay(t *testing.T) {
-	switch {
-	case noBrowser != nil:
-		t.Skipf("nothing is shown: %v", noBrowser)
-	case !*withPlay:
-		t.Skip("needs -play")
-	}
+	needsBrowser(t)
 	folder := t.TempDir()
 	build := exec.CommandContext(context.Background(), "go", "-C", "docs", "run", "./play", "-out", folder)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr

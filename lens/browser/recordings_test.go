@@ -107,9 +107,7 @@ func TestSavedRecordingShowsWhatWasSeen(t *testing.T) {
 
 // An address with an odd end shows the first recording, and what is no recording says so.
 func TestMalformedRecordingIsSaid(t *testing.T) {
-	if noBrowser != nil {
-		t.Skipf("nothing is shown: %v", noBrowser)
-	}
+	needsBrowser(t)
 	played := openPlayer(t, "%")
 	for _, text := range []string{"", "<html>", `lens.recording("AAAA");`, `lens.recording("` +
 		"H4sIAAAAAAACA6uuBQBDv6ajAgAAAA==" + `");`} { // the last one is {}
@@ -123,9 +121,7 @@ func TestMalformedRecordingIsSaid(t *testing.T) {
 }
 
 func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
-	if noBrowser != nil {
-		t.Skipf("nothing is shown: %v", noBrowser)
-	}
+	needsBrowser(t)
 	files, err := filepath.Glob(root + "docs/lens/recordings/*.js")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("there are no recordings (error: %v)", err)

@@ -1,8 +1,8 @@
 // Package conformance tests, from the outside and on a real API server, what a controller of Foos
 // has to do. The controller is a program that the tests start:
 //
-//	make conformance                                      # with a cluster that it starts
-//	go test ./conformance                                 # with the cluster of KUBECONFIG
+//	go test ./conformance                                 # on clusters that it starts
+//	KUBECONFIG=... go test ./conformance                  # on a cluster that you have
 //	go test ./conformance -controller 'path/to/program'   # any other program
 //
 // What is not about Foos is in the package suite, below internal/. Its doc comment says what a
@@ -30,14 +30,18 @@ func TestMain(m *testing.M) {
 		Name:       deployedName,
 		CRD:        crd,
 		Root:       "../..",
+		Build:      "make -s build",
 		Controller: "sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",
-		Command:    "make conformance",
+		Serial:     "Deployed|Foos|Metrics|ByKustomize|OtherNames|Program|Nothing",
 		Create: func(n *suite.Namespace, name string) {
 			with(n).foos.Create(newFoo(name, name, 0)) // without Pods, which a quota may forbid
 		},
 		Await: func(n *suite.Namespace, name string) { with(n).foos.When(name, "is Ready", isReady) },
 	})
 	flag.Parse()
+	if *tableFile != "" {
+		_ = flag.Set("test.run", ".") // all tests in this process, for the table
+	}
 	code := suite.Run(m)
 	if *tableFile != "" && len(outcomes.passed) > 0 {
 		if err := writeTable(*tableFile, *programID); err != nil {

@@ -33,6 +33,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -49,12 +50,10 @@ var (
 	killEvery = flag.Duration("kill-every", 2*time.Second,
 		"how often something is killed in a history, on average")
 	quiet    = flag.Duration("quiet", 3*time.Second, "how long nothing may be written at the end")
-	patience = flag.Duration("patience", 90*time.Second,
+	patience = flag.Duration("patience", setting.Patience(),
 		"how long to wait for an expected change")
 	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
 		"`path` of the controller under test")
-	clusterName = flag.String("cluster", "faults",
-		"`name` of the cluster that hack/cluster starts, and stops at the end")
 )
 
 // The control plane, and the clients of the users, which bypass the proxy.
@@ -67,8 +66,12 @@ var (
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait
 	flag.Parse()
-	cluster.Main(root, *clusterName, func(c *cluster.Cluster) (code int, err error) {
-		controlPlane, kubeClient, fooClient = c, c.Kube, c.Foos
+	cluster.Main(root, root+"artifacts/examples/crd.yaml", func(c *cluster.Cluster) (code int, err error) {
+		config, err := c.Config()
+		if err != nil {
+			return 1, err
+		}
+		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(config)
 		code = m.Run()
 		fmt.Println(&total)
 		return code, nil

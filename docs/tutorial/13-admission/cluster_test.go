@@ -5,17 +5,18 @@ import (
 	"net"
 	"os/exec"
 	"testing"
-	"time"
 
 	"example.com/sample-controller/docs/internal/shell"
+	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 var (
-	onCluster = flag.Bool("cluster", false, "test policies and webhook, on the cluster of KUBECONFIG")
-	patience  = flag.Duration("patience", 3*time.Minute, "how long to wait for an expected change")
+	onCluster = flag.Bool("cluster", false, "test on the cluster of KUBECONFIG, and not on one that is started")
+	patience  = flag.Duration("patience", setting.Patience(), "how long to wait for an expected change")
 )
 
 // functions are what the lines of shell in this test use. The kubeconfig of an administrator and the
@@ -167,7 +168,10 @@ eventually waits
 // TestOnCluster tries each rule from both sides. The page tries the rest.
 func TestOnCluster(t *testing.T) {
 	if !*onCluster {
-		t.Skip("needs -cluster, and a cluster in KUBECONFIG")
+		setting.Long(t)
+		c := must.Get(cluster.Start("../../..", cluster.NewName()))(t)
+		t.Cleanup(c.Stop)
+		t.Setenv("KUBECONFIG", c.Kubeconfig())
 	}
 	address, sh := freeport.Address(t), &shell.Shell{Dir: t.TempDir(), Patience: *patience}
 	sh.Functions = "ADDRESS=" + address + "\n" + functions

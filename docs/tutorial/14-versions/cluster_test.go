@@ -47,7 +47,7 @@ kubectl --kubeconfig="$DIR/config" config set-context --current --user=pod
 // states, and gives the program no permissions but those in artifacts/deploy.
 func TestOnCluster(t *testing.T) {
 	if !*onCluster {
-		t.Skip("needs -cluster")
+		t.Skip("left out: docs/tutorial/versions_test.go runs it")
 	}
 	sh := &shell.Shell{Dir: t.TempDir(), Functions: functions, Patience: 3 * time.Minute}
 	sh.Run(t, setUp)

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,13 +11,11 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testing/cleanup"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // crdTimeout is how long the API server may take to serve a new resource.
@@ -29,37 +26,39 @@ type Cluster struct {
 	// Dir is the folder where hack/cluster keeps its files: bin, logs, pids.
 	Dir string
 
-	// The administrator's clients. InstallCRD makes them.
+	// Kube is the administrator's client.
 	Kube kubernetes.Interface
-	Foos clientset.Interface
 
 	root string
 	stop func()
 }
 
-// Main is for TestMain. It starts a cluster where Foos are served, calls test, and stops the
-// cluster. Then this process ends with the code that test has returned.
-func Main(root, name string, test func(*Cluster) (code int, err error)) {
-	code, err := with(root, name, test)
+// Main is for TestMain. It starts a cluster where the objects of the CustomResourceDefinition in a file
+// are served, calls test, and stops the cluster. Then this process ends with the code that test has
+// returned.
+func Main(root, crd string, test func(*Cluster) (code int, err error)) {
+	code, err := with(root, crd, test)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// with calls test with a cluster where Foos are served, and stops the cluster.
-func with(root, name string, test func(*Cluster) (code int, err error)) (code int, err error) {
-	c, err := Start(root, name)
+func with(root, crd string, test func(*Cluster) (code int, err error)) (code int, err error) {
+	c, err := Start(root, NewName())
 	if err != nil {
 		return 1, err
 	}
 	defer c.Stop()
-	if err := c.InstallCRD(); err != nil {
+	if err := c.Install(crd); err != nil {
 		return 1, err
 	}
 	return test(c)
 }
+
+// NewName returns a name that no other cluster has while this process runs.
+func NewName() string { return fmt.Sprintf("test-%d", os.Getpid()) }
 
 // Start starts the cluster of that name with hack/cluster of the repository at root. The cluster
 // stops with Stop or with this process, even if that is killed.
@@ -78,7 +77,11 @@ func Start(root, name string) (*Cluster, error) {
 		c.Stop()
 		return nil, err
 	}
-	return c, nil
+	config, err := c.Config()
+	if err == nil {
+		c.Kube, err = kubernetes.NewForConfig(config)
+	}
+	return c, err
 }
 
 // Check returns nil if all components are alive, or else an error that says what is dead.
@@ -125,28 +128,21 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// InstallCRD installs the CustomResourceDefinition and waits until Foos are served.
-func (c *Cluster) InstallCRD() error {
-	kubectl := exec.Command(filepath.Join(c.root, ".local/bin/kubectl"),
-		"--kubeconfig", c.Kubeconfig(), "--cache-dir", filepath.Join(c.Dir, "cache"),
-		"apply", "--server-side", "-f", filepath.Join(c.root, "artifacts/examples/crd.yaml"))
-	if err := run(kubectl); err != nil {
+// Install installs a CustomResourceDefinition and waits until its objects are served.
+func (c *Cluster) Install(crd string) error {
+	kubectl := func(args ...string) *exec.Cmd {
+		return exec.Command(filepath.Join(c.root, ".local/bin/kubectl"), append([]string{
+			"--kubeconfig", c.Kubeconfig(), "--cache-dir", filepath.Join(c.Dir, "cache")}, args...)...)
+	}
+	if err := run(kubectl("apply", "--server-side", "-f", crd)); err != nil {
 		return err
 	}
-	config, err := c.Config()
+	name, err := kubectl("get", "-f", crd, "-o", "jsonpath={.metadata.name}").Output()
 	if err != nil {
 		return err
 	}
-	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	if c.Foos, err = clientset.NewForConfig(config); err != nil {
-		return err
-	}
-	foos := c.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
 	return WaitUntil(crdTimeout, 50*time.Millisecond, func() error {
-		_, err := foos.List(context.Background(), metav1.ListOptions{Limit: 1})
-		return err
+		return run(kubectl("get", string(name)))
 	})
 }
 

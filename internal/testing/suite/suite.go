@@ -18,9 +18,12 @@
 package suite
 
 import (
+	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -28,6 +31,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/cluster"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // Config is what is special about a suite. Paths are relative to its package.
@@ -44,11 +51,14 @@ type Config struct {
 	// Controller is the command that starts the controller, unless -controller says another. Its path
 	// is relative to .local/bin.
 	Controller string
+	// Build is a line of shell that builds this program, in Root.
+	Build string
 	// Flags are for each process of the controller, also with -controller. They come last, so they
 	// take the place of the arguments in a Deployment. They may be empty.
 	Flags string
-	// Command is what a user can run to start a cluster and this suite on it.
-	Command string
+	// Serial matches the tests that are not parallel. Without a cluster in KUBECONFIG, Run starts one, and
+	// another one for these tests: most tests wait, so both halves take not much longer than one.
+	Serial string
 	// Create creates an object of that name, for which the controller has to write something.
 	Create func(n *Namespace, name string)
 	// Await waits until the controller has done all that it has to do for an object of Create.
@@ -91,7 +101,7 @@ func Define(c Config) {
 	flag.StringVar(&auditLogPath, "audit-log", "",
 		"`file` with the API server's audit log (default: logs/audit.log beside the kubeconfig)")
 	flag.StringVar(&kubectlPath, "kubectl", binaries+"kubectl", "`path` of kubectl")
-	flag.DurationVar(&Patience, "patience", 30*time.Second,
+	flag.DurationVar(&Patience, "patience", setting.Patience(),
 		"how long to wait for an expected change")
 	flag.DurationVar(&idleTime, "idle-time", 3*time.Second,
 		"how long an idle controller must request nothing")
@@ -100,12 +110,58 @@ func Define(c Config) {
 // Run prepares the cluster, runs the tests, and stops the controller that the parallel tests share.
 // It returns the exit code.
 func Run(m *testing.M) (code int) {
+	others := func() error { return nil }
+	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		others = startSerial()
+		c, err := cluster.Start(config.Root, cluster.NewName())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "conformance:", errors.Join(err, others()))
+			return 1
+		}
+		defer c.Stop()
+		os.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.Kubeconfig())
+	}
 	code, err := run(m)
-	if err != nil {
+	if err = errors.Join(err, others()); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		return 1
 	}
 	return code
+}
+
+// startSerial starts a process for the serial tests, unless flags choose some tests. It returns a
+// function that waits for it, and prints what the process has printed.
+func startSerial() (wait func() error) {
+	for _, chosen := range []string{"test.run", "test.skip"} {
+		if config.Serial == "" || flag.Lookup(chosen).Value.String() != "" {
+			return func() error { return nil }
+		}
+	}
+	var output bytes.Buffer
+	serial := exec.Command(os.Args[0], append(os.Args[1:], "-test.run="+config.Serial, "-test.testlogfile=")...)
+	serial.Stdout, serial.Stderr = &output, &output
+	err := serial.Start()
+	_ = flag.Set("test.skip", config.Serial)
+	return func() error {
+		if err == nil {
+			err = serial.Wait()
+		}
+		_, _ = output.WriteTo(os.Stdout)
+		return err
+	}
+}
+
+// build builds the controller, unless -controller names another one.
+func build() error {
+	if name := flag.Lookup("controller"); name.Value.String() != name.DefValue {
+		return nil
+	}
+	command := exec.Command("hack/env", "-c", config.Build)
+	command.Dir = config.Root
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", config.Build, err, output)
+	}
+	return nil
 }
 
 func run(m *testing.M) (code int, err error) {
@@ -113,7 +169,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(tempDir)
-	for _, prepare := range []func() error{connect, installCRD, makeOrphan, checkControlPlane} {
+	for _, prepare := range []func() error{build, connect, installCRD, makeOrphan, checkControlPlane} {
 		if err := prepare(); err != nil {
 			return 1, err
 		}
