@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -37,6 +38,7 @@ func TestExplore(t *testing.T) {
 		Always:     scenarios.Always,
 		Eventually: scenarios.Eventually,
 		Delay:      blockedRetryDelay + 5e9,
+		Settle:     6 * time.Minute,
 		Timeout:    syncTimeout,
 	})
 	checkOutcomes(t, outcomes)
