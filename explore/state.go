@@ -80,7 +80,7 @@ func (w *World) picture() picture {
 		name := o.GetName()
 		if prefix := o.GetGenerateName(); prefix != "" &&
 			generated.MatchString(strings.TrimPrefix(name, prefix)) {
-
+			name = prefix
 		}
 		if namespace := o.GetNamespace(); namespace != Namespace && namespace != "" {
 			name = namespace + "/" + name
