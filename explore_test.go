@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -43,6 +44,7 @@ func TestExplore(t *testing.T) {
 		Always:     scenarios.Always,
 		Eventually: scenarios.Eventually,
 		Delay:      blockedRetryDelay + 5e9,
+		Settle:     6 * time.Minute,
 		Timeout:    syncTimeout,
 	})
 	checkOutcomes(t, outcomes)

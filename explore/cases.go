@@ -13,14 +13,16 @@ import (
 
 // plan is what happens in a case.
 type plan struct {
-	name   string
-	steps  []Step        // with the waits after them
-	faults []fault       // that happen meanwhile
-	rest   time.Duration // how long they may still happen after the last step
-	more   int           // how many faults may follow after these
-	calm   *result       // of the undisturbed run, or nil if there is none to compare with
-	shared bool          // only one shard has it
-	slow   bool          // each write takes more than a second
+	name    string
+	steps   []Step        // with the waits after them
+	faults  []fault       // that happen meanwhile
+	rest    time.Duration // how long they may still happen after the last step
+	more    int           // how many faults may follow after these
+	of      string        // the name of the scenario, or ""
+	calm    *result       // of the undisturbed run, or nil if there is none to compare with
+	restart bool          // what a new process changes in the end is wrong
+	shared  bool          // only one shard has it
+	slow    bool          // each write takes more than a second
 	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
 	// deletions are: the controller cannot know yet that something is no longer asked for.
 	strict bool
@@ -30,7 +32,7 @@ type plan struct {
 
 // with returns the plan with one more fault.
 func (p plan) with(name string, f fault) plan {
-	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1,
+	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, of: p.of, more: p.more - 1,
 		faults: append(slices.Clip(p.faults), f)}
 }
 
@@ -56,7 +58,7 @@ func (x *explorer) explore(name string, faults func(plan, *result) []plan) {
 				if len(calm.unrest) > 0 {
 					return // it fails already, and each case would take long
 				}
-				p := plan{steps: s.played(), calm: calm, more: 1}
+				p := plan{steps: s.played(), of: s.Name, calm: calm, more: 1}
 				if *every && len(s.Steps) <= 3 {
 					p.more = 2
 				}
@@ -91,6 +93,9 @@ func (x *explorer) try(t *testing.T, plans []plan) {
 			if !p.strict {
 				x.count["late"] += len(r.unasked)
 				r.unasked = nil
+			}
+			if p.calm != nil && p.calm.end != nil {
+				x.ends[p.of].count(r.differs)
 			}
 			x.fail(t, p.calm, r)
 			if p.then != nil {

@@ -36,7 +36,7 @@ var Answers = []Answer{
 	{"401", apierrors.NewUnauthorized("injected"), false},
 	{"403", apierrors.NewForbidden(anything, "", errInjected), false},
 	{"404", apierrors.NewNotFound(anything, ""), false},
-	{"409 AlreadyExists", apierrors.NewAlreadyExists(anything, ""), false},
+	{"409 AlreadyExists", apierrors.NewAlreadyExists(anything, ""), true}, // it was sent twice
 	{"409 Conflict", apierrors.NewConflict(anything, "", errInjected), false},
 	{"410", apierrors.NewResourceExpired("injected"), false},
 	{"413", apierrors.NewRequestEntityTooLargeError("injected"), false},
@@ -68,12 +68,26 @@ type Outcome struct {
 // instead is what happens to a request that gets this answer.
 func (a Answer) instead(_ *World, _ *process, do call) (*apiserver.Response, error) {
 	if a.Happens {
-		_, _ = do()
+		response, err := do()
+		if err != nil && apierrors.IsAlreadyExists(a.Err) {
+			return response, err // so there is nothing of that name
+		}
 	}
 	if apierrors.ReasonForError(a.Err) != metav1.StatusReasonUnknown {
 		return nil, a.Err
 	}
 	return nil, &url.Error{Op: "Any", URL: "https://injected", Err: a.Err}
+}
+
+// isFor reports whether an API server can give this answer to a request.
+func (a Answer) isFor(r Request) bool {
+	switch {
+	case apierrors.IsAlreadyExists(a.Err):
+		return r.verb == "create" && r.Name != "" // otherwise, the name is generated
+	case apierrors.IsConflict(a.Err):
+		return !isRead(r.verb)
+	}
+	return true
 }
 
 // errors answers each request with each error, once and for good. Without -explore.every, it takes
@@ -85,7 +99,9 @@ func (x *explorer) errors(p plan, r *result) (plans []plan) {
 		}
 		x.tried[r.Kind] = true
 		for _, a := range Answers {
-			plans = append(plans, x.failure(p, r, a, false), x.failure(p, r, a, true))
+			if a.isFor(r) {
+				plans = append(plans, x.failure(p, r, a, false), x.failure(p, r, a, true))
+			}
 		}
 	}
 	return plans

@@ -83,8 +83,8 @@ type Controller struct {
 	// Heal, if it is set, ends what steps have done to what is outside.
 	Heal func(*World)
 
-	// Settle is how long it may take until everything is right, when nothing goes wrong any more;
-	// 6 min if it is 0.
+	// Settle is how long it may take until everything is right, when nothing goes wrong any more.
+	// If it is 0, that is 20 min: after many errors, the queues of client-go wait for up to 17 min.
 	Settle time.Duration
 
 	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
@@ -147,7 +147,7 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
 	}
 	c.Delay = cmp.Or(c.Delay, 20*time.Second)
-	c.Settle = cmp.Or(c.Settle, 6*time.Minute)
+	c.Settle = cmp.Or(c.Settle, 20*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	crds, err := apiserver.ReadCRDs(c.CRDs...)
 	if err != nil {
@@ -163,8 +163,10 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
 	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
-		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
+		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{},
+		ends: map[string]*ends{}}
 	defer x.summarize()
+	defer x.checkIsAlive()
 	x.explore("Crash", x.crashes)
 	x.explore("Error", x.errors)
 	x.explore("Event", x.surprises)

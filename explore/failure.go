@@ -31,6 +31,13 @@ func (r *result) isDisturbed() bool {
 func (x *explorer) fail(t *testing.T, calm, r *result) {
 	t.Helper()
 	wrong := r.wrong()
+	if calm != nil { // what is wrong without a fault, too, would hide the others
+		known := calm.wrong()
+		wrong = slices.DeleteFunc(wrong, func(what string) bool { return slices.Contains(known, what) })
+		if !slices.ContainsFunc(wrong, func(what string) bool { return what != r.remark }) {
+			return
+		}
+	}
 	if x.found != nil {
 		for _, problem := range wrong {
 			x.found(Finding{t.Name(), r.isDisturbed(), problem, r.film})
@@ -62,6 +69,29 @@ type failures struct {
 	shortest      string
 }
 
+// ends counts how the disturbed cases of a scenario end.
+type ends struct {
+	all       int
+	differing map[string]int // by how they differ from the undisturbed run
+}
+
+func (e *ends) count(differs string) {
+	if e.all++; differs != "" {
+		e.differing[differs]++
+	}
+}
+
+// agreement says that most disturbed cases end alike, but otherwise than the undisturbed one, or "".
+func (e *ends) agreement(scenario string) string {
+	for how, n := range e.differing {
+		if n > 2 && 2*n > e.all {
+			return fmt.Sprintf("\nOf the %d disturbed runs of the scenario %s, %d end alike, but otherwise than "+
+				"the undisturbed run. So look at that first, it may be what is wrong: %s", e.all, scenario, n, how)
+		}
+	}
+	return ""
+}
+
 // summarize says how many cases have failed, unless it was only one.
 func (x *explorer) summarize() {
 	x.t.Helper()
@@ -71,10 +101,63 @@ func (x *explorer) summarize() {
 		n += g.cases
 		text += fmt.Sprintf("\n%6d  %s\n        the shortest: %s", g.cases, what, g.shortest)
 	}
+	for _, scenario := range slices.Sorted(maps.Keys(x.ends)) {
+		text += x.ends[scenario].agreement(scenario)
+	}
 	if n > 1 {
 		x.t.Errorf("\nIn all, %d cases failed. What was wrong, in how many, and the shortest of them:%s",
 			n, text)
 	}
+}
+
+// checkIsAlive fails the test if the controller has done nothing in any of the scenarios: then no
+// case says anything.
+func (x *explorer) checkIsAlive() {
+	x.t.Helper()
+	why := x.idleness()
+	switch {
+	case why == "":
+	case x.found != nil:
+		x.found(Finding{Case: x.t.Name(), Problem: why})
+	default:
+		x.t.Error(why)
+	}
+}
+
+// idleness says why nothing was explored, or "": the controller has written something in one of the
+// undisturbed runs or, if it has something outside, has at least read something.
+func (x *explorer) idleness() string {
+	requests, failed, errs := 0, 0, map[string]int{}
+	for _, s := range x.controller.Scenarios {
+		calm := x.calm[s.Name]
+		if calm == nil {
+			return "" // not all were run
+		}
+		for _, r := range calm.requests {
+			works := r.answered && r.err == nil
+			isAbout := r.verb != "" && !strings.HasSuffix(r.Kind, "-leases") && !strings.HasSuffix(r.Kind, "-events")
+			if works && (r.write || x.controller.Outside != nil && isAbout) {
+				return ""
+			}
+			if requests++; r.err != nil {
+				failed++
+				errs[fmt.Sprintf("%s: %v", r.about(), r.err)]++
+			}
+		}
+	}
+	const nothing = "the controller wrote nothing in any scenario, so no case says anything: "
+	switch {
+	case requests == 0:
+		return nothing + "it made no request. Does it use the rest.Config that Run gets?"
+	case failed == 0:
+		return nothing + fmt.Sprintf("none of its %d requests was a write. Do the scenarios create what it "+
+			"looks for, in a namespace that it watches?", requests)
+	}
+	often := slices.MaxFunc(slices.Sorted(maps.Keys(errs)), func(a, b string) int {
+		return errs[a] - errs[b]
+	})
+	return nothing + fmt.Sprintf("%d of its %d requests failed. Most often, it was %s", failed, requests,
+		often)
 }
 
 // story says which steps there were, and what went wrong on purpose.
@@ -133,7 +216,7 @@ func (w Write) sentence(reason string) string {
 	switch {
 	case w.Old == nil:
 		did, object = "created", w.New
-	case strings.HasPrefix(w.Verb, "delete"):
+	case strings.HasPrefix(strings.ToLower(w.Verb), "delete"):
 		did = "deleted"
 	}
 	if w.Subresource != "" {

@@ -135,18 +135,6 @@ func (w *World) logger() klog.Logger {
 		textlogger.Output(reel{w})))
 }
 
-// stored puts what the API server stores into the film.
-func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
-	w.mu.Lock()
-	if w.insist != nil {
-		w.insist(r)
-	}
-	w.mu.Unlock()
-	if resource := r.Resource.Resource; !isSideshow(resource) && resource != "namespaces" {
-		w.shootRequest(r, Shot{What: "stored", Type: write.Type, Object: write.Event})
-	}
-}
-
 // writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
 // where.
 func writeFilms(name string, calm, r *result, wrong []string) string {

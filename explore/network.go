@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -24,12 +23,14 @@ func (p *process) Serve(
 	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
 ) (*apiserver.Response, error) {
 	w := p.world
+	moves.Add(1)
 	w.mu.Lock()
 	if p.dead {
 		w.mu.Unlock()
 		return nil, errDead
 	}
 	request := p.note(describe(r))
+	number := len(w.requests)
 	w.requests = append(w.requests, request)
 	w.shootRequest(r, Shot{What: "requested", Object: r.Body})
 	tooMany := p.isRestless(request)
@@ -57,6 +58,9 @@ func (p *process) Serve(
 		defer close(answered)
 		response, err = serve()
 		w.shootAnswer(r, response, err, fault != nil && err != nil)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.requests[number].answered, w.requests[number].err = true, err
 	}()
 	select {
 	case <-answered:
@@ -120,51 +124,20 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 		return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name,
 			errors.New("refused by a policy"))
 	}
-	before := len(w.server.History(r.Resource))
+	w.mu.Lock()
+	before := len(w.writes)
+	w.mu.Unlock()
 	response, err := do()
 	if err == nil {
-		stored := w.server.History(r.Resource)[before:]
+		w.mu.Lock()
+		stored := w.writes[before:]
+		w.beat(r, stored)
+		w.mu.Unlock()
 		for _, write := range stored {
 			w.judge(r, write)
 		}
-		w.mu.Lock()
-		w.beat(r, stored)
-		w.mu.Unlock()
 	}
 	return response, err
-}
-
-// judge counts a write of the controller, and notes it if something speaks against it: that of
-// Kubernetes' own kinds, it changes more than the status of what it has not created, or what Always
-// says.
-func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
-	what := Write{
-		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource,
-		Old: write.Old, New: write.New,
-	}
-	reason := ""
-	switch old := write.Old; {
-	case old != nil && !w.own[old.GetUID()] && r.Subresource != "status" && !r.IsCustom():
-		reason = "it belongs to somebody else"
-	case w.controller.Always != nil:
-		reason = w.controller.Always(what, w.State())
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch write.Type {
-	case watch.Added:
-		w.written[deed{"created", what.Resource}]++
-		w.own[write.New.GetUID()] = true
-	case watch.Deleted:
-		w.written[deed{"deleted", what.Resource}]++
-	}
-	switch {
-	case reason == "":
-	case r.Verb == "delete":
-		w.deletions = append(w.deletions, what.sentence(reason))
-	default:
-		w.unasked = append(w.unasked, what.sentence(reason))
-	}
 }
 
 // Request is a request of the controller, or an event that a watch shows it.
@@ -175,8 +148,10 @@ type Request struct {
 	Nth     int    // of these in the process
 	At      time.Time
 
-	write bool // of something but Events and Leases
-	verb  string
+	write    bool // of something but Events and Leases
+	verb     string
+	answered bool
+	err      error // in place of an answer
 }
 
 func (r Request) String() string {
@@ -214,10 +189,12 @@ func describe(r *apiserver.Request) Request {
 			}
 		}
 	}
-	isRead := r.Verb == "get" || r.Verb == "list" || r.Verb == "watch"
-	d.write = !isRead && !isSideshow(r.Resource.Resource)
+	d.write = !isRead(r.Verb) && !isSideshow(r.Resource.Resource)
 	return d
 }
+
+// isRead reports whether nothing changes by a verb, or by discovery, which has none.
+func isRead(verb string) bool { return slices.Contains([]string{"", "get", "list", "watch"}, verb) }
 
 // nameIn returns the name of an object in a case, with its namespace if that is not the default.
 func nameIn(namespace, name string) string {

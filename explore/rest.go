@@ -150,6 +150,8 @@ func (w *World) admit(r *apiserver.Request, object *unstructured.Unstructured) {
 	}
 }
 
+const withoutReason = "although nothing had happened for a long time"
+
 // unrestOf returns what goes on changing although nothing happens.
 func unrestOf(writes []apiserver.Write, since int64) (unrest []string) {
 	for _, write := range writes {
@@ -160,8 +162,7 @@ func unrestOf(writes []apiserver.Write, since int64) (unrest []string) {
 		if fields := changed(write); write.Type == "MODIFIED" && len(fields) > 0 {
 			what = "goes on changing (" + list(fields) + ")"
 		}
-		unrest = append(unrest, fmt.Sprintf("%s %s although nothing had happened for a long time",
-			nameOf(write.Event), what))
+		unrest = append(unrest, fmt.Sprintf("%s %s %s", nameOf(write.Event), what, withoutReason))
 	}
 	return slices.Compact(unrest)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,124 +16,33 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/explore"
 )
 
-// A Gadget has a Deployment of its name.
-const gadgets = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`
-
-var gadgetsResource = schema.GroupVersionResource{
-	Group: "example.com", Version: "v1", Resource: "gadgets"}
-
-// small is a controller in as few lines as that takes. Its repair gets the Deployment that it may
-// change, and returns what to write into the Gadget's status, unless that is nil.
-type small struct {
-	gadgets     dynamic.NamespaceableResourceInterface
-	deployments kubernetes.Interface
-	repair      func(*appsv1.Deployment) (status map[string]any)
-}
-
-func (s *small) run(ctx context.Context, config *rest.Config) error {
-	s = &small{repair: s.repair} // another process may still be ending
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	s.gadgets, s.deployments = client.Resource(gadgetsResource), kubernetes.NewForConfigOrDie(config)
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
-	add := func(object any) {
-		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
-			queue.Add(key)
-		}
-	}
-	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, object any) { add(object) }, DeleteFunc: add}
-	custom := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	kube := informers.NewSharedInformerFactory(s.deployments, 0)
-	for _, informer := range []cache.SharedIndexInformer{
-		custom.ForResource(gadgetsResource).Informer(), kube.Apps().V1().Deployments().Informer(),
-	} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
+// keep returns a program that gives each Gadget a Deployment. Its repair gets the Deployment that it
+// may change, and returns what to write into the Gadget's status, unless that is nil.
+func keep(repair func(*appsv1.Deployment) map[string]any) func(context.Context, *rest.Config) error {
+	return program(func(p *process, gadget *unstructured.Unstructured) error {
+		deployments := p.kube.AppsV1().Deployments(gadget.GetNamespace())
+		observed, err := deployments.Get(p.ctx, gadget.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = deployments.Create(p.ctx, deploymentOf(gadget), metav1.CreateOptions{})
 			return err
 		}
-	}
-	custom.Start(ctx.Done())
-	kube.Start(ctx.Done())
-	defer custom.Shutdown()
-	defer kube.Shutdown()
-	context.AfterFunc(ctx, queue.ShutDown)
-	for {
-		key, shutdown := queue.Get()
-		if shutdown {
-			return ctx.Err()
-		}
-		if s.sync(ctx, key) != nil {
-			queue.AddRateLimited(key)
-		} else {
-			queue.Forget(key)
-		}
-		queue.Done(key)
-	}
-}
-
-func (s *small) sync(ctx context.Context, key cache.ObjectName) error {
-	gadget, err := s.gadgets.Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil {
-		return client(err)
-	}
-	deployments := s.deployments.AppsV1().Deployments(key.Namespace)
-	observed, err := deployments.Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = deployments.Create(ctx, deploymentOf(gadget), metav1.CreateOptions{})
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	desired := observed.DeepCopy()
-	status := s.repair(desired)
-	if !equality.Semantic.DeepEqual(observed, desired) {
-		if _, err := deployments.Update(ctx, desired, metav1.UpdateOptions{}); err != nil {
+		if err != nil {
 			return err
 		}
-	}
-	if status == nil || equality.Semantic.DeepEqual(gadget.Object["status"], status) {
-		return nil
-	}
-	gadget.Object["status"] = status
-	_, err = s.gadgets.Namespace(key.Namespace).UpdateStatus(ctx, gadget, metav1.UpdateOptions{})
-	return client(err)
-}
-
-// client returns no error if the object is gone.
-func client(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+		desired := observed.DeepCopy()
+		status := repair(desired)
+		if !equality.Semantic.DeepEqual(observed, desired) {
+			if _, err := deployments.Update(p.ctx, desired, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+		return p.setStatus(gadget, status)
+	})
 }
 
 func deploymentOf(gadget *unstructured.Unstructured) *appsv1.Deployment {
@@ -174,10 +81,7 @@ func resolve() explore.Step {
 
 // TestLoops shows all kinds of loops that users of operators report: with the bug, and without it.
 func TestLoops(t *testing.T) {
-	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(crd, []byte(gadgets), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	crd := gadgetsFile(t)
 	create := explore.Create("{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}}")
 	rest := explore.Pause
 	evil := explore.Insist("deployments.apps/a",
@@ -195,7 +99,7 @@ func TestLoops(t *testing.T) {
 	}{
 		"admission changes what the controller sets": {resolve(), rest,
 			func(d *appsv1.Deployment) map[string]any { setImage(d); return nil },
-			"each sync changes spec.template.spec.containers[0].image of the Deployment a of Gadget a"},
+			"each sync changes spec.template.spec.containers[web].image of the Deployment a of Gadget a"},
 		"admission's image is accepted": {resolve(), rest, func(d *appsv1.Deployment) map[string]any {
 			if !strings.HasPrefix(d.Spec.Template.Spec.Containers[0].Image, "web@") {
 				setImage(d)
@@ -215,7 +119,7 @@ func TestLoops(t *testing.T) {
 		"only what the controller sets is compared": {rest, rest,
 			func(d *appsv1.Deployment) map[string]any { setImage(d); return nil }, ""},
 		"another writer": {rest, evil, func(d *appsv1.Deployment) map[string]any { setImage(d); return nil },
-			"each sync changes spec.template.spec.containers[0].image"},
+			"each sync changes spec.template.spec.containers[web].image"},
 		"another writer is left alone": {rest, evil,
 			func(*appsv1.Deployment) map[string]any { return nil }, ""},
 		"a list in no order": {rest, rest, annotate(func() string { return fmt.Sprint(rand.Perm(20)) }),
@@ -236,7 +140,7 @@ func TestLoops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := explore.Find(t, explore.Controller{
-				Run: (&small{repair: test.repair}).run, CRDs: []string{crd},
+				Run: keep(test.repair), CRDs: []string{crd},
 				Scenarios: []explore.Scenario{{
 					Name: "loop", Steps: []explore.Step{test.before, create, test.after}, AnyEnd: true}},
 				Settle: 20 * time.Minute, // client-go waits up to 17 min before it tries again

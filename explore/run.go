@@ -3,13 +3,9 @@ package explore
 import (
 	"fmt"
 	"maps"
-	"os"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -28,6 +24,7 @@ type explorer struct {
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
 	failures   map[string]failures // by what was wrong first
+	ends       map[string]*ends    // by scenario, how disturbed cases have ended
 
 	count map[string]int // of cases and other things
 }
@@ -37,7 +34,9 @@ type result struct {
 	record // until the verdict; its requests and events until the faults ended
 
 	problems []string
-	repaired bool                 // a new process has no problems any more
+	repaired bool                 // a new process has no problems any more, or time put them right
+	remark   string               // on the problems
+	differs  string               // how the end differs from that of the undisturbed run
 	state    string               // after the last step of a history
 	end      picture              // nil if it may differ
 	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
@@ -45,9 +44,9 @@ type result struct {
 
 // wrong returns all that is wrong, in words.
 func (r *result) wrong() []string {
-	wrong := slices.Concat(r.unrest, r.deletions, r.unasked, r.problems)
-	if len(r.problems) > 0 && r.repaired {
-		wrong = append(wrong, "(a new process puts right what is wrong in the end)")
+	wrong := slices.Concat(r.unrest, r.taken, r.deletions, r.unasked, r.problems)
+	if len(r.problems) > 0 && r.remark != "" {
+		wrong = append(wrong, r.remark)
 	}
 	for _, request := range r.restless {
 		wrong = append(wrong, "the controller makes one request after the other at once: "+request)
@@ -116,18 +115,22 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		w.mu.Unlock()
 		w.settle()
 		r.end = w.picture()
-		r.problems = x.problems(w, p, r.end)
+		r.problems = x.problems(w, p, r.end, &r.differs)
 		w.mu.Lock()
 		w.filming.Lock()
 		r.record = w.record
 		w.filming.Unlock()
 		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
 		w.mu.Unlock()
-		if len(r.problems) > 0 {
+		switch {
+		case len(r.problems) > 0:
+			x.tryAgain(w, p, &r)
+		case p.restart:
+			revision := w.server.Revision()
 			w.stop()
 			w.start()
 			w.settle()
-			r.repaired = len(x.problems(w, p, w.picture())) == 0
+			r.problems = w.doneAfter(revision)
 		}
 		w.stop()
 		if len(w.mistakes) > 0 {
@@ -135,26 +138,48 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		}
 	})
 	klog.SetLogger(klog.Logger{})
+	if p.calm != nil {
+		r.unmeant(p.calm)
+	}
 	return &r
+}
+
+// tryAgain finds out whether more time puts right what is wrong in the end, or a new process.
+func (x *explorer) tryAgain(w *World, p plan, r *result) {
+	since := time.Now()
+	for time.Since(since) < time.Hour {
+		if len(x.problems(w, p, w.picture(), nil)) == 0 {
+			r.repaired = true
+			r.remark = fmt.Sprintf("(it is right at most %v later: if that is soon enough, set Settle to more)",
+				time.Since(since).Round(time.Minute))
+			return
+		}
+	}
+	w.stop()
+	w.start()
+	w.settle()
+	if r.repaired = len(x.problems(w, p, w.picture(), nil)) == 0; r.repaired {
+		r.remark = "(a new process puts right what is wrong in the end)"
+	}
+}
+
+// idle is how long nothing may be written in the end.
+func idle() time.Duration {
+	if *every || *random > 0 {
+		return time.Hour
+	}
+	return 10 * time.Minute
 }
 
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write.
-func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
-	if x.controller.Eventually != nil {
-		problems = x.controller.Eventually(w.State())
+func (x *explorer) problems(w *World, p plan, end picture, differs *string) []string {
+	problems, differences := x.ending(w, p, end)
+	if differs != nil {
+		*differs = strings.Join(differences, "; ")
 	}
-	w.mu.Lock()
-	inVain := slices.Clone(w.inVain)
-	w.mu.Unlock()
-	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
-		problems = append(problems, end.differences(p.calm.end)...)
-	}
-	before, idle := w.server.Revision(), 10*time.Minute
-	if *every || *random > 0 {
-		idle = time.Hour
-	}
-	time.Sleep(idle)
+	before := w.server.Revision()
+	time.Sleep(idle())
 	for _, resource := range w.resources() {
 		problems = append(problems, unrestOf(w.server.History(resource), before)...)
 	}
@@ -166,6 +191,20 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string) {
 	return problems
 }
 
+// ending returns what is wrong now, among it how it differs from the end of the undisturbed run.
+func (x *explorer) ending(w *World, p plan, end picture) (problems, differences []string) {
+	if x.controller.Eventually != nil {
+		problems = x.controller.Eventually(w.State())
+	}
+	w.mu.Lock()
+	inVain := slices.Clone(w.inVain)
+	w.mu.Unlock()
+	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
+		differences = end.differences(p.calm.end)
+	}
+	return append(problems, differences...), differences
+}
+
 // calmly runs a scenario that nothing disturbs, once.
 func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	t.Helper()
@@ -173,7 +212,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	var history []map[string][]int64
-	p := plan{steps: s.played()}
+	p := plan{steps: s.played(), restart: true}
 	for i, step := range p.steps {
 		p.steps[i].Do = func(w *World) {
 			step.Do(w)
@@ -187,7 +226,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	}
 	r := x.run(t, p)
-	if r.history = history; s.AnyEnd {
+	if r.history = history; s.AnyEnd || len(r.problems) > 0 { // then another end may be the right one
 		r.end = nil
 	}
 	for _, end := range r.ends {
@@ -199,47 +238,6 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	}
 	x.fail(t, nil, r)
-	x.calm[s.Name] = r
+	x.calm[s.Name], x.ends[s.Name] = r, &ends{differing: map[string]int{}}
 	return r
-}
-
-// patience is how long a case may take in real time. Most take some milliseconds.
-const patience = 10 * time.Minute
-
-// inBubble matches the first line of a goroutine that keeps time from passing.
-var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+\]:`)
-
-// bubble runs test in a bubble, and ends the program with an explanation if it hangs there: no time
-// passes in a bubble while a goroutine waits for what is outside.
-func bubble(t *testing.T, test func(*testing.T)) {
-	t.Helper()
-	defer time.AfterFunc(patience, func() {
-		stacks := make([]byte, 16<<20)
-		stacks = stacks[:runtime.Stack(stacks, true)]
-		fmt.Fprintf(os.Stderr, "%s hangs. In a bubble of testing/synctest, time passes only while all "+
-			"goroutines wait for each other: for channels, timers and conditions that were made there. "+
-			"The controller waits for something else, such as a port, a file or a mutex. Switch its "+
-			"servers off, and make all requests with the rest.Config that it gets. It waits here:\n\n%s\n",
-			t.Name(), blockers(string(stacks)))
-		os.Exit(2)
-	}).Stop()
-	defer func() {
-		// A process that ends by itself may leave goroutines behind, because then main returns.
-		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
-			panic(r)
-		}
-	}()
-	synctest.Test(t, test)
-}
-
-// blockers returns those of the goroutines that keep time from passing.
-func blockers(stacks string) string {
-	var found []string
-	for stack := range strings.SplitSeq(stacks, "\n\n") {
-		first := inBubble.FindStringSubmatch(stack)
-		if first != nil && !strings.Contains(first[1], "durable") {
-			found = append(found, stack)
-		}
-	}
-	return strings.Join(found, "\n\n")
 }

@@ -77,7 +77,11 @@ func (w *World) picture() picture {
 		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + o.GetName()
 	}
 	for _, o := range all {
-		name := cmp.Or(o.GetGenerateName(), o.GetName())
+		name := o.GetName()
+		if prefix := o.GetGenerateName(); prefix != "" &&
+			generated.MatchString(strings.TrimPrefix(name, prefix)) {
+			name = prefix
+		}
 		if namespace := o.GetNamespace(); namespace != Namespace && namespace != "" {
 			name = namespace + "/" + name
 		}
@@ -94,6 +98,10 @@ func (w *World) picture() picture {
 	}
 	return p
 }
+
+// generated matches what an API server appends to a metadata.generateName. A Pod a-1 of a StatefulSet
+// has one, too, but its name says which it is.
+var generated = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 
 var uid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
@@ -121,7 +129,7 @@ func normal(path string, value any, generation int64, names map[types.UID]string
 	return string(body)
 }
 
-// flatten calls visit for each value, with its path, such as "spec.replicas".
+// flatten calls visit for each value, with its path, such as "status.conditions[Ready].reason".
 func flatten(path string, value any, visit func(string, any)) {
 	join := func(key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 	switch value := value.(type) {
@@ -130,13 +138,39 @@ func flatten(path string, value any, visit func(string, any)) {
 			flatten(join(key), value, visit)
 		}
 	case []any:
+		names := namesIn(value, path == "metadata.finalizers")
 		for i, value := range value {
-			flatten(fmt.Sprintf("%s[%d]", path, i), value, visit)
+			flatten(fmt.Sprintf("%s[%v]", path, names[i]), value, visit)
 		}
 	case nil:
 	default:
 		visit(path, value)
 	}
+}
+
+// namesIn returns what to call the elements of a list: by the field that tells them apart, as the
+// merge keys of most lists do, by themselves if it is a set, or by their numbers.
+func namesIn(list []any, isSet bool) []any {
+	names := make([]any, len(list))
+	for _, key := range []string{"type", "name", "key", "containerPort", "port", "mountPath", "ip"} {
+		seen := map[any]bool{}
+		for i, element := range list {
+			fields, _ := element.(map[string]any)
+			switch names[i] = fields[key]; names[i].(type) {
+			case string, int64, float64:
+				seen[names[i]] = true
+			}
+		}
+		if len(seen) == len(list) {
+			return names
+		}
+	}
+	for i, element := range list {
+		if names[i] = i; isSet {
+			names[i] = element
+		}
+	}
+	return names
 }
 
 // state returns a text that is the same if the objects look the same, and the same goes wrong.

@@ -35,8 +35,9 @@ type World struct {
 
 	hurry chan struct{} // the next step does not wait for its time
 
-	serving sync.Mutex         // a write and what Always says of it are one
-	own     map[types.UID]bool // what the controller has created
+	serving sync.Mutex                   // a write and what Always says of it are one
+	own     map[types.UID]bool           // what the controller has created
+	set     map[types.UID]map[string]any // the fields that others have set, by object
 
 	rolledOut int64 // the revision up to which all is rolled out
 
@@ -60,15 +61,18 @@ type World struct {
 // record is what has happened in a case.
 type record struct {
 	requests, events []Request
-	written          map[deed]int // by the controller
-	ends             []string     // why processes have ended by themselves
-	restless         []string     // requests that were made without waiting
-	unrest           []string     // objects that are written without end
-	unasked          []string     // creations and changes that the newest state did not ask for
-	deletions        []string     // such deletions
-	inVain           []string     // what users could not do
-	film             []Shot       // if it is not filmed, only steps and faults
-	numbers          map[any]int  // of requests and events in the film
+	writes           []apiserver.Write // of the controller, but not of Events and Leases
+	written          map[deed]int      // by the controller
+	foreign          map[string]doing  // what the controller did to objects of others
+	ends             []string          // why processes have ended by themselves
+	restless         []string          // requests that were made without waiting
+	unrest           []string          // objects that are written without end
+	unasked          []string          // creations and changes that the newest state did not ask for
+	deletions        []string          // such deletions
+	taken            []string          // what users had set, and the controller took away
+	inVain           []string          // what users could not do
+	film             []Shot            // if it is not filmed, only steps and faults
+	numbers          map[any]int       // of requests and events in the film
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".
@@ -100,7 +104,8 @@ func (x *explorer) newWorld(t *testing.T) *World {
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
 		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
 		lines: map[string]*line{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
-		record: record{written: map[deed]int{}},
+		set:    map[types.UID]map[string]any{},
+		record: record{written: map[deed]int{}, foreign: map[string]doing{}},
 	}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if x.controller.Outside != nil {

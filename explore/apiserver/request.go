@@ -56,6 +56,9 @@ type Request struct {
 	interceptor Interceptor
 }
 
+// Interceptor returns what stands between the server and the client that made the request, or nil.
+func (r *Request) Interceptor() Interceptor { return r.interceptor }
+
 // IsCustom reports whether the request is about a resource of a CustomResourceDefinition.
 func (r *Request) IsCustom() bool { return r.kind != nil && r.kind.custom != nil }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ func TestExplore(t *testing.T) {
 			explore.Patch("configmaps/a", `data: {query: "2"}`),
 		}}},
 		Eventually: problems,
-		Settle:     20 * time.Minute, // a Manager waits up to 17 min before it tries something again
 	})
 }
 

@@ -1,0 +1,133 @@
+package explore
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// patience is how many seconds of real time a case may stand still: no request is made, and not even
+// a minute passes. Most cases take some milliseconds.
+var patience = 30
+
+// moves counts what shows that a case does not stand still.
+var moves atomic.Int64
+
+// bubble runs test in a bubble, and ends the program with an explanation if it hangs there: no time
+// passes in a bubble while a goroutine waits for what is outside, or for a mutex.
+func bubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	ended := make(chan struct{})
+	defer close(ended)
+	go guard(t.Name(), ended)
+	defer func() {
+		// A process that ends by itself may leave goroutines behind, because then main returns.
+		if r := recover(); r != nil && !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
+			panic(r)
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		var minute func()
+		minute = func() {
+			moves.Add(1)
+			time.AfterFunc(time.Minute, minute)
+		}
+		minute()
+		test(t)
+	})
+}
+
+// guard ends the program when a case has stood still for too long. It counts seconds in which it
+// could run itself: on a machine that was asleep, none have passed.
+func guard(name string, ended <-chan struct{}) {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for still, last := 0, moves.Load(); still < patience; still++ {
+		select {
+		case <-ended:
+			return
+		case <-second.C:
+		}
+		if now := moves.Load(); now != last {
+			still, last = 0, now
+		}
+	}
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	fmt.Fprintf(os.Stderr, "%s has stood still for %d s. In a bubble of testing/synctest, time passes "+
+		"only while all goroutines wait for each other: for channels, timers and conditions that were "+
+		"made there. The controller waits for something else, such as a port, a file or a mutex that "+
+		"is held while time passes. Switch its servers off, make all requests with the rest.Config that "+
+		"it gets, and hold no mutex during a request or a sleep.\n\n%s", name, patience, explain(string(stacks)))
+	os.Exit(2)
+}
+
+// inBubble matches the first line of a goroutine in a bubble. It says for what the goroutine waits.
+var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+\]:`)
+
+// explain names those of the goroutines that keep time from passing, and who may hold the mutexes that
+// they wait for: who is asleep or waits in a method of the same type, or in the same function.
+func explain(stacks string) string {
+	var waiting, others []string
+	for stack := range strings.SplitSeq(stacks, "\n\n") {
+		first := inBubble.FindStringSubmatch(stack)
+		switch {
+		case first == nil:
+		case strings.Contains(first[1], "durable"):
+			others = append(others, stack)
+		default:
+			waiting = append(waiting, stack)
+		}
+	}
+	text := "It waits here:\n\n" + strings.Join(waiting, "\n\n") + "\n"
+	var holding []string
+	for _, stack := range waiting {
+		if !strings.Contains(stack, "sync.(*Mutex)") && !strings.Contains(stack, "sync.(*RWMutex)") {
+			continue
+		}
+		wanted := callers(stack)
+		for _, other := range others {
+			holds := slices.ContainsFunc(callers(other), func(call string) bool {
+				return slices.Contains(wanted[:min(2, len(wanted))], call) // who locks, and its caller
+			})
+			if holds && !slices.Contains(holding, other) {
+				holding = append(holding, other)
+			}
+		}
+	}
+	if len(holding) > 0 {
+		text += "\nThe mutex seems to be held here, while time would have to pass:\n\n" +
+			strings.Join(holding, "\n\n") + "\n"
+	}
+	return text
+}
+
+var (
+	// called matches a line of a stack: "example.com/x.(*T).take(0xc000123456)".
+	called   = regexp.MustCompile(`^(\S+?)\(([^()]*)\)$`)
+	internal = regexp.MustCompile(`^(internal/|runtime\.|sync\.|time\.|testing)`)
+)
+
+// callers returns the functions of a stack, but not those of locks and sleeps. Of a method, it is the
+// type, because any of its methods may hold the mutex.
+func callers(stack string) (all []string) {
+	for line := range strings.Lines(stack) {
+		parts := called.FindStringSubmatch(strings.TrimSpace(line))
+		if parts == nil || internal.MatchString(parts[1]) {
+			continue
+		}
+		name := parts[1]
+		if i := strings.LastIndex(name, ")."); i > 0 && strings.Contains(name, "(*") {
+			name = name[:i+1]
+		}
+		all = append(all, name)
+	}
+	return all
+}
