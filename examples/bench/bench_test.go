@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os/exec"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
