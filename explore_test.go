@@ -43,7 +43,7 @@ func TestExplore(t *testing.T) {
 		Moves:      scenarios.Moves,
 		Always:     scenarios.Always,
 		Eventually: scenarios.Eventually,
-		Delay:      blockedRetryDelay + 5e9,
+		Delay:      blockedRetryDelay + 5*time.Second,
 		Settle:     6 * time.Minute,
 		Timeout:    syncTimeout,
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"net/http"
 	"testing"
 
@@ -9,12 +10,17 @@ import (
 
 	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/explore"
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // TestExplore tries every fault at every place, and some random histories.
 func TestExplore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all faults together take a quarter of a minute")
+	}
+	if setting.All() {
+		must.Do(t, flag.Set("explore.random", "30"))
 	}
 	explore.Test(t, websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
