@@ -162,9 +162,9 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 func TestForksAreSmall(t *testing.T) {
 	from := thisRepository(t)
 	badArticle := regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)
-	for fromExample, most := range map[bool]int{false: 90, true: 100} {
+	for fromExample, most := range map[bool]int{false: 90, true: 101} {
 		f := must.Get(newFork(from, namesOf(t, "HTTPCheck", ""), fromExample))(t)
-		if files, lines := f.size(); files > most || lines > 10800 {
+		if files, lines := f.size(); files > most || lines > 10900 {
 			t.Errorf("from the example %t: a fork has %d files with %d lines", fromExample, files, lines)
 		}
 		for file, text := range f.files {
