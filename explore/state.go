@@ -114,7 +114,8 @@ func normal(path string, value any, generation int64, names map[types.UID]string
 	case "status.observedGeneration":
 		return fmt.Sprintf("metadata.generation: %v", value == generation)
 	}
-	if strings.HasPrefix(path, "metadata.managedFields") {
+	if strings.HasPrefix(path, "metadata.managedFields") ||
+		strings.HasSuffix(path, ".resourceVersion") { // in a reference
 		return ""
 	}
 	if text, is := value.(string); is {
