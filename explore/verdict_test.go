@@ -23,8 +23,6 @@ import (
 var (
 	createGadget = explore.Create(
 		"{apiVersion: example.com/v1, kind: Gadget, metadata: {name: a}, spec: {value: '1'}}")
-	changeGadget    = explore.Patch("gadgets/a", "spec: {value: '2'}")
-	deleteGadget    = explore.Delete("gadgets/a")
 	createConfigMap = explore.Create(`{apiVersion: v1, kind: ConfigMap,
 		metadata: {name: a, labels: {tier: gold}}, data: {value: theirs}}`)
 	changeConfigMap = explore.Patch("configmaps/a", "data: {value: others}")
