@@ -18,7 +18,6 @@ type plan struct {
 	faults  []fault       // that happen meanwhile
 	rest    time.Duration // how long they may still happen after the last step
 	more    int           // how many faults may follow after these
-	of      string        // the name of the scenario, or ""
 	calm    *result       // of the undisturbed run, or nil if there is none to compare with
 	restart bool          // what a new process changes in the end is wrong
 	shared  bool          // only one shard has it
@@ -32,7 +31,7 @@ type plan struct {
 
 // with returns the plan with one more fault.
 func (p plan) with(name string, f fault) plan {
-	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, of: p.of, more: p.more - 1,
+	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1,
 		faults: append(slices.Clip(p.faults), f)}
 }
 
@@ -58,7 +57,7 @@ func (x *explorer) explore(name string, faults func(plan, *result) []plan) {
 				if len(calm.unrest) > 0 {
 					return // it fails already, and each case would take long
 				}
-				p := plan{steps: s.played(), of: s.Name, calm: calm, more: 1}
+				p := plan{steps: s.played(), calm: calm, more: 1}
 				if *every && len(s.Steps) <= 3 {
 					p.more = 2
 				}
@@ -95,7 +94,7 @@ func (x *explorer) try(t *testing.T, plans []plan) {
 				r.unasked = nil
 			}
 			if p.calm != nil && p.calm.end != nil {
-				x.ends[p.of].count(r.differs)
+				p.calm.disturbed.count(r.differs)
 			}
 			x.fail(t, p.calm, r)
 			if p.then != nil {

@@ -121,7 +121,7 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 	p.judge = func(got, _ *result) {
 		x.outcomes = append(x.outcomes, Outcome{
 			Answer: a, Request: r, ForGood: forGood, Ends: len(got.ends) > 0, Waits: waits(got, r),
-			Problems: len(got.problems) > 0, Repaired: got.repaired,
+			Problems: len(got.problems) > 0, Repaired: got.remark != "",
 		})
 		// client-go asks for a stream again at once after 410: watchList in its tools/cache.
 		if apierrors.IsResourceExpired(a.Err) && r.verb == "watch" {
@@ -129,7 +129,7 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 		}
 		// Nobody can know that an answer of 404 is wrong. No API server gives it to a write for good if
 		// the object exists: what comes of that is told, but not judged.
-		if apierrors.IsNotFound(a.Err) && (got.repaired || r.write) {
+		if apierrors.IsNotFound(a.Err) && (got.remark != "" || r.write) {
 			got.problems = nil
 		}
 	}

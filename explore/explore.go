@@ -163,8 +163,7 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = nil
 	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
-		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{},
-		ends: map[string]*ends{}}
+		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
 	defer x.summarize()
 	defer x.checkIsAlive()
 	x.explore("Crash", x.crashes)

@@ -76,6 +76,9 @@ type ends struct {
 }
 
 func (e *ends) count(differs string) {
+	if e.differing == nil {
+		e.differing = map[string]int{}
+	}
 	if e.all++; differs != "" {
 		e.differing[differs]++
 	}
@@ -101,8 +104,8 @@ func (x *explorer) summarize() {
 		n += g.cases
 		text += fmt.Sprintf("\n%6d  %s\n        the shortest: %s", g.cases, what, g.shortest)
 	}
-	for _, scenario := range slices.Sorted(maps.Keys(x.ends)) {
-		text += x.ends[scenario].agreement(scenario)
+	for _, scenario := range slices.Sorted(maps.Keys(x.calm)) {
+		text += x.calm[scenario].disturbed.agreement(scenario)
 	}
 	if n > 1 {
 		x.t.Errorf("\nIn all, %d cases failed. What was wrong, in how many, and the shortest of them:%s",

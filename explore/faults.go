@@ -282,7 +282,7 @@ func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
 		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
 		w.end(w.process, "It died.", time.Millisecond)
 	}})
-	q := plan{name: fmt.Sprintf("step-%d/%s", step+1, what), of: p.of, calm: p.calm}
+	q := plan{name: fmt.Sprintf("step-%d/%s", step+1, what), calm: p.calm}
 	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
 	if *every {
 		short := q

@@ -62,7 +62,7 @@ func TestPictures(t *testing.T) {
 
 // TestEndsThatAgree shows what is said when the undisturbed run seems to be the wrong one.
 func TestEndsThatAgree(t *testing.T) {
-	e := &ends{differing: map[string]int{}}
+	e := &ends{}
 	for _, differs := range []string{"there is no x", "there is no x", "", "there is no x", "another"} {
 		e.count(differs)
 	}

@@ -147,12 +147,16 @@ func (w *World) doneAfter(revision int64) (done []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, write := range w.writes {
+		if write.Revision <= revision {
+			continue
+		}
 		what := Write{Verb: string(write.Type), Old: write.Old, New: write.New}
+		old, written := fieldsOf(write.Old), fieldsOf(write.New)
 		fields := slices.DeleteFunc(changed(write), func(path string) bool {
-			before, now := fieldsOf(write.Old)[path], fieldsOf(write.New)[path]
+			before, now := old[path], written[path]
 			return before != nil && now != nil && normal(path, before, 0, nil) == normal(path, now, 0, nil)
 		})
-		if write.Revision <= revision || write.Type == watch.Modified && len(fields) == 0 {
+		if write.Type == watch.Modified && len(fields) == 0 {
 			continue
 		}
 		sentence := what.sentence("nothing had happened: a new process did that, so the last one left " +

@@ -69,16 +69,11 @@ func (w *World) notRest(why string) {
 
 // changed returns the fields that a write has changed, but not those of the API server.
 func changed(write apiserver.Write) (fields []string) {
-	values := [2]map[string]any{{}, {}}
-	for i, o := range []*unstructured.Unstructured{write.Old, write.New} {
-		if o != nil {
-			flatten("", o.Object, func(path string, value any) { values[i][path] = value })
-		}
-	}
-	for _, path := range sortedKeys(values[0], values[1]) {
+	before, now := fieldsOf(write.Old), fieldsOf(write.New)
+	for _, path := range sortedKeys(before, now) {
 		isServers := path == "metadata.resourceVersion" || path == "metadata.generation" ||
 			strings.HasPrefix(path, "metadata.managedFields")
-		if !isServers && !reflect.DeepEqual(values[0][path], values[1][path]) {
+		if !isServers && !reflect.DeepEqual(before[path], now[path]) {
 			fields = append(fields, path)
 		}
 	}

@@ -24,7 +24,6 @@ type explorer struct {
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
 	failures   map[string]failures // by what was wrong first
-	ends       map[string]*ends    // by scenario, how disturbed cases have ended
 
 	count map[string]int // of cases and other things
 }
@@ -33,13 +32,13 @@ type explorer struct {
 type result struct {
 	record // until the verdict; its requests and events until the faults ended
 
-	problems []string
-	repaired bool                 // a new process has no problems any more, or time put them right
-	remark   string               // on the problems
-	differs  string               // how the end differs from that of the undisturbed run
-	state    string               // after the last step of a history
-	end      picture              // nil if it may differ
-	history  []map[string][]int64 // for each step, by resource, the revisions of all writes so far
+	problems  []string
+	remark    string               // what puts the problems right, or ""
+	differs   string               // how the end differs from that of the undisturbed run
+	state     string               // after the last step of a history
+	end       picture              // nil if it may differ
+	disturbed ends                 // of the other cases, if this is the undisturbed one
+	history   []map[string][]int64 // for each step, by resource, the revisions of all writes so far
 }
 
 // wrong returns all that is wrong, in words.
@@ -115,7 +114,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		w.mu.Unlock()
 		w.settle()
 		r.end = w.picture()
-		r.problems = x.problems(w, p, r.end, &r.differs)
+		r.problems, r.differs = x.problems(w, p, r.end)
 		w.mu.Lock()
 		w.filming.Lock()
 		r.record = w.record
@@ -146,10 +145,13 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 
 // tryAgain finds out whether more time puts right what is wrong in the end, or a new process.
 func (x *explorer) tryAgain(w *World, p plan, r *result) {
+	isRight := func() bool {
+		problems, _ := x.problems(w, p, w.picture())
+		return len(problems) == 0
+	}
 	since := time.Now()
 	for time.Since(since) < time.Hour {
-		if len(x.problems(w, p, w.picture(), nil)) == 0 {
-			r.repaired = true
+		if isRight() {
 			r.remark = fmt.Sprintf("(it is right at most %v later: if that is soon enough, set Settle to more)",
 				time.Since(since).Round(time.Minute))
 			return
@@ -158,7 +160,7 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 	w.stop()
 	w.start()
 	w.settle()
-	if r.repaired = len(x.problems(w, p, w.picture(), nil)) == 0; r.repaired {
+	if isRight() {
 		r.remark = "(a new process puts right what is wrong in the end)"
 	}
 }
@@ -172,12 +174,9 @@ func idle() time.Duration {
 }
 
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
-// write.
-func (x *explorer) problems(w *World, p plan, end picture, differs *string) []string {
+// write; and how the end differs from that of the undisturbed run.
+func (x *explorer) problems(w *World, p plan, end picture) (problems []string, differs string) {
 	problems, differences := x.ending(w, p, end)
-	if differs != nil {
-		*differs = strings.Join(differences, "; ")
-	}
 	before := w.server.Revision()
 	time.Sleep(idle())
 	for _, resource := range w.resources() {
@@ -188,7 +187,7 @@ func (x *explorer) problems(w *World, p plan, end picture, differs *string) []st
 	if more := len(problems) - most; more > 1 {
 		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
-	return problems
+	return problems, strings.Join(differences, "; ")
 }
 
 // ending returns what is wrong now, among it how it differs from the end of the undisturbed run.
@@ -238,6 +237,6 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	}
 	x.fail(t, nil, r)
-	x.calm[s.Name], x.ends[s.Name] = r, &ends{differing: map[string]int{}}
+	x.calm[s.Name] = r
 	return r
 }

@@ -49,8 +49,8 @@ generate() (
   package=${package%"/pkg/apis/$2/${versions[0]}"}
   apis=() own=()
   for version in "${versions[@]}"; do
-    [[ $version == */* ]] && apis+=("$version") && continue
-    own+=("$package/pkg/apis/$2/$version") apis+=("$package/pkg/apis/$2/$version")
+    [[ $version == */* ]] || { version=$package/pkg/apis/$2/$version && own+=("$version"); }
+    apis+=("$version")
   done
   out=pkg/generated
 

@@ -21,8 +21,8 @@ type session struct {
 	terminals map[string]*terminal
 }
 
-// newSession makes the copy, in a folder of .local whose name begins with docs. It has the built tools of the original, except the controller, which a
-// page may build from changed files.
+// newSession makes the copy, in a folder of .local. It has the built tools of the original, except the
+// controller, which a page may build from changed files.
 func newSession(t *testing.T, folder string) *session {
 	t.Helper()
 	original := must.Get(filepath.Abs(root))(t)

@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "write the figures into the table of doc
 type Known struct {
 	// Where and What are regular expressions for the names of cases and for what is wrong in them.
 	Where, What string
-	// Verdict is "true" or "meant". Why says where that comes from in the source, as we read it.
+	// Verdict is "true", "meant" or "false alarm". Why says where that comes from in the source, as we read it.
 	Verdict, Why string
 }
 
