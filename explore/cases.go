@@ -57,7 +57,7 @@ func (x *explorer) explore(name string, faults func(plan, *result) []plan) {
 				if len(calm.unrest) > 0 {
 					return // it fails already, and each case would take long
 				}
-				p := plan{steps: s.played(), calm: calm, more: 1}
+				p := plan{steps: s.played(x.controller), calm: calm, more: 1}
 				if *every && len(s.Steps) <= 3 {
 					p.more = 2
 				}
@@ -138,7 +138,7 @@ func inShard(name string) bool {
 
 // moves returns the steps that a history may have.
 func (x *explorer) moves() []Step {
-	all := append(slices.Clip(x.controller.Moves), CollectGarbage, RollOut)
+	all := append(slices.Clip(x.controller.Moves), x.controller.cluster()...)
 	for _, s := range x.controller.Scenarios {
 		all = append(all, s.Steps...)
 	}

@@ -80,6 +80,11 @@ type Controller struct {
 	// API server refuses; 20 s if it is 0. Users wait for that long between two steps.
 	Delay time.Duration
 
+	// Actors are the other parts of the cluster, such as [Kubelet]. They react to what happens. If it is
+	// nil, Deployments and StatefulSets roll out after each step: see [RollOut]. An empty list switches
+	// that off, for a controller that does it itself.
+	Actors []Actor
+
 	// Heal, if it is set, ends what steps have done to what is outside.
 	Heal func(*World)
 
@@ -97,7 +102,8 @@ func Outside(ctx context.Context) any { return ctx.Value(outside{}) }
 type outside struct{}
 
 // Scenario is what users and the cluster do, in order. In the end, the garbage collector works, and
-// what is there rolls out. If no step is CollectGarbage or RollOut, both follow each step.
+// what is there rolls out, unless Controller.Actors is set. If no step is CollectGarbage or RollOut,
+// both follow each step.
 type Scenario struct {
 	Name  string
 	Steps []Step

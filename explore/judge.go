@@ -21,6 +21,7 @@ func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
 	if w.insist != nil {
 		w.insist(r)
 	}
+	w.wake()
 	if _, isController := r.Interceptor().(*process); isController {
 		w.writes = append(w.writes, write)
 	} else {

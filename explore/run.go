@@ -55,7 +55,7 @@ func (r *result) wrong() []string {
 
 // played returns the steps of a scenario, with the waits of users. What the cluster does after a
 // step is part of it.
-func (s *Scenario) played() (steps []Step) {
+func (s *Scenario) played(c *Controller) (steps []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
@@ -63,7 +63,7 @@ func (s *Scenario) played() (steps []Step) {
 		if named && i < len(s.Steps)-1 {
 			steps = append(steps, played(step))
 		} else {
-			steps = append(steps, played(step, CollectGarbage, RollOut))
+			steps = append(steps, played(step, c.cluster()...))
 		}
 	}
 	return steps
@@ -211,7 +211,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	var history []map[string][]int64
-	p := plan{steps: s.played(), restart: true}
+	p := plan{steps: s.played(x.controller), restart: true}
 	for i, step := range p.steps {
 		p.steps[i].Do = func(w *World) {
 			step.Do(w)
