@@ -85,6 +85,10 @@ type Controller struct {
 	// that off, for a controller that does it itself.
 	Actors []Actor
 
+	// OneProcess says that two processes are never at work at once, not even for a moment. Neither a
+	// Lease nor a Deployment promises that, so leave it unless you accept what Twin finds.
+	OneProcess bool
+
 	// Heal, if it is set, ends what steps have done to what is outside.
 	Heal func(*World)
 
@@ -178,6 +182,9 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	x.explore("Schedule", x.schedules)
 	x.explore("Lag", x.lags)
 	x.explore("Slow", x.slow)
+	if !c.OneProcess {
+		x.explore("Twin", x.twins)
+	}
 	x.histories()
 	x.randomHistories()
 	return x.outcomes

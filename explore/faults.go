@@ -109,7 +109,7 @@ func (x *explorer) surprises(p plan, r *result) (plans []plan) {
 					s.deliver(e)
 				}},
 			{"expired", "never came: the watch broke there with the error 410", true,
-				func(s *stream, _ watch.Event) { s.world.expire(s.line) }},
+				func(s *stream, _ watch.Event) { s.process.world.expire(s.line) }},
 		} {
 			if way.rare && !*every {
 				continue
@@ -197,8 +197,8 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 	f.event = func(s *stream, e watch.Event) {
 		s.late = true
 		time.AfterFunc(d, func() {
-			s.world.mu.Lock()
-			defer s.world.mu.Unlock()
+			s.process.world.mu.Lock()
+			defer s.process.world.mu.Unlock()
 			s.late = false
 			s.deliver()
 		})
@@ -209,16 +209,23 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 	if wait == moment {
 		p.more = 0
 	}
-	// Something may be deleted although the users have just asked for it again: the controller has
-	// asked before, and its deletion is under way. No controller can call that back, and no API server
-	// compares the owner when it deletes something.
-	if (of.verb == "get" || of.verb == "delete") && (f.hurry || wait == tooLong) {
-		p.judge = func(got, _ *result) {
-			x.count["deletions"] += len(got.deletions)
-			got.deletions = nil
-		}
+	if f.hurry || wait == tooLong {
+		p.judge = x.pardon(of)
 	}
 	return p
+}
+
+// pardon accepts deletions if a request was late that asks before it, or deletes: then something may
+// be deleted although the users have just asked for it again. No controller can call that back, and no
+// API server compares the owner when it deletes something.
+func (x *explorer) pardon(late Request) func(got, calm *result) {
+	if late.verb != "get" && late.verb != "delete" {
+		return nil
+	}
+	return func(got, _ *result) {
+		x.count["deletions"] += len(got.deletions)
+		got.deletions = nil
+	}
 }
 
 // untilStep returns how long it takes until the users take their next step after a request, or end.

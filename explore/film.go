@@ -94,12 +94,12 @@ type filmedEvent struct {
 }
 
 func (s *stream) shoot(what string, event watch.Event) {
-	if !s.world.filmed {
+	if !s.process.world.filmed {
 		return
 	}
 	object, _ := event.Object.(*unstructured.Unstructured)
-	number := s.world.numberOf(filmedEvent{s.Request, object, event.Type})
-	s.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
+	number := s.process.world.numberOf(filmedEvent{s.Request, object, event.Type})
+	s.process.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
 		Initial: !s.begun})
 }
 

@@ -85,6 +85,8 @@ type process struct {
 	world  *World
 	number int
 	dead   bool
+	frozen chan struct{}  // closed when it goes on; nil if it is not frozen
+	deaf   bool           // it gets no events, but keeps them
 	count  map[string]int // of requests and events, by what they are about
 	moment time.Time      // of the last request
 	atOnce int            // requests in that moment
