@@ -116,22 +116,27 @@ func (w *World) numberOf(key any) int {
 	return w.numbers[key]
 }
 
-// reel puts what a process logs into the film.
+// reel puts what a process logs into the film, and keeps the last lines.
 type reel struct{ world *World }
 
 func (r reel) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
-		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
+		line = strings.TrimSuffix(line, "\n")
+		r.world.shoot(Shot{What: "log", Text: line})
+		r.world.filming.Lock()
+		r.world.logs = append(r.world.logs[max(0, len(r.world.logs)-lastFew+1):], line)
+		r.world.filming.Unlock()
 	}
 	return len(text), nil
 }
 
 // logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
-	if !w.filmed {
-		return klog.Logger{}
+	verbosity := 0
+	if w.filmed {
+		verbosity = 5
 	}
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
 		textlogger.Output(reel{w})))
 }
 

@@ -26,7 +26,7 @@ const takeover = 2 * time.Second
 func (x *explorer) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
-		if len(p.faults) > 0 || !*every && (!at.write || tried[at.Kind]) {
+		if len(p.faults) > 0 || x.controller.OneProcess || !*every && (!at.write || tried[at.Kind]) {
 			continue
 		}
 		tried[at.Kind] = true
@@ -54,17 +54,16 @@ func (x *explorer) twin(p plan, at Request, place, end string) plan {
 		w.replace(p, end)
 		return response, err
 	}
-	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), fault{at: at, request: request,
+	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), 2, fault{at: at, request: request,
 		what: fmt.Sprintf("the process was frozen %s its request %s until another one had taken over and "+
 			"users had taken their next step. It ended %s later", place, at, strings.Replace(end, "-", " ", 1))})
 	p.rest, p.more = time.Minute, 0
-	pardon := x.pardon(at)
+	judge := pardon(at)
 	p.judge = func(got, calm *result) {
 		// If both want different things, it ends with the first one.
-		x.count["fights"] += len(got.unrest)
 		got.unrest = nil
-		if pardon != nil {
-			pardon(got, calm)
+		if judge != nil {
+			judge(got, calm)
 		}
 	}
 	return p

@@ -64,6 +64,7 @@ type World struct {
 type record struct {
 	requests, events []Request
 	writes           []apiserver.Write // of the controller, but not of Events and Leases
+	writers          map[string]string // by resourceVersion, the request of the controller, or somebody else
 	written          map[deed]int      // by the controller
 	foreign          map[string]doing  // what the controller did to objects of others
 	ends             []string          // why processes have ended by themselves
@@ -75,6 +76,7 @@ type record struct {
 	inVain           []string          // what users could not do
 	film             []Shot            // if it is not filmed, only steps and faults
 	numbers          map[any]int       // of requests and events in the film
+	logs             []string          // the last lines
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".
@@ -108,8 +110,9 @@ func (x *explorer) newWorld(t *testing.T) *World {
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
 		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
 		lines: map[string]*line{}, waking: map[int]bool{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
-		set:    map[types.UID]map[string]any{},
-		record: record{written: map[deed]int{}, foreign: map[string]doing{}},
+		set: map[types.UID]map[string]any{},
+		record: record{
+			written: map[deed]int{}, foreign: map[string]doing{}, writers: map[string]string{}},
 	}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if x.controller.Outside != nil {

@@ -16,7 +16,7 @@ import (
 func TestExplore(t *testing.T) {
 	explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, c *rest.Config) error { return run(ctx, c, manager.Options()) },
-		Scenarios: []explore.Scenario{{Name: "report", AnyEnd: true, Steps: []explore.Step{
+		Scenarios: []explore.Scenario{{Name: "report", EndVaries: true, Steps: []explore.Step{
 			explore.Create(`{apiVersion: v1, kind: ConfigMap, data: {query: "1"},
 				metadata: {name: a, labels: {example.com/report: "true"}}}`),
 			explore.Patch("configmaps/a", `data: {query: "2"}`),

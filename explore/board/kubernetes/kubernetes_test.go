@@ -30,9 +30,9 @@ func TestDeployment(t *testing.T) {
 		}),
 		Actors: []explore.Actor{}, // it writes the status itself
 		Scenarios: []explore.Scenario{
-			{Name: "scale", AnyEnd: true, Steps: []explore.Step{explore.Create(d),
+			{Name: "scale", EndVaries: true, Steps: []explore.Step{explore.Create(d),
 				explore.Patch("deployments.apps/a", "spec: {replicas: 3}")}},
-			{Name: "roll out", AnyEnd: true, Steps: []explore.Step{explore.Create(d),
+			{Name: "roll out", EndVaries: true, Steps: []explore.Step{explore.Create(d),
 				explore.Patch("deployments.apps/a", `spec: {template: {metadata: {labels: {v: "2"}}}}`)}},
 			{Name: "delete", Steps: []explore.Step{explore.Create(d), explore.Delete("deployments.apps/a")}},
 		},
@@ -64,7 +64,7 @@ func TestStatefulSet(t *testing.T) {
 		Scenarios: []explore.Scenario{
 			{Name: "scale", Steps: []explore.Step{explore.Create(sts),
 				explore.Patch("statefulsets.apps/a", "spec: {replicas: 1}")}},
-			{Name: "roll out", AnyEnd: true, Steps: []explore.Step{explore.Create(sts),
+			{Name: "roll out", EndVaries: true, Steps: []explore.Step{explore.Create(sts),
 				explore.Patch("statefulsets.apps/a", `spec: {template: {metadata: {labels: {v: "2"}}}}`)}},
 		},
 		Eventually: func(now explore.State) (wrong []string) {
@@ -90,7 +90,7 @@ func TestJob(t *testing.T) {
 				scheduling.Workloads(), scheduling.PodGroups())
 		}),
 		Scenarios: []explore.Scenario{
-			{Name: "suspend", AnyEnd: true, Steps: []explore.Step{explore.Create(j),
+			{Name: "suspend", EndVaries: true, Steps: []explore.Step{explore.Create(j),
 				explore.Patch("jobs.batch/a", "spec: {suspend: true}"),
 				explore.Patch("jobs.batch/a", "spec: {suspend: false}")}},
 			{Name: "delete", Steps: []explore.Step{explore.Create(j), explore.Delete("jobs.batch/a")}},
@@ -116,7 +116,7 @@ func TestCronJob(t *testing.T) {
 		Delay: 40 * time.Minute, // between two steps, there is a Job
 		Scenarios: []explore.Scenario{
 			{Name: "run", Steps: []explore.Step{explore.Create(cj)}},
-			{Name: "suspend", AnyEnd: true, Steps: []explore.Step{explore.Create(cj),
+			{Name: "suspend", EndVaries: true, Steps: []explore.Step{explore.Create(cj),
 				explore.Patch("cronjobs.batch/a", "spec: {suspend: true}")}},
 			{Name: "delete", Steps: []explore.Step{explore.Create(cj), explore.Delete("cronjobs.batch/a")}},
 		},
