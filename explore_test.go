@@ -24,7 +24,7 @@ func TestExplore(t *testing.T) {
 		t.Skip("all faults together take ten seconds")
 	}
 	if setting.All() {
-		must.Do(t, errors.Join(flag.Set("explore.budget", "700"), flag.Set("explore.random", "500")))
+		must.Do(t, errors.Join(flag.Set("explore.budget", "900"), flag.Set("explore.random", "500")))
 	}
 	outcomes := explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
