@@ -3,6 +3,7 @@ package explore_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,4 +65,52 @@ func resolve() explore.Step {
 		}
 		_ = unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")
 	})
+}
+
+// status sets one that make returns, for the state that the last one was about.
+func status(make func(gadget object) map[string]any) sync {
+	return func(p *process, gadget object) error { return p.setStatus(gadget, make(gadget)) }
+}
+
+func clock(layout string) sync {
+	return status(func(object) map[string]any {
+		return map[string]any{"last": time.Now().Format(layout)}
+	})
+}
+
+// condition returns a status whose time is a new one when isNew says so.
+func condition(isNew func(gadget object, value string) bool) sync {
+	return status(func(gadget object) map[string]any {
+		value := valueOf(gadget)
+		if !isNew(gadget, value) {
+			return nil
+		}
+		return map[string]any{"ran": value, "conditions": []any{map[string]any{"type": "Ready",
+			"lastTransitionTime": time.Now().Format(time.RFC3339Nano)}}}
+	})
+}
+
+// randomly returns a text that a map makes, in no order.
+func randomly(object) map[string]any {
+	text, values := "", map[int]bool{}
+	for i := range 30 {
+		values[i] = true
+	}
+	for i := range values {
+		text += fmt.Sprint(i)
+	}
+	return map[string]any{"labels": text}
+}
+
+func sorted(object) map[string]any {
+	return map[string]any{"labels": fmt.Sprint(map[string]int{"a": 1, "b": 2, "c": 3})}
+}
+
+func counted(gadget object) map[string]any {
+	n, _, _ := unstructured.NestedInt64(gadget.Object, "status", "syncs")
+	return map[string]any{"syncs": n + 1}
+}
+
+func observed(gadget object) map[string]any {
+	return map[string]any{"observedGeneration": gadget.GetGeneration()}
 }
