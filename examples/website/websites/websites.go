@@ -30,6 +30,7 @@ func Controller(
 		CRDs:       []string{crd},
 		Scenarios:  scenarios,
 		Outside:    func() any { return NewRegistry() },
+		OneProcess: true, // the registry has no fence: see docs/explore.md
 		Heal:       func(w *explore.World) { w.Outside.(*Registry).Fail(nil) },
 		Settle:     18 * time.Minute, // longer than a resync
 		Eventually: problems,
