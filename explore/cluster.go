@@ -41,7 +41,7 @@ var (
 	// PodGarbageCollector deletes the Pods that are on a node which does not exist.
 	PodGarbageCollector = Actor{"pod garbage collector", 40 * time.Second, func(w *World) (err error) {
 		nodes := w.names("nodes")
-		for _, pod := range w.all("pods") {
+		for _, pod := range w.State().all("pods") {
 			if node := As[corev1.Pod](pod).Spec.NodeName; node != "" && !nodes[node] {
 				err = errors.Join(err, w.client(pod).Delete(context.Background(), pod.GetName(),
 					metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}))
@@ -116,7 +116,7 @@ func runJob(job *batchv1.Job) {
 
 // setStatus gives each object of a resource, unless it is being deleted, the status that desired returns.
 func setStatus[T, Status any](w *World, resource string, desired func(*T) *Status) (err error) {
-	for _, o := range w.all(resource) {
+	for _, o := range w.State().all(resource) {
 		if o.GetDeletionTimestamp() != nil {
 			continue
 		}
@@ -129,16 +129,10 @@ func setStatus[T, Status any](w *World, resource string, desired func(*T) *Statu
 	return err
 }
 
-// all returns the objects of a resource.
-func (w *World) all(resource string) []*object {
-	gvr, _, _ := w.server.Lookup(resource)
-	return w.server.List(gvr)
-}
-
 // names returns the names of all objects of a resource.
 func (w *World) names(resource string) map[string]bool {
 	names := map[string]bool{}
-	for _, o := range w.all(resource) {
+	for _, o := range w.State().all(resource) {
 		names[o.GetName()] = true
 	}
 	return names

@@ -138,8 +138,7 @@ func (x *explorer) idleness() string {
 		}
 		for _, r := range calm.requests {
 			works := r.answered && r.err == nil
-			isAbout := r.verb != "" && !strings.HasSuffix(r.Kind, "-leases") && !strings.HasSuffix(r.Kind, "-events")
-			if works && (r.write || x.controller.Outside != nil && isAbout) {
+			if works && (r.write || x.controller.Outside != nil && r.verb != "" && !r.isSideshow()) {
 				return ""
 			}
 			if requests++; r.err != nil {
@@ -190,8 +189,7 @@ const lastFew = 10 // requests and lines of the log that a failure shows
 // succeeded, nor those for Events and Leases; and what it logged.
 func (r *result) did() (text string) {
 	requests := slices.DeleteFunc(r.last, func(r Request) bool {
-		isSide := strings.HasSuffix(r.Kind, "-events") || strings.HasSuffix(r.Kind, "-leases")
-		return isSide || !r.write && r.verb != "get" && r.err == nil
+		return r.isSideshow() || !r.write && r.verb != "get" && r.err == nil
 	})
 	for i, request := range requests[max(0, len(requests)-lastFew):] {
 		if i == 0 {

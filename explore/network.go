@@ -168,6 +168,11 @@ func (r Request) String() string {
 	return text
 }
 
+// isSideshow reports whether it is for Events or Leases.
+func (r Request) isSideshow() bool {
+	return strings.HasSuffix(r.Kind, "-events") || strings.HasSuffix(r.Kind, "-leases")
+}
+
 // about returns what several requests have in common.
 func (r Request) about() string {
 	if r.Name == "" {

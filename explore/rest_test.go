@@ -68,18 +68,18 @@ func resolve() explore.Step {
 }
 
 // status sets one that make returns, for the state that the last one was about.
-func status(make func(gadget object) map[string]any) sync {
+func status(make func(gadget object) map[string]any) syncer {
 	return func(p *process, gadget object) error { return p.setStatus(gadget, make(gadget)) }
 }
 
-func clock(layout string) sync {
+func clock(layout string) syncer {
 	return status(func(object) map[string]any {
 		return map[string]any{"last": time.Now().Format(layout)}
 	})
 }
 
 // condition returns a status whose time is a new one when isNew says so.
-func condition(isNew func(gadget object, value string) bool) sync {
+func condition(isNew func(gadget object, value string) bool) syncer {
 	return status(func(gadget object) map[string]any {
 		value := valueOf(gadget)
 		if !isNew(gadget, value) {

@@ -118,8 +118,7 @@ func (p *process) wait() {
 
 // takeLeases lets nobody hold a Lease, so that a new process can take it.
 func (w *World) takeLeases() {
-	leases, _, _ := w.server.Lookup("leases.coordination.k8s.io")
-	for _, lease := range w.server.List(leases) {
+	for _, lease := range w.State().all("leases.coordination.k8s.io") {
 		_, err := w.client(lease).Patch(context.Background(), lease.GetName(), types.MergePatchType,
 			[]byte(`{"spec": {"holderIdentity": null}}`), metav1.PatchOptions{})
 		w.tell("taking the Lease "+lease.GetName(), err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	locks "sync"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +22,7 @@ import (
 
 // meter is outside of the cluster: a device that is set to what a Gadget asks for.
 type meter struct {
-	mu         locks.Mutex
+	mu         sync.Mutex
 	generation int64
 	value      string
 }

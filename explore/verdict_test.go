@@ -37,19 +37,18 @@ type trial struct {
 	steps  []explore.Step
 	finds  string
 	settle time.Duration
-
-	eventually func(explore.State) []string // with a registry, unless it is nil
 }
 
 func (test trial) expect(t *testing.T) {
 	t.Helper()
-	c := explore.Controller{
-		Run: test.run, CRDs: []string{gadgetsFile(t)}, Settle: test.settle, Eventually: test.eventually,
-		Scenarios: []explore.Scenario{{Name: "users", Steps: test.steps}},
-	}
-	if test.eventually != nil {
-		c.Outside = func() any { return &registry{} }
-	}
+	test.expectOf(t, explore.Controller{})
+}
+
+// expectOf is expect for a controller of which more is known.
+func (test trial) expectOf(t *testing.T, c explore.Controller) {
+	t.Helper()
+	c.Run, c.CRDs, c.Settle = test.run, []string{gadgetsFile(t)}, test.settle
+	c.Scenarios = []explore.Scenario{{Name: "users", Steps: test.steps}}
 	findings := explore.Find(t, c, "")
 	var problems []string
 	for _, f := range findings {
@@ -96,11 +95,11 @@ func TestVerdicts(t *testing.T) {
 	const finalizer = "example.com/outside"
 	for name, test := range map[string]trial{
 		"nothing is written": {program(func(*process, *unstructured.Unstructured) error { return nil }),
-			[]explore.Step{createGadget}, "none of its", 0, nil},
+			[]explore.Step{createGadget}, "none of its", 0},
 		"each write fails": {program(func(p *process, _ *unstructured.Unstructured) error {
 			return p.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "nowhere"}})
 		}), []explore.Step{createGadget}, `it was create-configmaps-nowhere-a: namespaces "nowhere" not found`,
-			0, nil},
+			0},
 
 		"a mark on objects of users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Labels["seen"] != "" {
@@ -109,7 +108,7 @@ func TestVerdicts(t *testing.T) {
 			metav1.SetMetaDataLabel(&c.ObjectMeta, "seen", "yes")
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.com/by", "me")
 			return p.update(c)
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0, nil},
+		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
 		"a finalizer on objects of users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			has := slices.Contains(c.Finalizers, finalizer)
 			patch := `{"metadata": {"finalizers": ["` + finalizer + `"]}}`
@@ -122,7 +121,7 @@ func TestVerdicts(t *testing.T) {
 			_, err := p.kube.CoreV1().ConfigMaps(c.Namespace).Patch(p.ctx, c.Name, types.MergePatchType,
 				[]byte(patch), metav1.PatchOptions{})
 			return ignoreNotFound(err)
-		}), []explore.Step{createConfigMap, changeConfigMap, deleteConfigMap}, "", 0, nil},
+		}), []explore.Step{createConfigMap, changeConfigMap, deleteConfigMap}, "", 0},
 		"data that users have set": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Data["value"] == "mine" {
 				return nil
@@ -130,28 +129,28 @@ func TestVerdicts(t *testing.T) {
 			c.Data["value"] = "mine"
 			return p.update(c)
 		}), []explore.Step{createConfigMap, changeConfigMap},
-			"the ConfigMap a was changed although users had set its data.value", 0, nil},
+			"the ConfigMap a was changed although users had set its data.value", 0},
 		"a label that users have set": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Labels = map[string]string{"tier": "mine"}; c.Data["value"] == "others" {
 				return p.update(c)
 			}
 			return nil
 		}), []explore.Step{createConfigMap, changeConfigMap},
-			"the ConfigMap a was changed although users had set its metadata.labels.tier", 0, nil},
+			"the ConfigMap a was changed although users had set its metadata.labels.tier", 0},
 		"more data for users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Data["more"] != "" {
 				return nil
 			}
 			c.Data["more"] = "of mine"
 			return p.update(c)
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0, nil},
+		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
 
 		"a deletion that is the purpose": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Data["value"] != "others" {
 				return nil
 			}
 			return p.delete(cache.MetaObjectToName(c))
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0, nil},
+		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
 		"a deletion by mistake": {rawProgram(func(p *process, key cache.ObjectName) error {
 			gadget, err := p.gadgets.Namespace(key.Namespace).Get(p.ctx, key.Name, metav1.GetOptions{})
 			if err != nil { // any error
@@ -159,7 +158,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			return p.setStatus(gadget, map[string]any{"seen": true})
 		}), []explore.Step{createGadget, createConfigMap},
-			"the ConfigMap a was deleted although it belongs to somebody else", 0, nil},
+			"the ConfigMap a was deleted although it belongs to somebody else", 0},
 
 		"a name that is free": {program(func(p *process, gadget *unstructured.Unstructured) error {
 			_, err := p.kube.CoreV1().ConfigMaps(gadget.GetNamespace()).Get(p.ctx, gadget.GetName(),
@@ -167,33 +166,20 @@ func TestVerdicts(t *testing.T) {
 			if !apierrors.IsNotFound(err) {
 				return err
 			}
-			if err := p.create(childOf(gadget)); !apierrors.IsAlreadyExists(err) {
-				return err
-			}
-			return nil // its event comes
+			return ignoreAlreadyExists(p.create(childOf(gadget))) // its event comes
 		}), []explore.Step{createGadget,
-			explore.Patch("gadgets/a", "metadata: {labels: {new: event}}")}, "", 0, nil},
-		"what a new process does": {program(func(p *process, gadget *unstructured.Unstructured) error {
-			if p.memory[gadget.GetName()] {
-				return nil
-			}
-			err := p.create(childOf(gadget))
-			if apierrors.IsAlreadyExists(err) {
-				err = nil
-			}
-			p.memory[gadget.GetName()] = err == nil
-			return err
-		}), []explore.Step{createGadget, deleteConfigMap},
-			"the ConfigMap a of Gadget a was created although nothing had happened: a new process did that", 0, nil},
+			explore.Patch("gadgets/a", "metadata: {labels: {new: event}}")}, "", 0},
+		"what a new process does": {program(remember), []explore.Step{createGadget, deleteConfigMap},
+			"the ConfigMap a of Gadget a was created although nothing had happened: a new process did that", 0},
 		"a wait that is longer than Settle": {program(func(p *process, g *unstructured.Unstructured) error {
 			err := p.create(childOf(g))
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				p.queue.AddAfter(cache.MetaObjectToName(g), 20*time.Minute)
 			}
 			return nil
-		}), []explore.Step{createGadget}, "later: if that is soon enough, set Settle to more", time.Minute, nil},
+		}), []explore.Step{createGadget}, "later: if that is soon enough, set Settle to more", time.Minute},
 		"a process that ends": {func(context.Context, *rest.Config) error { return errors.New("no port") },
-			[]explore.Step{createGadget}, "the controller ended by itself: no port", 0, nil},
+			[]explore.Step{createGadget}, "the controller ended by itself: no port", 0},
 	} {
 		t.Run(name, test.expect)
 	}
