@@ -162,18 +162,21 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 		}
 		parts[folder] = append(parts[folder], p)
 	}
-	var sessions sync.WaitGroup
-	for folder, part := range parts {
-		sessions.Go(func() {
-			t.Run(folder, func(t *testing.T) { executeAll(t, folder, part) })
+	sessions := map[string]*session{} // made one after the other: the first one compiles for all
+	for folder := range parts {
+		sessions[folder] = newSession(t, folder)
+	}
+	var running sync.WaitGroup
+	for folder, s := range sessions {
+		running.Go(func() {
+			t.Run(folder, func(t *testing.T) { s.executeAll(t, parts[folder]) })
 		})
 	}
-	sessions.Wait()
+	running.Wait()
 }
 
 // executeAll executes pages, one after the other.
-func executeAll(t *testing.T, folder string, pages []*page) {
-	s := newSession(t, folder)
+func (s *session) executeAll(t *testing.T, pages []*page) {
 	for _, p := range pages {
 		t.Run(p.path, func(t *testing.T) {
 			s.begin(t)
