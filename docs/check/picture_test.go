@@ -30,7 +30,7 @@ const (
 var codeName = regexp.MustCompile(`\b[A-Za-z]+[a-z][A-Z]\w*`)
 
 // othersNames are names of Kubernetes and client-go, not of this code.
-var othersNames = map[string]bool{"ReplicaSet": true, "processLoop": true, "accTitle": true}
+var othersNames = map[string]bool{"ReplicaSet": true, "RealFIFO": true, "processLoop": true, "accTitle": true}
 
 func (p *page) pictures() (pictures []*block) {
 	return slices.DeleteFunc(slices.Clone(p.blocks), func(b *block) bool { return b.language != "mermaid" })
