@@ -26,7 +26,6 @@ var (
 			format: "%.1f ms", relative: true},
 		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
 		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB", relative: true},
-		{title: "syncs per Foo", figure: "burst/syncs per Foo", format: "%.2f"},
 		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
 	}
 	speed = []column{
