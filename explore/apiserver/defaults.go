@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/base64"
 	stdjson "encoding/json"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -18,19 +20,15 @@ import (
 var defaults = sync.OnceValue(func() (values map[string]any) {
 	text, err := yaml.YAMLToJSON([]byte(`
 v1.DeploymentSpec: {replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600}
-v1.DeploymentStrategy: {type: RollingUpdate}
 v1.ReplicaSetSpec: {replicas: 1}
 v1.StatefulSetSpec: {replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: OrderedReady,
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}},
   persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}}
-v1.DaemonSetSpec: {revisionHistoryLimit: 10,
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}}
+v1.DaemonSetSpec: {revisionHistoryLimit: 10}
 v1.ReplicationControllerSpec: {replicas: 1}
-v1.JobSpec: {completions: 1, parallelism: 1, backoffLimit: 6, completionMode: NonIndexed,
-  suspend: false, podReplacementPolicy: TerminatingOrFailed}
 v1.CronJobSpec: {concurrencyPolicy: Allow, suspend: false, successfulJobsHistoryLimit: 3,
   failedJobsHistoryLimit: 1}
-v2.HorizontalPodAutoscalerSpec: {minReplicas: 1}
+v2.HorizontalPodAutoscalerSpec: {minReplicas: 1, metrics: [
+  {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}
 v1.PodSpec: {restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler,
   terminationGracePeriodSeconds: 30, securityContext: {}}
 v1.Container: {terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File,
@@ -44,6 +42,8 @@ v1.ConfigMapVolumeSource: {defaultMode: 420}
 v1.ServicePort: {protocol: TCP}
 v1.ServiceSpec: {type: ClusterIP, sessionAffinity: None, internalTrafficPolicy: Cluster}
 v1.Secret: {type: Opaque}
+v1.PersistentVolumeClaimSpec: {volumeMode: Filesystem}
+v1.PersistentVolumeSpec: {volumeMode: Filesystem, persistentVolumeReclaimPolicy: Retain}
 v1.NamespaceStatus: {phase: Active}
 v1.PodStatus: {phase: Pending, qosClass: BestEffort}
 v1.PersistentVolumeClaimStatus: {phase: Pending}
@@ -67,10 +67,27 @@ var otherDefaults = map[string]func(map[string]any){
 			setDefaults(container, map[string]any{"imagePullPolicy": "Always"})
 		}
 	},
-	"v1.DeploymentStrategy": func(strategy map[string]any) {
-		if strategy["type"] == nil || strategy["type"] == "RollingUpdate" {
-			update := map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}
-			setDefaults(strategy, map[string]any{"rollingUpdate": update})
+	"v1.DeploymentStrategy":        rolling(map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}),
+	"v1.StatefulSetUpdateStrategy": rolling(map[string]any{"partition": int64(0)}),
+	"v1.DaemonSetUpdateStrategy":   rolling(map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}),
+	"v1.Job": func(job map[string]any) { // and not in the template of a CronJob
+		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1), "parallelism": int64(1),
+			"backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
+			"podReplacementPolicy": "TerminatingOrFailed"})
+	},
+	"v1.NetworkPolicySpec": func(spec map[string]any) {
+		policies := []any{"Ingress"}
+		if spec["egress"] != nil {
+			policies = append(policies, "Egress")
+		}
+		setDefaults(spec, map[string]any{"policyTypes": policies})
+	},
+	"v1.Secret": func(secret map[string]any) {
+		texts, _ := secret["stringData"].(map[string]any)
+		delete(secret, "stringData")
+		for name, text := range texts {
+			setDefaults(secret, map[string]any{"data": map[string]any{}})
+			secret["data"].(map[string]any)[name] = base64.StdEncoding.EncodeToString([]byte(text.(string)))
 		}
 	},
 	"v1.Namespace": func(namespace map[string]any) {
@@ -81,8 +98,20 @@ var otherDefaults = map[string]func(map[string]any){
 		}
 	},
 	"v1.ServicePort": func(port map[string]any) {
-		setDefaults(port, map[string]any{"targetPort": port["port"]})
+		if port["targetPort"] == int64(0) {
+			port["targetPort"] = port["port"]
+		}
 	},
+}
+
+// rolling returns what sets the defaults of a strategy that is RollingUpdate, if it is.
+func rolling(update map[string]any) func(map[string]any) {
+	return func(strategy map[string]any) {
+		setDefaults(strategy, map[string]any{"type": "RollingUpdate"})
+		if strategy["type"] == "RollingUpdate" {
+			setDefaults(strategy, map[string]any{"rollingUpdate": update})
+		}
+	}
 }
 
 // setDefaults sets those fields that have no value.
@@ -117,13 +146,24 @@ func (k *kind) canonical(object map[string]any) error {
 	if k.goType == nil {
 		return nil
 	}
-	out, err := throughType(object, k.goType)
-	if err != nil {
+	if k.real != nil {
+		return k.change(object, k.real.Default)
+	}
+	return k.change(object, func(o *unstructured.Unstructured) (err error) {
+		o.Object, err = throughType(o.Object, k.goType)
+		return err
+	})
+}
+
+// change lets an object of a built-in kind be changed. Fields that its type does not have stay.
+func (k *kind) change(object map[string]any, do func(*unstructured.Unstructured) error) error {
+	changed := &unstructured.Unstructured{Object: object}
+	if err := do(changed); err != nil {
 		return err
 	}
-	finish(object, out, k.goType)
+	finish(object, changed.Object, k.goType, k.real == nil)
 	clear(object)
-	maps.Copy(object, out)
+	maps.Copy(object, changed.Object)
 	return nil
 }
 
@@ -136,8 +176,8 @@ func throughType(value map[string]any, t reflect.Type) (map[string]any, error) {
 	return converter.ToUnstructured(typed)
 }
 
-// finish adds what was in a value but not in its Go type, and the defaults.
-func finish(in, out any, t reflect.Type) {
+// finish adds what was in a value but not in its Go type, and the defaults if it is to do that.
+func finish(in, out any, t reflect.Type, isDefaulter bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -149,14 +189,14 @@ func finish(in, out any, t reflect.Type) {
 		list, _ := in.([]any)
 		for i, element := range out {
 			if i < len(list) {
-				finish(list[i], element, t.Elem())
+				finish(list[i], element, t.Elem(), isDefaulter)
 			}
 		}
 	case map[string]any:
 		content, _ := in.(map[string]any)
 		if t.Kind() == reflect.Map {
 			for name, element := range out {
-				finish(content[name], element, t.Elem())
+				finish(content[name], element, t.Elem(), isDefaulter)
 			}
 			return
 		}
@@ -166,14 +206,19 @@ func finish(in, out any, t reflect.Type) {
 				out[name] = value
 			}
 		}
-		if set := otherDefaults[t.String()]; set != nil {
-			set(out)
+		if isDefaulter {
+			if set := otherDefaults[t.String()]; set != nil {
+				set(out)
+			}
+			values, _ := defaults()[t.String()].(map[string]any)
+			setDefaults(out, values)
 		}
-		values, _ := defaults()[t.String()].(map[string]any)
-		setDefaults(out, values)
 		for name, value := range out {
+			if list, ok := value.([]any); ok && len(list) == 0 {
+				out[name] = nil // as in Protocol Buffers, in which a real API server stores objects
+			}
 			if field := fields[name]; field != nil {
-				finish(content[name], value, field)
+				finish(content[name], value, field, isDefaulter)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"net/http"
 	"reflect"
@@ -10,15 +11,17 @@ import (
 	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -36,7 +39,9 @@ type kind struct {
 	generation bool     // a change of the spec increments metadata.generation
 	fields     []string // field selectors, apart from the metadata's
 	parts      []string // its subresources
+	columns    []apiextensionsv1.CustomResourceColumnDefinition
 	custom     *customKind
+	real       Kinds // nil for a custom resource, and without Use
 	converter  func() managedfields.TypeConverter
 }
 
@@ -45,6 +50,37 @@ func (k *kind) has(subresource string) bool { return slices.Contains(k.parts, su
 func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
 }
+
+// Kinds does with objects of Kubernetes' own kinds what a real API server does. The module
+// explore/kinds has it. Without it, such objects have the defaults of defaults.go, and nothing but
+// their metadata is validated.
+type Kinds interface {
+	// Describe returns what discovery says of a resource, if it is known.
+	Describe(schema.GroupVersionResource) (d Description, known bool)
+	// Default brings an object into the form in which it is stored.
+	Default(object *unstructured.Unstructured) error
+	// Create does what admission and the strategy of a kind do with a new object, and validates it.
+	Create(r *Request, object *unstructured.Unstructured) error
+	// Update does the same with an object that is to replace another one.
+	Update(r *Request, object, old *unstructured.Unstructured) error
+	// ResetFields returns the fields that a write of a subresource cannot change.
+	ResetFields(resource schema.GroupVersionResource, subresource string) map[fieldpath.APIVersion]*fieldpath.Set
+	// CheckField refuses the selector of a field that the kind does not have.
+	CheckField(kind schema.GroupVersionKind, name, value string) error
+	// Fields returns the fields of an object that a selector can name.
+	Fields(resource schema.GroupVersionResource, object *unstructured.Unstructured) (fields.Set, error)
+	// Table returns an object with the columns that kubectl shows, also of a custom resource.
+	Table(schema.GroupVersionResource, []apiextensionsv1.CustomResourceColumnDefinition,
+		*unstructured.Unstructured) (*metav1.Table, error)
+}
+
+// Description is what discovery says of a resource.
+type Description struct{ ShortNames, Categories, Subresources []string }
+
+var used Kinds
+
+// Use lets each server of this program use kinds. It is called before the first one is made.
+func Use(kinds Kinds) { used = kinds }
 
 // What the scheme does not tell of the built-in resources.
 const (
@@ -122,6 +158,12 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		k.parts = append(k.parts, "finalize")
 	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
+	if used != nil {
+		if d, known := used.Describe(plural); known {
+			k.names.ShortNames, k.names.Categories, k.parts = d.ShortNames, d.Categories, d.Subresources
+			k.real = used
+		}
+	}
 	if k.is(scalable) {
 		k.parts = append(k.parts, "scale")
 		k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
@@ -154,7 +196,7 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	gv, _ := schema.ParseGroupVersion(name)
 	isAPI := prefix == "api" || prefix == "apis"
 	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
-	case path == "healthz" || path == "readyz" || path == "livez":
+	case prefix == "healthz" || prefix == "readyz" || prefix == "livez":
 		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
 	case path == "version":
 		info := version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}
@@ -170,7 +212,7 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	case isAPI && resources[gv] != nil:
 		return document("APIResourceList", resources[gv]), nil
 	}
-	return nil, errNotServed
+	return notServed(), nil
 }
 
 // document returns an answer that is not about objects.
@@ -181,9 +223,13 @@ func document(kind string, value any) *Response {
 	return &Response{Code: http.StatusOK, raw: marshal(value)}
 }
 
-// errNotServed is the answer to a path that is none of the server's.
-var errNotServed = apierrors.NewGenericServerResponse(http.StatusNotFound, "",
-	schema.GroupResource{}, "", "404 page not found", 0, true)
+// errNotServed is the error of a path that is none of the server's.
+var errNotServed = errors.New("404 page not found")
+
+// notServed is the answer to it.
+func notServed() *Response {
+	return &Response{Code: http.StatusNotFound, raw: []byte("404 page not found\n"), media: "text/plain"}
+}
 
 // discovery is all discovery in one answer: that of the core group, or that of the others.
 func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {

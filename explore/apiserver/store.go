@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -121,13 +122,23 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	if r.List.FieldSelector == nil || r.List.FieldSelector.Empty() {
 		return true
 	}
-	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-	for _, field := range r.kind.fields {
-		if value, found, _ := nested(object.Object, field); found {
-			set[field] = fmt.Sprint(value)
+	return r.List.FieldSelector.Matches(r.kind.selectable(object))
+}
+
+// selectable returns the fields of an object that a selector can name.
+func (k *kind) selectable(object *unstructured.Unstructured) fields.Set {
+	if k.real != nil {
+		if set, err := k.real.Fields(k.gvr, object); err == nil {
+			return set
 		}
 	}
-	return r.List.FieldSelector.Matches(set)
+	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
+	for _, name := range k.fields {
+		if value, found, _ := nested(object.Object, name); found {
+			set[name] = fmt.Sprint(value)
+		}
+	}
+	return set
 }
 
 func (s *Server) get(r *Request) (*Response, error) {
@@ -156,7 +167,8 @@ func (s *Server) parseRevision(r *Request) (int64, error) {
 	revision, err := strconv.ParseUint(cmp.Or(r.List.ResourceVersion, "0"), 10, 63)
 	switch {
 	case err != nil:
-		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
+		err = apierrors.NewBadRequest(field.Invalid(field.NewPath("resourceVersion"),
+			r.List.ResourceVersion, err.Error()).Error())
 	case revision > uint64(s.revision):
 		err = storage.NewTooLargeResourceVersionError(revision, uint64(s.revision), 1)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,10 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	s.mutate(r, object)
 	k, metadata := r.kind, metadataOf(object)
+	if name := protection[k.gvr.Resource]; name != "" && k.custom == nil &&
+		!slices.Contains(object.GetFinalizers(), name) {
+		object.SetFinalizers(append(object.GetFinalizers(), name))
+	}
 	rest.WipeObjectMetaSystemFields(object)
 	if !r.isApply() {
 		delete(metadata, "managedFields")
@@ -78,15 +83,8 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 		object.SetName(prefix + suffix)
 	}
 	s.setIdentity(k, metadata)
-	if k.has("status") {
-		delete(object.Object, "status")
-		_ = k.canonical(object.Object) // sets that of a new object
-	}
-	if k.is("namespaces") {
-		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-	}
-	if errs := k.validate(object, nil, ""); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
+	if err := k.prepareCreate(r, object); err != nil {
+		return nil, err
 	}
 	if object.GetResourceVersion() != "" && r.Verb == "create" && !r.isDryRun() {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
@@ -99,6 +97,44 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	return &Response{Code: http.StatusCreated, Object: object}, nil
 }
+
+// prepareCreate finishes a new object, and validates it.
+func (k *kind) prepareCreate(r *Request, object *unstructured.Unstructured) error {
+	if k.real != nil {
+		return k.change(object.Object, func(o *unstructured.Unstructured) error { return k.real.Create(r, o) })
+	}
+	if k.has("status") {
+		delete(object.Object, "status")
+		_ = k.canonical(object.Object) // sets that of a new object
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	switch {
+	case k.is("namespaces"):
+		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
+	case k.is("jobs") && spec["manualSelector"] != true:
+		selectPods(object)
+	}
+	if errs := k.validate(object, nil, ""); len(errs) > 0 {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
+	}
+	return nil
+}
+
+// selectPods gives a Job the selector and the labels that no other Job has.
+func selectPods(job *unstructured.Unstructured) {
+	const prefix, owner, name = "batch.kubernetes.io/", "controller-uid", "job-name"
+	uid := string(job.GetUID())
+	_ = unstructured.SetNestedField(job.Object, uid, "spec", "selector", "matchLabels", prefix+owner)
+	for label, value := range map[string]string{prefix + owner: uid, owner: uid,
+		prefix + name: job.GetName(), name: job.GetName()} {
+		_ = unstructured.SetNestedField(job.Object, value, "spec", "template", "metadata", "labels", label)
+	}
+}
+
+// protection are the finalizers that admission sets, so that nothing goes that is in use.
+var protection = map[string]string{"persistentvolumeclaims": "kubernetes.io/pvc-protection",
+	"persistentvolumes":       "kubernetes.io/pv-protection",
+	"volumeattributesclasses": "kubernetes.io/vac-protection"}
 
 // admit refuses a create in a namespace that is not there or is being deleted.
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
@@ -157,9 +193,8 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		return nil, r.conflict("the object has been modified; please apply your changes to the latest" +
 			" version and try again")
 	}
-	k.prepare(r.Subresource, object, old)
-	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
+	if err := k.prepareUpdate(r, object, old); err != nil {
+		return nil, err
 	}
 	switch {
 	case r.isDryRun():
@@ -174,8 +209,22 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	return r.found(object), nil
 }
 
-// prepare keeps what the server owns, and what a client cannot change with this subresource. It
-// counts the generation.
+// prepareUpdate keeps what the server owns, and what a client cannot change with this subresource.
+// It counts the generation, and validates the object.
+func (k *kind) prepareUpdate(r *Request, object, old *unstructured.Unstructured) error {
+	if k.real != nil {
+		return k.change(object.Object, func(o *unstructured.Unstructured) error {
+			return k.real.Update(r, o, old)
+		})
+	}
+	k.prepare(r.Subresource, object, old)
+	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
+	}
+	return nil
+}
+
+// prepare does that without Kinds, but for the validation.
 func (k *kind) prepare(subresource string, object, old *unstructured.Unstructured) {
 	metadata, before := metadataOf(object), metadataOf(old)
 	switch {

@@ -14,6 +14,7 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/board"
+	_ "example.com/sample-controller/explore/kinds"
 )
 
 const module = "k8s.io/kubernetes"

@@ -1,0 +1,271 @@
+// Package kinds lets the API server of explore do with Kubernetes' own kinds what Kubernetes does,
+// with Kubernetes' own code: defaults, what a create and an update change and keep, validation,
+// field selectors, the columns of kubectl, and the admission that asks for no other object. A blank
+// import turns it on for a whole program:
+//
+//	import _ "example.com/sample-controller/explore/kinds"
+//
+// It is a module of its own, because it needs k8s.io/kubernetes, which is no library: it compiles
+// for minutes at first, and its versions must be replaced. In the go.mod of the program:
+//
+//	go mod edit -require=example.com/sample-controller/explore/kinds@v0.0.0
+//	sed -n '/^replace (/,/^)/p' PATH/explore/kinds/go.mod >>go.mod
+//	go mod tidy
+//
+// PATH is that of this repository. While it is not published, explore and explore/kinds themselves
+// are replaced, too.
+//
+// # Differences, kind by kind
+//
+// The test of this package writes a minimal, a full and an invalid object of each of the 61 kinds
+// that a real API server serves by default to it and to the server in memory. What is stored and
+// answered differs only in:
+//
+//   - certificatesigningrequests (create, update, patch, table, apply, full): all are of
+//     system:admin.
+//   - flowschemas (update, patch, table, apply): a real API server writes their status itself.
+//
+// Of a failure, the code, the reason, and the fields and reasons of the causes are compared.
+package kinds
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	"k8s.io/kubernetes/pkg/apis/core"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+func init() { apiserver.Use(load()) }
+
+// kinds are the stores of Kubernetes, by paths such as apps/v1/deployments/status. Nothing is stored
+// in them.
+type kinds map[string]rest.Storage
+
+func path(gvr schema.GroupVersionResource, subresource string) string {
+	return strings.TrimSuffix(gvr.GroupVersion().String()+"/"+gvr.Resource+"/"+subresource, "/")
+}
+
+// store returns that of a subresource, or of the resource if that has none of its own.
+func (k kinds) store(gvr schema.GroupVersionResource, subresource string) *genericregistry.Store {
+	if store := storeOf(reflect.ValueOf(k[path(gvr, subresource)])); store != nil {
+		return store
+	}
+	return storeOf(reflect.ValueOf(k[path(gvr, "")]))
+}
+
+// storeOf finds the store in what Kubernetes wraps around it, or returns nil.
+func storeOf(v reflect.Value) *genericregistry.Store {
+	if v.IsValid() && v.Type() == reflect.TypeFor[*genericregistry.Store]() {
+		return (*genericregistry.Store)(v.UnsafePointer()) // of a field that is not exported
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		return storeOf(v.Elem())
+	case reflect.Struct:
+		for i := range min(v.NumField(), 1) { // the first field has it
+			return storeOf(v.Field(i))
+		}
+	}
+	return nil
+}
+
+// Describe implements apiserver.Kinds.
+func (k kinds) Describe(gvr schema.GroupVersionResource) (d apiserver.Description, ok bool) {
+	storage, ok := k[path(gvr, "")]
+	if named, ok := storage.(rest.ShortNamesProvider); ok {
+		d.ShortNames = named.ShortNames()
+	}
+	if named, ok := storage.(rest.CategoriesProvider); ok {
+		d.Categories = named.Categories()
+	}
+	for _, name := range slices.Sorted(maps.Keys(k)) {
+		_, updates := k[name].(rest.Updater)
+		if sub, is := strings.CutPrefix(name, path(gvr, "")+"/"); is && updates && sub != "scale" {
+			d.Subresources = append(d.Subresources, sub)
+		}
+	}
+	return d, ok
+}
+
+// internal returns an object, with defaults, in the type that Kubernetes works with.
+func internal(object *unstructured.Unstructured) (runtime.Object, error) {
+	typed, err := legacyscheme.Scheme.New(object.GroupVersionKind())
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	legacyscheme.Scheme.Default(typed)
+	return legacyscheme.Scheme.UnsafeConvertToVersion(typed, runtime.InternalGroupVersioner)
+}
+
+// set gives an object the content of such a type, as it is read from the storage.
+func set(object *unstructured.Unstructured, internal runtime.Object) error {
+	gv := object.GroupVersionKind().GroupVersion()
+	typed, err := legacyscheme.Scheme.UnsafeConvertToVersion(internal, gv)
+	if err != nil {
+		return err
+	}
+	legacyscheme.Scheme.Default(typed)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err == nil {
+		object.Object = content
+	}
+	return err
+}
+
+// Default implements apiserver.Kinds.
+func (k kinds) Default(object *unstructured.Unstructured) error {
+	typed, err := internal(object)
+	if err != nil {
+		return err
+	}
+	return set(object, typed)
+}
+
+// Create implements apiserver.Kinds.
+func (k kinds) Create(r *apiserver.Request, object *unstructured.Unstructured) error {
+	typed, err := internal(object)
+	if err != nil {
+		return err
+	}
+	gvk, store, ctx := object.GroupVersionKind(), k.store(r.Resource, ""), scope(r, object)
+	attributes := admission.NewAttributesRecord(typed, nil, gvk, r.Namespace, r.Name, r.Resource, "",
+		admission.Create, &metav1.CreateOptions{}, false, admin)
+	for _, plugin := range plugins {
+		if err := plugin.Admit(ctx, attributes, nil); err != nil {
+			return err
+		}
+	}
+	if pod, ok := typed.(*core.Pod); ok {
+		admit(pod)
+	}
+	if store.BeginCreate != nil {
+		defer allocate(object)()
+		if _, err := store.BeginCreate(ctx, typed, &metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := rest.BeforeCreate(store.CreateStrategy, ctx, typed); err != nil {
+		return err
+	}
+	return set(object, typed)
+}
+
+// Update implements apiserver.Kinds.
+func (k kinds) Update(r *apiserver.Request, object, old *unstructured.Unstructured) error {
+	before, err := internal(old)
+	if err != nil {
+		return err
+	}
+	typed, err := internal(object)
+	if err != nil {
+		return err
+	}
+	ctx, store := scope(r, object), k.store(r.Resource, r.Subresource)
+	if store.BeginUpdate != nil {
+		defer allocate(old)()
+		if _, err := store.BeginUpdate(ctx, typed, before, &metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	if err := rest.BeforeUpdate(store.UpdateStrategy, ctx, typed, before); err != nil {
+		return err
+	}
+	return set(object, typed)
+}
+
+var admin = &user.DefaultInfo{Name: "system:admin",
+	Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+
+// scope returns the context that Kubernetes expects.
+func scope(r *apiserver.Request, object *unstructured.Unstructured) context.Context {
+	gv := object.GroupVersionKind().GroupVersion()
+	ctx := request.WithUser(request.WithNamespace(context.Background(), r.Namespace), admin)
+	return request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: gv.Group, APIVersion: gv.Version,
+		Subresource: r.Subresource})
+}
+
+// ResetFields implements apiserver.Kinds.
+func (k kinds) ResetFields(
+	gvr schema.GroupVersionResource, subresource string,
+) map[fieldpath.APIVersion]*fieldpath.Set {
+	return k.store(gvr, subresource).GetResetFields()
+}
+
+// Fields implements apiserver.Kinds.
+func (k kinds) Fields(
+	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
+) (fields.Set, error) {
+	typed, err := internal(object)
+	if err != nil {
+		return nil, err
+	}
+	predicate := k.store(gvr, "").PredicateFunc(labels.Everything(), fields.Everything())
+	_, set, err := predicate.GetAttrs(typed)
+	return set, err
+}
+
+// CheckField implements apiserver.Kinds.
+func (k kinds) CheckField(gvk schema.GroupVersionKind, name, value string) error {
+	_, _, err := legacyscheme.Scheme.ConvertFieldLabel(gvk, name, value)
+	return err
+}
+
+// Table implements apiserver.Kinds.
+func (k kinds) Table(
+	gvr schema.GroupVersionResource, columns []apiextensionsv1.CustomResourceColumnDefinition,
+	object *unstructured.Unstructured,
+) (*metav1.Table, error) {
+	if known, ok := k[path(gvr, "")].(rest.TableConvertor); ok {
+		typed, err := internal(object)
+		if err != nil {
+			return nil, err
+		}
+		return known.ConvertToTable(context.Background(), typed, nil)
+	}
+	if len(columns) == 0 {
+		columns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date",
+			JSONPath: ".metadata.creationTimestamp"}}
+	}
+	convertor, err := tableconvertor.New(columns)
+	if err != nil {
+		return nil, err
+	}
+	return convertor.ConvertToTable(context.Background(), object, nil)
+}
+
+// admit does what admission does with a Pod that needs neither a ServiceAccount nor a PriorityClass.
+func admit(pod *core.Pod) {
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = "default"
+	}
+	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+	if pod.Spec.Priority == nil {
+		pod.Spec.Priority = new(int32(0))
+	}
+	if pod.Spec.PreemptionPolicy == nil {
+		pod.Spec.PreemptionPolicy = new(core.PreemptLowerPriority)
+	}
+}

@@ -1,0 +1,229 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	serverstorage "k8s.io/apiserver/pkg/server/storage"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	_ "k8s.io/kubernetes/pkg/apis/certificates/install"
+	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
+	"k8s.io/kubernetes/pkg/apis/core"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	_ "k8s.io/kubernetes/pkg/apis/discovery/install"
+	_ "k8s.io/kubernetes/pkg/apis/events/install"
+	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
+	_ "k8s.io/kubernetes/pkg/apis/networking/install"
+	_ "k8s.io/kubernetes/pkg/apis/node/install"
+	_ "k8s.io/kubernetes/pkg/apis/policy/install"
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+	_ "k8s.io/kubernetes/pkg/apis/resource/install"
+	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"
+	_ "k8s.io/kubernetes/pkg/apis/storage/install"
+	_ "k8s.io/kubernetes/pkg/apis/storagemigration/install"
+	"k8s.io/kubernetes/pkg/capabilities"
+	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
+	admissionregistrationrest "k8s.io/kubernetes/pkg/registry/admissionregistration/rest"
+	appsrest "k8s.io/kubernetes/pkg/registry/apps/rest"
+	autoscalingrest "k8s.io/kubernetes/pkg/registry/autoscaling/rest"
+	batchrest "k8s.io/kubernetes/pkg/registry/batch/rest"
+	certificatesrest "k8s.io/kubernetes/pkg/registry/certificates/rest"
+	coordinationrest "k8s.io/kubernetes/pkg/registry/coordination/rest"
+	endpointstore "k8s.io/kubernetes/pkg/registry/core/endpoint/storage"
+	limitrangestore "k8s.io/kubernetes/pkg/registry/core/limitrange/storage"
+	nodestore "k8s.io/kubernetes/pkg/registry/core/node/storage"
+	pvstore "k8s.io/kubernetes/pkg/registry/core/persistentvolume/storage"
+	pvcstore "k8s.io/kubernetes/pkg/registry/core/persistentvolumeclaim/storage"
+	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
+	podtemplatestore "k8s.io/kubernetes/pkg/registry/core/podtemplate/storage"
+	controllerstore "k8s.io/kubernetes/pkg/registry/core/replicationcontroller/storage"
+	corerest "k8s.io/kubernetes/pkg/registry/core/rest"
+	"k8s.io/kubernetes/pkg/registry/core/service/ipallocator"
+	"k8s.io/kubernetes/pkg/registry/core/service/portallocator"
+	servicestore "k8s.io/kubernetes/pkg/registry/core/service/storage"
+	discoveryrest "k8s.io/kubernetes/pkg/registry/discovery/rest"
+	eventsrest "k8s.io/kubernetes/pkg/registry/events/rest"
+	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
+	networkingrest "k8s.io/kubernetes/pkg/registry/networking/rest"
+	noderest "k8s.io/kubernetes/pkg/registry/node/rest"
+	policyrest "k8s.io/kubernetes/pkg/registry/policy/rest"
+	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
+	resourcerest "k8s.io/kubernetes/pkg/registry/resource/rest"
+	schedulingrest "k8s.io/kubernetes/pkg/registry/scheduling/rest"
+	storagerest "k8s.io/kubernetes/pkg/registry/storage/rest"
+	svmrest "k8s.io/kubernetes/pkg/registry/storagemigration/rest"
+	"k8s.io/kubernetes/plugin/pkg/admission/defaulttolerationseconds"
+	"k8s.io/kubernetes/plugin/pkg/admission/nodetaint"
+)
+
+// load makes the stores of all kinds as an API server does it.
+func load() kinds {
+	capabilities.Setup(true, 0) // as kubeadm
+	client := kubernetes.NewForConfigOrDie(&clientrest.Config{Host: "http://nothing.invalid"})
+	all := authorizerfactory.NewAlwaysAllowAuthorizer()
+	k := kinds{}
+	for _, p := range []interface {
+		NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (
+			genericapiserver.APIGroupInfo, error)
+	}{
+		coreProvider{},
+		admissionregistrationrest.RESTStorageProvider{Authorizer: all,
+			DiscoveryClient: discovery.NewDiscoveryClient(client.RESTClient())},
+		appsrest.StorageProvider{},
+		autoscalingrest.RESTStorageProvider{}, batchrest.RESTStorageProvider{},
+		certificatesrest.RESTStorageProvider{Authorizer: all}, coordinationrest.RESTStorageProvider{},
+		discoveryrest.StorageProvider{}, eventsrest.RESTStorageProvider{},
+		flowcontrolrest.RESTStorageProvider{}, networkingrest.RESTStorageProvider{}, noderest.RESTStorageProvider{},
+		policyrest.RESTStorageProvider{}, rbacrest.RESTStorageProvider{Authorizer: all},
+		resourcerest.RESTStorageProvider{NamespaceClient: namespaces{}, Authorizer: all},
+		schedulingrest.RESTStorageProvider{}, storagerest.RESTStorageProvider{},
+		svmrest.RESTStorageProvider{},
+	} {
+		info, err := p.NewRESTStorage(stable{}, nowhere)
+		if err != nil {
+			panic(err) // of Kubernetes' own code, which is the same each time
+		}
+		for version, resources := range info.VersionedResourcesStorageMap {
+			gv := schema.GroupVersion{Group: info.PrioritizedVersions[0].Group, Version: version}
+			for resource, storage := range resources {
+				k[gv.String()+"/"+resource] = storage
+			}
+		}
+	}
+	return k
+}
+
+// nowhere has the options of stores that never store anything.
+var nowhere = generic.RESTOptions{ResourcePrefix: "none", StorageConfig: &storagebackend.ConfigForResource{},
+	Decorator: func(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error),
+		func() runtime.Object, func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs,
+		*cache.Indexers) (storage.Interface, factory.DestroyFunc, error) {
+		return nil, nil, nil
+	}}
+
+// stable enables the stable versions, which an API server serves by default.
+type stable struct{}
+
+func (stable) ResourceEnabled(r schema.GroupVersionResource) bool {
+	return !strings.Contains(r.Version, "alpha") && !strings.Contains(r.Version, "beta")
+}
+func (stable) ResourceExplicitlyEnabled(schema.GroupVersionResource) bool { return false }
+func (stable) VersionExplicitlyEnabled(schema.GroupVersion) bool          { return false }
+func (stable) AnyResourceForGroupEnabled(string) bool                     { return true }
+
+// namespaces have no labels.
+type namespaces struct{ typedcorev1.NamespaceInterface }
+
+func (namespaces) Get(context.Context, string, metav1.GetOptions) (*corev1.Namespace, error) {
+	return &corev1.Namespace{}, nil
+}
+
+// coreProvider provides the core group. What Kubernetes has for it wants connections to nodes, and
+// an allocator of addresses that is stored.
+type coreProvider struct{ corerest.GenericConfig }
+
+func (p coreProvider) NewRESTStorage(
+	enabled serverstorage.APIResourceConfigSource, getter generic.RESTOptionsGetter,
+) (genericapiserver.APIGroupInfo, error) {
+	info, err := p.GenericConfig.NewRESTStorage(enabled, getter)
+	if err != nil {
+		return info, err
+	}
+	v1 := info.VersionedResourcesStorageMap["v1"]
+	node, errNode := nodestore.NewStorage(getter, kubeletclient.KubeletClientConfig{}, nil)
+	pod, errPod := podstore.NewStorage(getter, nil, nil, nil, nil)
+	controller, errController := controllerstore.NewStorage(getter)
+	pv, pvStatus, errPV := pvstore.NewREST(getter)
+	pvc, pvcStatus, errPVC := pvcstore.NewREST(getter)
+	template, errTemplate := podtemplatestore.NewREST(getter)
+	limit, errLimit := limitrangestore.NewREST(getter)
+	endpoints, errEndpoints := endpointstore.NewREST(getter)
+	service, serviceStatus, _, errService := servicestore.NewREST(getter, core.IPv4Protocol,
+		map[core.IPFamily]ipallocator.Interface{core.IPv4Protocol: addresses{}}, ports{}, nil, nil, nil)
+	maps.Copy(v1, map[string]rest.Storage{
+		"nodes": node.Node, "nodes/status": node.Status, "pods": pod.Pod, "pods/status": pod.Status,
+		"pods/ephemeralcontainers": pod.EphemeralContainers, "pods/resize": pod.Resize,
+		"replicationcontrollers": controller.Controller, "replicationcontrollers/status": controller.Status,
+		"persistentvolumes": pv, "persistentvolumes/status": pvStatus, "persistentvolumeclaims": pvc,
+		"persistentvolumeclaims/status": pvcStatus, "podtemplates": template, "limitranges": limit,
+		"endpoints": endpoints, "services": service, "services/status": serviceStatus})
+	return info, errors.Join(errNode, errPod, errController, errPV, errPVC, errTemplate, errLimit,
+		errEndpoints, errService)
+}
+
+// plugins are the admission plugins that each API server has, and that ask for no other object.
+var plugins = func() []admission.MutationInterface {
+	tolerations := defaulttolerationseconds.NewDefaultTolerationSeconds()
+	tolerations.InspectFeatureGates(nil)
+	return []admission.MutationInterface{tolerations, nodetaint.NewPlugin()}
+}()
+
+// allocation is what the Service that is written is to get: the numbers of all Services of a server
+// are different.
+var allocation struct {
+	sync.Mutex
+	next int
+}
+
+// allocate locks what a Service gets, by its UID, which has its number in its server.
+func allocate(service *unstructured.Unstructured) (unlock func()) {
+	allocation.Lock()
+	uid := string(service.GetUID())
+	number, _ := strconv.ParseInt(uid[max(0, len(uid)-12):], 16, 64)
+	allocation.next = int(number) * 8
+	return allocation.Unlock
+}
+
+// addresses gives each Service one. Nobody else has it.
+type addresses struct{ ipallocator.Interface }
+
+func (addresses) Allocate(net.IP) error { return nil }
+func (addresses) Release(net.IP) error  { return nil }
+func (addresses) AllocateNext() (net.IP, error) {
+	return net.IPv4(10, 0, byte(allocation.next>>8), byte(allocation.next)), nil
+}
+
+// ports gives each Service up to eight ports of nodes.
+type ports struct{ portallocator.Interface }
+
+const firstPort, lastPort = 30000, 32767
+
+func (ports) Release(int) error { return nil }
+func (ports) Allocate(port int) error {
+	if port < firstPort || port > lastPort {
+		return &portallocator.ErrNotInRange{ValidPorts: fmt.Sprintf("%d-%d", firstPort, lastPort)}
+	}
+	return nil
+}
+
+func (ports) AllocateNext() (int, error) {
+	allocation.next++
+	return firstPort + allocation.next%(lastPort-firstPort+1), nil
+}
