@@ -1,3 +1,4 @@
+// Package kubernetes explores controllers of Kubernetes' own.
 package kubernetes
 
 import (
@@ -9,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
@@ -18,7 +21,17 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/board"
+	_ "example.com/sample-controller/explore/kinds"
 )
+
+const module = "k8s.io/kubernetes"
+
+type (
+	client  = kubernetes.Interface
+	factory = informers.SharedInformerFactory
+)
+
+const podTemplate = `{metadata: {labels: {app: a}}, spec: {containers: [{name: web, image: web}]}}`
 
 func TestDeployment(t *testing.T) {
 	const d = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2,
