@@ -21,7 +21,6 @@ import (
 
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
-	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
@@ -91,10 +90,6 @@ func newProcess(
 	if err != nil {
 		return nil, nil, err
 	}
-	elector, err := leader.NewElector(clients.Leader)
-	if err != nil {
-		return nil, nil, err
-	}
 	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +104,6 @@ func newProcess(
 	return &process.Process{
 		Options:  &o.Options,
 		Clients:  clients.Clients,
-		Elector:  elector,
 		Recorder: recorder,
 		Informers: &informers.Group{
 			Factories:   []informers.Factory{fooFactory, kubeFactory},

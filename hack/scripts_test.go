@@ -187,8 +187,8 @@ func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
 	}
 }
 
-// With the same versions, what both use is compiled once.
-func TestControllerAndControlPlaneShareTheirModules(t *testing.T) {
+// With the same versions, what they use is compiled once.
+func TestControllerControlPlaneAndExamplesShareTheirModules(t *testing.T) {
 	if _, err := os.Stat("tools"); err != nil {
 		t.Skip("there is no hack/tools")
 	}
@@ -201,17 +201,20 @@ func TestControllerAndControlPlaneShareTheirModules(t *testing.T) {
 		}
 		return found
 	}
-	server := versions("hack/tools", "k8s.io/kubernetes/cmd/kube-apiserver")
-	shared := 0
-	for path, version := range versions(".", ".") {
-		if server[path] == "" || version == "" {
-			continue
+	controller := versions(".", ".")
+	for module, programs := range map[string]string{"hack/tools": "k8s.io/kubernetes/cmd/kube-apiserver",
+		"examples": "./..."} {
+		shared := 0
+		for path, version := range versions(module, programs) {
+			if controller[path] == "" || version == "" {
+				continue
+			}
+			if shared++; version != controller[path] {
+				t.Errorf("%s: go.mod has %s, %s/go.mod %s", path, controller[path], module, version)
+			}
 		}
-		if shared++; server[path] != version {
-			t.Errorf("%s: go.mod has %s, hack/tools/go.mod %s", path, version, server[path])
+		if shared < 20 {
+			t.Errorf("the controller and %s share only %d modules", module, shared)
 		}
-	}
-	if shared < 20 {
-		t.Errorf("they share only %d modules", shared)
 	}
 }

@@ -45,10 +45,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 		configMaps = controlPlane.Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-		config, err := controlPlane.Config()
-		if err != nil {
-			return 1, err
-		}
+		config := rest.CopyConfig(controlPlane.Config)
 		foos = clientset.NewForConfigOrDie(config).SamplecontrollerV1alpha1().Foos(metav1.NamespaceDefault)
 		config.Timeout = 0
 		realHost = config.Host

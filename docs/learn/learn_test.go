@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -235,6 +238,77 @@ func TestKeys(t *testing.T) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
 	}
+}
+
+func TestEndSaysWhatTheLearnerCanDo(t *testing.T) {
+	w, out := newWorkspace(t)
+	w.progress["lost-lease"].Passed = true
+	quit := func() string {
+		out.Reset()
+		must.Do(t, w.loop(strings.NewReader("q\n")))
+		return out.String()
+	}
+	const can = "a process that has lost the Lease exits"
+	if got := quit(); !strings.Contains(got, can) || strings.Contains(got, "each conversion") ||
+		strings.Contains(got, "forking") {
+		t.Errorf("got %s, want %q and nothing of other exercises", got, can)
+	}
+	w.exercises = []*exercise{w.named("lost-lease")}
+	if got := quit(); !strings.Contains(got, "docs/forking.md") {
+		t.Errorf("got %s, want what comes after the last exercise", got)
+	}
+}
+
+// TestPlay is no test, except as a child of the one below: the first hangs.
+func TestPlay(*testing.T) {
+	if first := os.Getenv("LEARN-first"); first != "" {
+		mine := fmt.Sprint(first, os.Getpid())
+		_ = os.WriteFile(mine, fmt.Append(nil, os.Getpid()), 0o600)
+		for os.Link(mine, first) == nil {
+			time.Sleep(time.Hour)
+		}
+		fmt.Println("| done: the second one")
+	}
+}
+
+func TestSaveCancelsTheJudgement(t *testing.T) {
+	w, _ := newWorkspace(t)
+	e := w.exercises[0]
+	e.choice = map[string]option{"a": {sees: "never"}, "b": {sees: "the second one"}}
+	folder := filepath.Join(w.dir, "compiled", e.kind(), e.folder())
+	must.Do(t, os.MkdirAll(folder, 0o750))
+	must.Do(t, os.Symlink(must.Get(os.Executable())(t), filepath.Join(folder, "test")))
+	w.compiled[filepath.Join(folder, "test")] = must.Get(w.files(e, ""))(t) // this test in place of it
+	first := filepath.Join(w.dir, "first")
+	t.Setenv("LEARN-first", first)
+
+	must.Do(t, w.begin(e))
+	save := func(answer string) { must.Do(t, os.WriteFile(w.path(e), []byte(answer), 0o600)) }
+	save("a")
+	keys, learner := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- w.loop(keys) }()
+	for !exists(first) {
+		time.Sleep(10 * time.Millisecond) // until the first judgement hangs
+	}
+	save("b")
+	for !exists(w.saved()) {
+		time.Sleep(10 * time.Millisecond) // until one has ended
+	}
+	must.Do(t, learner.Close()) // as q
+	must.Do(t, <-ended)
+	if !w.progress[e.name].Passed {
+		t.Error("the newer answer was not judged")
+	}
+	pid := must.Get(strconv.Atoi(string(must.Get(os.ReadFile(first))(t))))(t)
+	if syscall.Kill(pid, 0) == nil {
+		t.Error("the judgement of the older answer goes on")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // TestLearnerIsJudged goes the way of a learner, who writes a file and has it judged.

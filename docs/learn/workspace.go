@@ -113,19 +113,40 @@ func (w *workspace) reset(e *exercise) error {
 	return os.WriteFile(w.path(e), text, 0o600)
 }
 
+// passed returns the exercises that the learner has solved.
+func (w *workspace) passed() []*exercise {
+	return slices.DeleteFunc(slices.Clone(w.exercises), func(e *exercise) bool {
+		return !w.progress[e.name].Passed
+	})
+}
+
 func (w *workspace) list() {
-	left := len(w.exercises)
 	for i, e := range w.exercises {
 		state := ""
 		if p := w.progress[e.name]; p.Passed {
 			state = "passed"
-			left--
 		} else if p.Tries > 0 {
 			state = fmt.Sprintf("%d tries", p.Tries)
 		}
 		w.say("%2d  %-8s %-26s %s", i+1, e.kind(), e.name, state)
 	}
-	w.say("Of %d, %d are left.", len(w.exercises), left)
+	w.say("Of %d, %d are left.", len(w.exercises), len(w.exercises)-len(w.passed()))
+}
+
+// end says what the learner can do now: the lines of the checklist for which an exercise is solved.
+func (w *workspace) end() {
+	passed := w.passed()
+	w.say("\nYou have solved %d of %d exercises.", len(passed), len(w.exercises))
+	title := "In a review of any controller, you can now check this:\n"
+	for _, e := range passed {
+		if check := e.values["check"]; check != "" {
+			w.say("%s- %s", title, check)
+			title = ""
+		}
+	}
+	if len(passed) == len(w.exercises) {
+		w.say("You can build a controller of your own now: docs/forking.md says how to begin.")
+	}
 }
 
 func (w *workspace) show(e *exercise) error {
@@ -155,7 +176,11 @@ func (w *workspace) check(e *exercise) error {
 	p := w.progress[e.name]
 	if v.passed {
 		p.Passed = true
-		w.say("Solved. n goes on.")
+		if len(w.passed()) == len(w.exercises) {
+			w.end()
+		} else {
+			w.say("Solved. n goes on.")
+		}
 		return w.save()
 	}
 	before, err := e.write(w.root, e.begins)
@@ -298,6 +323,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 		case key, more := <-lines:
 			stop()
 			if !more || key == "q" {
+				w.end()
 				return -1, nil
 			}
 			if to, moves := w.moves(at, key); to != at {

@@ -48,36 +48,18 @@ func newBench(ctx context.Context, c *cluster.Cluster, o options) (*bench, error
 	if err := c.Install(root + "/artifacts/examples/crd.yaml"); err != nil {
 		return nil, err
 	}
-	config, err := b.loadConfig()
-	if err != nil {
-		return nil, err
-	}
-	if b.foos, err = fooclient.NewForConfig(config); err != nil {
-		return nil, err
-	}
-	if b.metadata, err = metadata.NewForConfig(config); err != nil {
-		return nil, err
-	}
+	// Those who create what is measured are in system:masters, as the contenders are: API Priority and
+	// Fairness exempts them.
+	config := rest.CopyConfig(c.Config)
+	config.Timeout = 0 // deleting a collection takes long
+	config.Impersonate = rest.ImpersonationConfig{UserName: loadUser, Groups: []string{"system:masters"}}
+	b.foos, b.metadata = fooclient.NewForConfigOrDie(config), metadata.NewForConfigOrDie(config)
 	for _, contender := range contenders {
 		if err := b.createNamespace(ctx, contender.namespace()); err != nil {
 			return nil, err
 		}
 	}
 	return b, nil
-}
-
-// loadConfig returns the configuration of those who create what is measured. Like the contenders,
-// they are in system:masters: API Priority and Fairness exempts them.
-func (b *bench) loadConfig() (*rest.Config, error) {
-	config, err := b.cluster.Config()
-	if err != nil {
-		return nil, err
-	}
-	config.Timeout = 0 // deleting a collection takes long
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: loadUser, Groups: []string{"system:masters"},
-	}
-	return config, nil
 }
 
 // createNamespace creates a namespace, and waits until Pods can be created in it.

@@ -38,7 +38,6 @@ import (
 	websiteinformers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
-	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 )
@@ -77,10 +76,6 @@ func newProcess(
 	if err != nil {
 		return nil, nil, err
 	}
-	elector, err := leader.NewElector(clients.Leader)
-	if err != nil {
-		return nil, nil, err
-	}
 	recorder, err := newRecorder(ctx, clients.Kube)
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +88,7 @@ func newProcess(
 		return nil, nil, err
 	}
 	return &process.Process{
-		Options: &o.Options, Clients: clients.Clients, Elector: elector, Recorder: recorder,
+		Options: &o.Options, Clients: clients.Clients, Recorder: recorder,
 		Informers: &informers.Group{
 			Factories:   []informers.Factory{websiteFactory, kubeFactory},
 			Informers:   append(controller.children.Informers(), websites.Informer()),

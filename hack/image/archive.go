@@ -3,117 +3,31 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 const (
-	mediaTypeIndex    = "application/vnd.oci.image.index.v1+json"
-	mediaTypeManifest = "application/vnd.oci.image.manifest.v1+json"
-	mediaTypeConfig   = "application/vnd.oci.image.config.v1+json"
-	mediaTypeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
-
 	entrypoint = "/sample-controller"
 	user       = "65532:65532" // "nonroot" in other images; runAsNonRoot can check only a number
 )
-
-// A descriptor refers to a blob, which is stored under its digest.
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int               `json:"size"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	Platform    *platform         `json:"platform,omitempty"`
-}
-
-type platform struct {
-	OS           string `json:"os"`
-	Architecture string `json:"architecture"`
-}
-
-// index lists the manifests of an image, one for each platform.
-type index struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Manifests     []descriptor `json:"manifests"`
-}
-
-// manifest lists the parts of the image for one platform.
-type manifest struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Config        descriptor   `json:"config"`
-	Layers        []descriptor `json:"layers"`
-}
-
-// imageConfig says how to run the image.
-type imageConfig struct {
-	platform
-	Config struct {
-		User       string            `json:"User"`
-		Entrypoint []string          `json:"Entrypoint"`
-		WorkingDir string            `json:"WorkingDir"`
-		Labels     map[string]string `json:"Labels"`
-	} `json:"config"`
-	RootFS struct {
-		Type    string   `json:"type"`
-		DiffIDs []string `json:"diff_ids"`
-	} `json:"rootfs"`
-}
 
 // dockerManifest is what "docker load" reads if it does not know OCI archives.
 type dockerManifest struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
-}
-
-// archive writes a tar file of blobs and of JSON that refers to them. The first error sticks.
-type archive struct {
-	tar   *tar.Writer
-	blobs map[string]bool
-	err   error
-}
-
-func (a *archive) file(name string, mode int64, content []byte) {
-	if a.err != nil {
-		return
-	}
-	// No time and no owner, which would change the digest although the source is the same.
-	header := &tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
-	if a.err = a.tar.WriteHeader(header); a.err == nil {
-		_, a.err = a.tar.Write(content)
-	}
-}
-
-func (a *archive) blob(mediaType string, content []byte) descriptor {
-	digest := digestOf(content)
-	if !a.blobs[digest] {
-		a.blobs[digest] = true
-		a.file(blobPath(digest), 0o644, content)
-	}
-	return descriptor{MediaType: mediaType, Digest: digest, Size: len(content)}
-}
-
-func (a *archive) json(value any) []byte {
-	text, err := json.Marshal(value)
-	if a.err == nil {
-		a.err = err
-	}
-	return text
-}
-
-func digestOf(content []byte) string {
-	return fmt.Sprintf("sha256:%x", sha256.Sum256(content))
-}
-
-func blobPath(digest string) string {
-	return "blobs/" + strings.Replace(digest, ":", "/", 1)
 }
 
 // writeArchive writes an image of that name: an OCI image layout in a tar file, which "kind load
@@ -123,55 +37,101 @@ func writeArchive(
 	w io.Writer, name string, labels map[string]string,
 	architectures []string, binaries map[string][]byte,
 ) error {
-	a := &archive{tar: tar.NewWriter(w), blobs: map[string]bool{}}
-	image := index{SchemaVersion: 2, MediaType: mediaTypeIndex}
+	folder, err := os.MkdirTemp("", "image")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var docker []dockerManifest
 	for _, architecture := range architectures {
-		m := a.image(platform{"linux", architecture}, labels, binaries[architecture])
-		d := a.blob(mediaTypeManifest, a.json(m))
-		d.Platform = &platform{"linux", architecture}
-		image.Manifests = append(image.Manifests, d)
+		image, err := newImage(architecture, labels, binaries[architecture])
+		if err != nil {
+			return err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: "linux", Architecture: architecture}}})
+		m, err := image.Manifest()
+		if err != nil {
+			return err
+		}
 		docker = append(docker, dockerManifest{
 			blobPath(m.Config.Digest), []string{name}, []string{blobPath(m.Layers[0].Digest)},
 		})
 	}
-	root := a.blob(mediaTypeIndex, a.json(image))
-	root.Annotations = map[string]string{
-		"io.containerd.image.name":          name,
-		"org.opencontainers.image.ref.name": name[strings.LastIndex(name, ":")+1:],
+	text, err := json.Marshal(docker[:1])
+	if err != nil {
+		return err
 	}
-	a.file("oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`))
-	a.file("index.json", 0o644, a.json(index{2, mediaTypeIndex, []descriptor{root}}))
-	a.file("manifest.json", 0o644, a.json(docker[:1]))
-	if a.err != nil {
-		return a.err
+	path, err := layout.Write(folder, empty.Index)
+	if err == nil {
+		err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{
+			"io.containerd.image.name":          name,
+			"org.opencontainers.image.ref.name": name[strings.LastIndex(name, ":")+1:],
+		}))
 	}
-	return a.tar.Close()
+	if err == nil {
+		err = path.WriteFile("manifest.json", text, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	return writeFolder(w, os.DirFS(folder))
 }
 
-// image adds the image for one platform. Its one layer has only the binary: the certificates for
-// the API server come with the ServiceAccount, and the controller calls nothing else.
-func (a *archive) image(p platform, labels map[string]string, binary []byte) manifest {
-	var content, compressed bytes.Buffer
-	layer := &archive{tar: tar.NewWriter(&content)}
-	layer.file(strings.TrimPrefix(entrypoint, "/"), 0o555, binary)
-	if err := errors.Join(layer.err, layer.tar.Close()); a.err == nil {
-		a.err = err
-	}
-	zip := gzip.NewWriter(&compressed)
-	_, _ = zip.Write(content.Bytes()) // a bytes.Buffer returns no error
-	_ = zip.Close()
-	rootFS := a.blob(mediaTypeLayer, compressed.Bytes())
+func blobPath(digest v1.Hash) string { return "blobs/" + digest.Algorithm + "/" + digest.Hex }
 
-	config := imageConfig{platform: p}
-	config.Config.User = user
-	config.Config.Entrypoint = []string{entrypoint}
-	config.Config.WorkingDir = "/"
-	config.Config.Labels = labels
-	config.RootFS.Type = "layers"
-	config.RootFS.DiffIDs = []string{digestOf(content.Bytes())} // before compression
-	return manifest{
-		SchemaVersion: 2, MediaType: mediaTypeManifest,
-		Config: a.blob(mediaTypeConfig, a.json(config)), Layers: []descriptor{rootFS},
+// newImage returns the image for one architecture. Its one layer has only the binary: the certificates
+// for the API server come with the ServiceAccount, and the controller calls nothing else.
+func newImage(architecture string, labels map[string]string, binary []byte) (v1.Image, error) {
+	var content bytes.Buffer
+	archive := tar.NewWriter(&content)
+	err := writeFile(archive, strings.TrimPrefix(entrypoint, "/"), 0o555, binary)
+	if err := errors.Join(err, archive.Close()); err != nil {
+		return nil, err
 	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	image, err = mutate.ConfigFile(mutate.ConfigMediaType(image, types.OCIConfigJSON), &v1.ConfigFile{
+		OS: "linux", Architecture: architecture, RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User: user, Entrypoint: []string{entrypoint}, WorkingDir: "/", Labels: labels,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.AppendLayers(image, layer)
+}
+
+// writeFolder writes a tar file of what is in a folder.
+func writeFolder(w io.Writer, folder fs.FS) error {
+	archive := tar.NewWriter(w)
+	err := fs.WalkDir(folder, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(folder, name)
+		if err != nil {
+			return err
+		}
+		return writeFile(archive, name, 0o644, text)
+	})
+	return errors.Join(err, archive.Close())
+}
+
+// writeFile adds a file without a time and an owner, which would change the digest although the source
+// is the same.
+func writeFile(archive *tar.Writer, name string, mode int64, content []byte) error {
+	header := &tar.Header{Name: name, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
+	err := archive.WriteHeader(header)
+	if err == nil {
+		_, err = archive.Write(content)
+	}
+	return err
 }

@@ -28,7 +28,8 @@ type Clients struct {
 	// Config is for the clients of custom resources, which do not support Protobuf.
 	Config *rest.Config
 	// Leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
-	Leader leader.Config
+	Leader  leader.Config
+	Elector *leader.Elector
 	// Metrics asks who may get them, without --kube-api-qps, either: a scrape must not wait.
 	Metrics metrics.Config
 }
@@ -45,6 +46,9 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 	rest.AddUserAgent(config, o.name)
 	if c.Leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for Leases: %w", err)
+	}
+	if c.Elector, err = leader.NewElector(c.Leader); err != nil {
+		return nil, err
 	}
 	if c.Metrics.Reviews, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for reviews: %w", err)

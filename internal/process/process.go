@@ -21,7 +21,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/informers"
-	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/recorder"
 )
 
@@ -68,7 +67,6 @@ const flushTimeout = time.Second
 type Process struct {
 	Options   *Options
 	Clients   *Clients
-	Elector   *leader.Elector
 	Recorder  *recorder.Recorder
 	Informers *informers.Group
 
@@ -120,7 +118,7 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 	if !p.Options.LeaderElect {
 		work(workCtx)
-	} else if err := p.Elector.Run(workCtx, work); err != nil {
+	} else if err := p.Clients.Elector.Run(workCtx, work); err != nil {
 		return err
 	}
 	if ctx.Err() == nil {
@@ -135,7 +133,7 @@ func (p *Process) startServers(ctx context.Context) error {
 	if ready == nil {
 		ready = p.Informers.Check
 	}
-	if err := ServeProbes(ctx, p.Options.HealthAddress, p.Elector.Check, ready); err != nil {
+	if err := ServeProbes(ctx, p.Options.HealthAddress, p.Clients.Elector.Check, ready); err != nil {
 		return err
 	}
 	config, err := p.Clients.Metrics.TLSConfig()

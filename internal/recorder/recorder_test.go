@@ -1,8 +1,7 @@
 package recorder
 
 import (
-	"context"
-	"sync"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,61 +9,35 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
-	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// server is an API server that takes half a second to write an Event, refuses a second one of the
-// same name, and counts those about Pods.
-type server struct {
-	kubernetes.Interface
-	eventsclient.EventsV1Interface
-	eventsclient.EventInterface
-
-	mu      sync.Mutex
-	written map[string]int // by reason
-	names   sets.Set[string]
-}
-
-func (s *server) EventsV1() eventsclient.EventsV1Interface { return s }
-
-func (s *server) Events(string) eventsclient.EventInterface { return s }
-
-func (s *server) Create(
-	_ context.Context, event *eventsv1.Event, _ metav1.CreateOptions,
-) (*eventsv1.Event, error) {
-	time.Sleep(500 * time.Millisecond)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.names.Has(event.Name) {
-		return nil, apierrors.NewAlreadyExists(eventsv1.Resource("events"), event.Name)
-	}
-	s.names.Insert(event.Name)
-	if event.Regarding.Kind == "Pod" && event.ReportingController == "test-controller" {
-		s.written[event.Reason]++
-	}
-	return event, nil
-}
-
-// bubble runs test in virtual time, with a Recorder and a function that counts the Events of a
-// reason that were written.
+// bubble runs test in virtual time, with a Recorder whose API server takes half a second to write an
+// Event, and with a function that counts the Events of a reason that were written.
 func bubble(t *testing.T, test func(*testing.T, *Recorder, func(reason string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{written: map[string]int{}, names: sets.New[string]()}
-		recorder := must.Get(New(t.Context(), s, "test-controller", scheme))(t)
-		test(t, recorder, func(reason string) int {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.written[reason]
+		server := fakes.New(t)
+		server.Before("create", "events", math.MaxInt, func() error {
+			time.Sleep(500 * time.Millisecond)
+			return nil
+		})
+		kube := kubernetes.NewForConfigOrDie(server.Config)
+		recorder := must.Get(New(t.Context(), kube, "test-controller", scheme))(t)
+		test(t, recorder, func(reason string) (written int) {
+			for _, event := range server.List(eventsv1.SchemeGroupVersion.WithResource("events")) {
+				if event.Object["reason"] == reason {
+					written++
+				}
+			}
+			return written
 		})
 	})
 }

@@ -52,11 +52,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	cluster.Main(root, root+"artifacts/examples/crd.yaml", func(c *cluster.Cluster) (code int, err error) {
-		config, err := c.Config()
-		if err != nil {
-			return 1, err
-		}
-		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(config)
+		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(c.Config)
 		return runTests(m, path)
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,17 +37,11 @@ type command struct {
 
 	namespace, patch, patchType, cascade, image, hard string
 
-	files      files
+	files      []string
 	replicas   int64
 	serverSide bool
-	wait       bool
+	wait, all  bool
 }
-
-// files are the values of -f.
-type files []string
-
-func (f *files) String() string     { return strings.Join(*f, ",") }
-func (f *files) Set(s string) error { *f = append(*f, s); return nil }
 
 // Run runs a line, in which kubectl gets input on its standard input. Output and error are those of
 // kubectl.
@@ -57,9 +51,6 @@ func (s *Shell) Run(ctx context.Context, line, input string) (output string, err
 		if input, err = s.edit(before); err != nil {
 			return "", err
 		}
-	}
-	if line, err = s.replaceNames(ctx, line); err != nil {
-		return "", err
 	}
 	c := &command{Shell: s, input: input}
 	words := split(line)
@@ -80,13 +71,13 @@ func (s *Shell) Run(ctx context.Context, line, input string) (output string, err
 	return do(ctx)
 }
 
-// parse reads the flags, which may stand between the arguments.
+// parse reads the flags and the arguments.
 func (c *command) parse(words []string) error {
-	set := flag.NewFlagSet("kubectl", flag.ContinueOnError)
+	set := pflag.NewFlagSet("kubectl", pflag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	set.StringVar(&c.namespace, "n", "", "")
-	set.Var(&c.files, "f", "")
-	set.StringVar(&c.patch, "p", "", "")
+	set.StringVarP(&c.namespace, "namespace", "n", "", "")
+	set.StringArrayVarP(&c.files, "filename", "f", nil, "")
+	set.StringVarP(&c.patch, "patch", "p", "", "")
 	set.StringVar(&c.patchType, "type", "strategic", "")
 	set.StringVar(&c.cascade, "cascade", "background", "")
 	set.StringVar(&c.image, "image", "", "")
@@ -94,18 +85,14 @@ func (c *command) parse(words []string) error {
 	set.Int64Var(&c.replicas, "replicas", 0, "")
 	set.BoolVar(&c.serverSide, "server-side", false, "")
 	set.BoolVar(&c.wait, "wait", true, "")
-	for len(words) > 0 {
-		if err := set.Parse(words); err != nil {
-			return err
-		}
-		if words = set.Args(); len(words) > 0 {
-			c.args, words = append(c.args, words[0]), words[1:]
-		}
+	set.BoolVar(&c.all, "all", false, "")
+	if err := set.Parse(words); err != nil {
+		return err
 	}
-	if len(c.args) == 0 {
+	if set.NArg() == 0 {
 		return errors.New("kubectl needs a verb, such as create")
 	}
-	c.args = append(c.args, "", "") // those that are missing
+	c.args = append(set.Args(), "", "") // those that are missing
 	return nil
 }
 
@@ -120,26 +107,6 @@ func split(line string) (words []string) {
 		words = append(words, found)
 	}
 	return words
-}
-
-var getNames = regexp.MustCompile(`\$\(kubectl -n (\S+) get foos -o name\)`)
-
-// replaceNames puts the names of all Foos where a line asks for them.
-func (s *Shell) replaceNames(ctx context.Context, line string) (string, error) {
-	found := getNames.FindStringSubmatch(line)
-	if found == nil {
-		return line, nil
-	}
-	r, _, _ := s.LookupKind(kinds["foo"])
-	list, err := s.Client.Resource(r).Namespace(found[1]).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return "", err
-	}
-	names := ""
-	for _, item := range list.Items {
-		names += " foo/" + item.GetName()
-	}
-	return strings.Replace(line, found[0], names, 1), nil
 }
 
 var loop = regexp.MustCompile(`^for i in \$\(seq (\d+)\); do (.*); echo ---; done$`)
@@ -160,16 +127,11 @@ func (s *Shell) edit(line string) (text string, err error) {
 		return "", fmt.Errorf("%q is not possible here", line)
 	}
 	file, err := fs.ReadFile(s.Files, words[2])
-	parts := strings.Split(words[1], "/")
-	if parts[0] == "s" && len(parts) == 4 {
-		return strings.ReplaceAll(string(file), parts[1], parts[2]), err
+	parts := strings.Split(words[1], "/") // s/OLD/NEW/
+	if len(parts) != 4 {
+		return "", fmt.Errorf("%q is not possible here", line)
 	}
-	for line := range strings.Lines(string(file)) { // /TEXT/d
-		if !strings.Contains(line, parts[1]) {
-			text += line
-		}
-	}
-	return text, err
+	return strings.ReplaceAll(string(file), parts[1], parts[2]), err
 }
 
 // explain returns an error as kubectl prints it. doing is what failed, or "".

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -190,19 +189,27 @@ func (c *command) rollout(ctx context.Context) (string, error) {
 
 // label takes a label off.
 func (c *command) label(ctx context.Context) (string, error) {
-	key := strings.TrimSuffix(c.args[2], "-")
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{key: nil}}})
-	if err != nil {
-		return "", err
-	}
-	return c.patchIt(ctx, c.args[1], types.MergePatchType, string(patch), "unlabeled")
+	patch := fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, strings.TrimSuffix(c.args[2], "-"))
+	return c.patchIt(ctx, c.args[1], types.MergePatchType, patch, "unlabeled")
 }
 
-// delete deletes what the arguments name, and waits until it is gone unless it is told not to.
+// delete deletes what the arguments name, or all of a kind, and waits until it is gone unless it is told
+// not to.
 func (c *command) delete(ctx context.Context) (output string, err error) {
 	how := metav1.DeletionPropagation(strings.ToUpper(c.cascade[:1]) + c.cascade[1:])
-	for _, argument := range c.args[1:] {
+	arguments := c.args[1:]
+	if c.all {
+		r, _, _ := c.LookupKind(kinds[c.args[1]])
+		list, err := c.Client.Resource(r).Namespace(c.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return "", err
+		}
+		arguments = nil
+		for _, item := range list.Items {
+			arguments = append(arguments, c.args[1]+"/"+item.GetName())
+		}
+	}
+	for _, argument := range arguments {
 		if argument == "" {
 			break
 		}

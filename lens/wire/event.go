@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // Kind says what has happened.
@@ -110,53 +112,28 @@ type Owner struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-// Requested says what a request asks for, by the API server's rules for paths.
-func Requested(r *http.Request) (e Event) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	var group string
-	switch {
-	case parts[0] == "api" && len(parts) > 2: // api/VERSION/RESOURCE
-		e.Version, parts = parts[1], parts[2:]
-	case parts[0] == "apis" && len(parts) > 3: // apis/GROUP/VERSION/RESOURCE
-		group, e.Version, parts = parts[1], parts[2], parts[3:]
-	default:
-		return Event{Verb: strings.ToLower(r.Method), Path: r.URL.Path}
-	}
-	ofNamespace := len(parts) > 2 && (parts[2] == "status" || parts[2] == "finalize")
-	if parts[0] == "namespaces" && len(parts) > 2 && !ofNamespace {
-		e.Namespace, parts = parts[1], parts[2:]
-	}
-	e.Resource = schema.GroupResource{Group: group, Resource: parts[0]}.String()
-	if len(parts) > 1 {
-		e.Name = parts[1]
-	}
-	if len(parts) > 2 {
-		e.Subresource = parts[2]
-	}
-	e.Verb = verb(r, e.Name != "")
-	return e
+var infos = request.RequestInfoFactory{
+	APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 }
 
-// verb returns the verb of RBAC for a request for one object or, if it is not named, for many.
-func verb(r *http.Request, named bool) string {
-	watch := r.URL.Query().Get("watch")
-	switch {
-	case r.Method == http.MethodPost:
-		return "create"
-	case r.Method == http.MethodPut:
-		return "update"
-	case r.Method == http.MethodPatch:
-		return "patch"
-	case r.Method == http.MethodDelete && named:
-		return "delete"
-	case r.Method == http.MethodDelete:
-		return "deletecollection"
-	case watch != "" && watch != "0" && watch != "false":
-		return "watch"
-	case named:
-		return "get"
+// requested says what a request asks for, by the API server's rules.
+func requested(r *http.Request) Event {
+	info, _ := infos.NewRequestInfo(r) // with an error, it has what could be read
+	if !info.IsResourceRequest {
+		return Event{Verb: info.Verb, Path: info.Path}
 	}
-	return "list"
+	e := Event{
+		Verb: info.Verb, Version: info.APIVersion, Namespace: info.Namespace, Name: info.Name,
+		Resource:    schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}.String(),
+		Subresource: info.Subresource,
+	}
+	if e.Resource == "namespaces" {
+		e.Namespace = ""
+	}
+	if e.Verb == "list" || e.Verb == "watch" {
+		e.Name = "" // it is that of a selector
+	}
+	return e
 }
 
 const leases = "leases.coordination.k8s.io"

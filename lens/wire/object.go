@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,19 +26,8 @@ const maxBody = 1 << 20
 // content is what is read of an object, of whatever kind it is.
 type content struct {
 	Kind     string
-	Metadata *struct {
-		Namespace, Name, UID, ResourceVersion, DeletionTimestamp string
-
-		Annotations struct {
-			InitialEventsEnd string `json:"k8s.io/initial-events-end"`
-		}
-		OwnerReferences []struct {
-			Owner
-			Controller bool
-		}
-		ManagedFields []struct{ Manager, Time string }
-	}
-	Spec struct {
+	Metadata *metav1.ObjectMeta
+	Spec     struct {
 		Replicas any // a number in most kinds
 		Selector struct{ MatchLabels map[string]string }
 	}
@@ -84,22 +72,22 @@ func (c *content) object(resource string) *Object {
 	}
 	o := &Object{
 		Resource: resource, Kind: c.Kind, Namespace: c.Metadata.Namespace, Name: c.Metadata.Name,
-		UID: c.Metadata.UID, ResourceVersion: c.Metadata.ResourceVersion,
-		Deleting: c.Metadata.DeletionTimestamp != "",
+		UID: string(c.Metadata.UID), ResourceVersion: c.Metadata.ResourceVersion,
+		Deleting: c.Metadata.DeletionTimestamp != nil,
 		Summary:  c.summary(), Owner: cmp.Or(c.Regarding, c.InvolvedObject),
 		Selects: slices.Sorted(maps.Values(c.Spec.Selector.MatchLabels)),
 	}
-	for _, owner := range c.Metadata.OwnerReferences {
-		if owner.Controller {
-			o.Owner = &owner.Owner
-		}
+	if owner := metav1.GetControllerOf(c.Metadata); owner != nil {
+		o.Owner = &Owner{owner.Kind, owner.Name, string(owner.UID)}
 	}
 	for _, entry := range c.Metadata.ManagedFields {
-		written, _ := time.Parse(time.RFC3339, entry.Time) // zero if there is none
-		if written.After(o.Written) {
-			o.Written, o.Managers = written, nil
+		if entry.Time == nil {
+			continue
 		}
-		if written.Equal(o.Written) && !slices.Contains(o.Managers, entry.Manager) {
+		if entry.Time.After(o.Written) {
+			o.Written, o.Managers = entry.Time.UTC(), nil
+		}
+		if entry.Time.Time.Equal(o.Written) && !slices.Contains(o.Managers, entry.Manager) {
 			o.Managers = append(o.Managers, entry.Manager)
 		}
 	}

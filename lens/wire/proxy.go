@@ -240,7 +240,7 @@ type exchange struct {
 func newExchange(p *Proxy, r *http.Request) *exchange {
 	query := r.URL.Query()
 	x := &exchange{
-		p: p, event: Requested(r), since: query.Get("resourceVersion"),
+		p: p, event: requested(r), since: query.Get("resourceVersion"),
 		sendInitial: query.Get("sendInitialEvents") == "true",
 	}
 	x.ctx, x.cancel = context.WithCancelCause(r.Context())

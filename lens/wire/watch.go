@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
@@ -99,7 +100,7 @@ func (w *watch) arrive(data []byte) frame {
 	isBookmark := eventType == string(apiwatch.Bookmark)
 	if isBookmark && w.initial {
 		bookmark := e.content().Metadata
-		if bookmark != nil && bookmark.Annotations.InitialEventsEnd == "true" {
+		if bookmark != nil && bookmark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
 			w.initial = false
 		}
 	}

@@ -260,11 +260,10 @@ func (s *state) report(format string, args ...any) {
 }
 
 func (s *state) err() error {
-	var errs []error
-	for _, problem := range s.problems {
-		errs = append(errs, errors.New(problem))
+	if len(s.problems) > 0 {
+		return errors.New(strings.Join(s.problems, "\n"))
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // pending returns how many Deployments Foos wait for, because another one has the name, and how

@@ -67,14 +67,9 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait
 	flag.Parse()
 	cluster.Main(root, root+"artifacts/examples/crd.yaml", func(c *cluster.Cluster) (code int, err error) {
-		config, err := c.Config()
-		if err != nil {
-			return 1, err
-		}
-		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(config)
-		code = m.Run()
-		fmt.Println(&total)
-		return code, nil
+		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(c.Config)
+		defer fmt.Println(&total)
+		return m.Run(), nil
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +48,7 @@ type proxy struct {
 // returns an error, the connection is closed.
 func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	t.Helper()
-	config := must.Get(controlPlane.Config())(t)
+	config := controlPlane.Config
 	target, _, err := rest.DefaultServerUrlFor(config)
 	must.Do(t, err)
 	p := &proxy{next: must.Get(rest.TransportFor(config))(t), random: random}
@@ -134,7 +135,7 @@ func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Respons
 		response.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.MultiReader(io.LimitReader(response.Body, n), cutReader{}), response.Body}
+		}{io.MultiReader(io.LimitReader(response.Body, n), iotest.ErrReader(errCut)), response.Body}
 	case "watch cut":
 		time.AfterFunc(time.Duration(much*float64(2*time.Second)), func() { response.Body.Close() })
 	}
@@ -164,8 +165,3 @@ func failure(code int, inWatch bool) *http.Response {
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	return response
 }
-
-// cutReader always fails.
-type cutReader struct{}
-
-func (cutReader) Read([]byte) (int, error) { return 0, errCut }

@@ -25,7 +25,6 @@ import (
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/internal/informers"
-	"example.com/sample-controller/internal/leader"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
@@ -112,15 +111,14 @@ func New(
 		FooWrites: consistency.NewWrites(foos.GetStore()), controller: c, options: o,
 	}
 	p.Connect, p.Ready, p.Work = p.connect, p.ready, p.work
-	var errs [4]error
-	p.Elector, errs[0] = leader.NewElector(clients.Leader)
-	p.Recorder, errs[1] = recorder.New(ctx, clients.Kube, o.Leader.Name, kubescheme.Scheme,
+	var errs [3]error
+	p.Recorder, errs[0] = recorder.New(ctx, clients.Kube, o.Leader.Name, kubescheme.Scheme,
 		fooscheme.Scheme)
 	p.Queue = fairqueue.New(o.Leader.Name,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
 			minRetryDelay, maxRetryDelay), p.isUnobserved)
-	p.Children, errs[2] = p.newChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
-	errs[3] = p.Watch(foos, p.Queue.Add)
+	p.Children, errs[1] = p.newChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
+	errs[2] = p.Watch(foos, p.Queue.Add)
 	return p, errors.Join(errs[:]...)
 }
 

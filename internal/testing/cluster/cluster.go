@@ -26,8 +26,9 @@ type Cluster struct {
 	// Dir is the folder where hack/cluster keeps its files: bin, logs, pids.
 	Dir string
 
-	// Kube is the administrator's client.
-	Kube kubernetes.Interface
+	// Config is the administrator's, without a limit on requests, and Kube such a client.
+	Config *rest.Config
+	Kube   kubernetes.Interface
 
 	root string
 	stop func()
@@ -77,9 +78,9 @@ func Start(root, name string) (*Cluster, error) {
 		c.Stop()
 		return nil, err
 	}
-	config, err := c.Config()
-	if err == nil {
-		c.Kube, err = kubernetes.NewForConfig(config)
+	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err == nil {
+		c.Config.QPS, c.Config.Timeout = -1, 30*time.Second
+		c.Kube, err = kubernetes.NewForConfig(c.Config)
 	}
 	return c, err
 }
@@ -116,17 +117,6 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig.
 
 // AuditLog returns the path of the API server's audit log.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "logs", "audit.log") }
-
-// Config returns the administrator's configuration, without a limit on requests.
-func (c *Cluster) Config() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	config.Timeout = 30 * time.Second
-	return config, nil
-}
 
 // Install installs a CustomResourceDefinition and waits until its objects are served.
 func (c *Cluster) Install(crd string) error {

@@ -26,13 +26,9 @@ func thief(deployment *appsv1.Deployment) *rest.Config {
 		deployment.Spec.Template.Spec.ServiceAccountName)
 }
 
-func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
-	isBoundedByThePolicy(t, suite.Deploy(t, deployDir, nil))
-}
-
 // TestTokenOfTheDeployedControllerEndsWithItsPod checks the time that a token lives, and that it ends
 // when somebody deletes the Pod. An API server may honour the token for a minute more: this test
-// begins among the first, and ends when the others have ended.
+// begins before the other serial ones, as the name of its file begins with a c, and ends after them.
 func TestTokenOfTheDeployedControllerEndsWithItsPod(t *testing.T) {
 	var template corev1.PodSpec
 	t.Run("its manifest", func(t *testing.T) { // which is removed when this part ends
@@ -99,6 +95,10 @@ func lifetime(t *testing.T, token string) time.Duration {
 		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
 	}
 	return time.Duration(times.Expires-times.Issued) * time.Second
+}
+
+func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
+	isBoundedByThePolicy(t, suite.Deploy(t, deployDir, nil))
 }
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
