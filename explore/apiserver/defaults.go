@@ -71,8 +71,8 @@ var otherDefaults = map[string]func(map[string]any){
 	"v1.StatefulSetUpdateStrategy": rolling(map[string]any{"partition": int64(0)}),
 	"v1.DaemonSetUpdateStrategy":   rolling(map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}),
 	"v1.Job": func(job map[string]any) { // and not in the template of a CronJob
-		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1), "parallelism": int64(1),
-			"backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
+		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1),
+			"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
 			"podReplacementPolicy": "TerminatingOrFailed"})
 	},
 	"v1.NetworkPolicySpec": func(spec map[string]any) {

@@ -41,7 +41,8 @@ func (s *Server) delete(r *Request) (*Response, error) {
 	}
 	object := old.DeepCopy()
 	if name := protection[k.gvr.Resource]; name != "" && k.custom == nil {
-		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(), func(f string) bool { return f == name }))
+		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
+			func(finalizer string) bool { return finalizer == name }))
 	}
 	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
 		setDeletionFinalizers(object, r.Delete.PropagationPolicy)

@@ -27,8 +27,8 @@
 // # Not simulated
 //
 //   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods, and
-//     volumes and their claims, go at once when they are deleted, and nobody removes an orphan or foregroundDeletion
-//     finalizer.
+//     volumes and their claims, go at once when they are deleted, and nobody removes an orphan or
+//     foregroundDeletion finalizer.
 //   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
 //     but for Namespaces.
 //   - Without explore/kinds: validation of built-in kinds, except that of their metadata and the

@@ -64,7 +64,9 @@ type Kinds interface {
 	// Update does the same with an object that is to replace another one.
 	Update(r *Request, object, old *unstructured.Unstructured) error
 	// ResetFields returns the fields that a write of a subresource cannot change.
-	ResetFields(resource schema.GroupVersionResource, subresource string) map[fieldpath.APIVersion]*fieldpath.Set
+	ResetFields(
+		resource schema.GroupVersionResource, subresource string,
+	) map[fieldpath.APIVersion]*fieldpath.Set
 	// CheckField refuses the selector of a field that the kind does not have.
 	CheckField(kind schema.GroupVersionKind, name, value string) error
 	// Fields returns the fields of an object that a selector can name.

@@ -101,7 +101,9 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 // prepareCreate finishes a new object, and validates it.
 func (k *kind) prepareCreate(r *Request, object *unstructured.Unstructured) error {
 	if k.real != nil {
-		return k.change(object.Object, func(o *unstructured.Unstructured) error { return k.real.Create(r, o) })
+		return k.change(object.Object, func(o *unstructured.Unstructured) error {
+			return k.real.Create(r, o)
+		})
 	}
 	if k.has("status") {
 		delete(object.Object, "status")

@@ -1,4 +1,6 @@
-// Controllers that nobody here wrote, as they are in the Go module proxy. Why k8s.io/kubernetes needs
+// Kubernetes' own kinds, for the API server of explore. Why k8s.io/kubernetes needs the replacements is
+// in hack/tools/go.mod, whose versions these are.
+module proxy. Why k8s.io/kubernetes needs
 // the replacements is in hack/tools/go.mod, whose versions these are.
 module example.com/sample-controller/explore/kinds
 

@@ -150,8 +150,10 @@ func TestTTLAfterFinished(t *testing.T) {
 		}),
 		Scenarios: []explore.Scenario{
 			{Name: "finish", Steps: []explore.Step{explore.Create(j),
-				explore.Patch("jobs.batch/a/status", `status: {conditions: [{type: Complete, status: "True",
-					lastTransitionTime: "2000-01-01T00:00:00Z"}]}`)}},
+				explore.Patch("jobs.batch/a/status", `status: {startTime: "2000-01-01T00:00:00Z",
+					completionTime: "2000-01-01T00:00:00Z", conditions: [
+					{type: SuccessCriteriaMet, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"},
+					{type: Complete, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"}]}`)}},
 		},
 	}, known[t.Name()]...)
 }
