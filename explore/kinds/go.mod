@@ -1,7 +1,5 @@
 // Kubernetes' own kinds, for the API server of explore. Why k8s.io/kubernetes needs the replacements is
 // in hack/tools/go.mod, whose versions these are.
-module proxy. Why k8s.io/kubernetes needs
-// the replacements is in hack/tools/go.mod, whose versions these are.
 module example.com/sample-controller/explore/kinds
 
 go 1.26.0
@@ -45,6 +43,7 @@ require (
 	example.com/sample-controller/explore v0.0.0
 	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	k8s.io/api v0.37.2
+	k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/apiserver v0.37.2
 	k8s.io/client-go v0.37.2
@@ -143,7 +142,6 @@ require (
 	gopkg.in/go-jose/go-jose.v2 v2.6.3 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
-	k8s.io/apiextensions-apiserver v0.37.2 // indirect
 	k8s.io/cloud-provider v0.0.0 // indirect
 	k8s.io/component-base v0.37.2 // indirect
 	k8s.io/component-helpers v0.37.2 // indirect
