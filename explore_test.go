@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"testing"
 	"time"
@@ -20,10 +21,10 @@ var checkOutcomes = func(*testing.T, []explore.Outcome) {}
 // TestExplore tries every fault at every place.
 func TestExplore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("all faults together take a quarter of a minute")
+		t.Skip("all faults together take ten seconds")
 	}
 	if setting.All() {
-		must.Do(t, flag.Set("explore.random", "500"))
+		must.Do(t, errors.Join(flag.Set("explore.budget", "900"), flag.Set("explore.random", "500")))
 	}
 	outcomes := explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {

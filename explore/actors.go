@@ -149,13 +149,18 @@ func (w *World) rollOut() {
 	}
 }
 
-// update changes an object as the cluster does. If nothing changes, there is no write: its event
-// would hide that the controller has missed one.
+// update changes an object as the cluster does.
 func (w *World) update(o *object, change func(*object), subresources ...string) {
+	w.tell("updating "+o.GetName(), w.change(o, change, subresources...))
+}
+
+// change changes an object. If nothing changes, there is no write: its event would hide that the
+// controller has missed one.
+func (w *World) change(o *object, change func(*object), subresources ...string) error {
 	changed := o.DeepCopy()
-	if change(changed); !equality.Semantic.DeepEqual(o, changed) {
-		_, err := w.client(o).Update(context.Background(), changed, metav1.UpdateOptions{},
-			subresources...)
-		w.tell("updating "+o.GetName(), err)
+	if change(changed); equality.Semantic.DeepEqual(o, changed) {
+		return nil
 	}
+	_, err := w.client(o).Update(context.Background(), changed, metav1.UpdateOptions{}, subresources...)
+	return err
 }

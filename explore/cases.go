@@ -3,9 +3,11 @@ package explore
 import (
 	"fmt"
 	"hash/fnv"
+	"math/bits"
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,17 +29,21 @@ type plan struct {
 	strict bool
 	judge  func(got, calm *result)  // unless it is nil
 	then   func(got *result) []plan // what else to try, unless it is nil
+
+	kind string // of the fault, and of what it happens to
+	rank int    // the lower, the more telling
 }
 
-// with returns the plan with one more fault.
-func (p plan) with(name string, f fault) plan {
-	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1,
-		faults: append(slices.Clip(p.faults), f)}
+// with returns the plan with one more fault. Its name begins with that of the request or event.
+func (p plan) with(name string, rank int, f fault) plan {
+	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1, rank: rank,
+		kind: f.at.Kind + strings.TrimPrefix(name, f.at.String()), faults: append(slices.Clip(p.faults), f)}
 }
 
-// explore tries in each scenario what faults returns: what else can go wrong in a plan of which
-// that is the result. With -explore.every, a second fault follows in the short scenarios.
-func (x *explorer) explore(name string, faults func(plan, *result) []plan) {
+// plans returns the cases of a family: in each scenario, what faults returns, which is what else can
+// go wrong in a plan of which that is the result. With -explore.every, a second fault follows in the
+// short scenarios.
+func (x *explorer) plans(family string, faults func(plan, *result) []plan) (all []plan) {
 	var disturb func(plan, *result) []plan
 	disturb = func(p plan, r *result) []plan {
 		plans := faults(p, r)
@@ -49,96 +55,131 @@ func (x *explorer) explore(name string, faults func(plan, *result) []plan) {
 		}
 		return plans
 	}
-	x.test(name, func(t *testing.T) {
-		for i := range x.controller.Scenarios {
-			s := &x.controller.Scenarios[i]
-			t.Run(s.Name, func(t *testing.T) {
-				calm := x.calmly(t, s)
-				if len(calm.unrest) > 0 {
-					return // it fails already, and each case would take long
-				}
-				p := plan{steps: s.played(), calm: calm, more: 1}
-				if *every && len(s.Steps) <= 3 {
-					p.more = 2
-				}
-				x.count["scenarios"]++
-				x.count["requests"] += len(calm.requests)
-				x.count["events"] += len(calm.events)
-				x.try(t, disturb(p, calm))
-			})
-		}
-	})
-}
-
-// try runs each case as a subtest, and then those that follow from them.
-func (x *explorer) try(t *testing.T, plans []plan) {
-	t.Helper()
-	for i := 0; i < len(plans); i++ {
-		p := plans[i]
-		if name := t.Name() + "/" + p.name; p.shared && name != x.filmed && !inShard(name) {
-			continue
-		}
-		x.count["cases"]++
-		t.Run(p.name, func(t *testing.T) {
-			r := x.run(t, p)
-			if p.calm != nil && !r.isDisturbed() {
-				// When two things happen at the same time, their order may differ from run to run.
-				x.count["missed"]++
-				t.Skip("the request or the event was not there this time")
+	for i := range x.controller.Scenarios {
+		s := &x.controller.Scenarios[i]
+		name := path.Join(family, s.Name)
+		x.t.Run(name, func(t *testing.T) {
+			calm := x.calmly(t, s)
+			if len(calm.unrest) > 0 {
+				return // it fails already, and each case would take long
 			}
-			if p.judge != nil {
-				p.judge(r, p.calm)
+			p := plan{name: name, steps: s.played(x.controller), calm: calm, more: 1}
+			if *every && len(s.Steps) <= 3 {
+				p.more = 2
 			}
-			if !p.strict {
-				x.count["late"] += len(r.unasked)
-				r.unasked = nil
-			}
-			if p.calm != nil && p.calm.end != nil {
-				p.calm.disturbed.count(r.differs)
-			}
-			x.fail(t, p.calm, r)
-			if p.then != nil {
-				plans = append(plans, p.then(r)...)
-			}
+			all = append(all, disturb(p, calm)...)
 		})
 	}
+	return all
 }
 
-// test runs one family of cases, and counts them. It fails if more than a quarter of the cases never
-// reached their fault: then the undisturbed run had an order of events that is rare.
-func (x *explorer) test(name string, test func(*testing.T)) {
-	x.t.Run(name, func(t *testing.T) {
-		x.count = map[string]int{}
-		test(t)
-		if n := x.count["missed"]; n > 10 && 4*n > x.count["cases"] {
-			t.Errorf("too many cases did not come about: %v", x.count)
+// try runs cases as subtests, the most telling ones first, until the budget is used; and then those
+// that follow from them.
+func (x *explorer) try(plans []plan) {
+	x.t.Helper()
+	sortByRank(plans)
+	began, tried, missed := time.Now(), 0, 0
+	for i := 0; i < len(plans); i++ {
+		p := plans[i]
+		name := x.t.Name() + "/" + strings.ReplaceAll(p.name, " ", "_")
+		isLeftOut := p.shared && !x.limit.has(name) || x.limit.isUsed(tried, time.Since(began))
+		if isLeftOut && name != x.filmed {
+			continue
 		}
-		if !t.Failed() {
-			t.Log(x.count)
-		}
-	})
+		x.t.Run(p.name, func(t *testing.T) {
+			r := x.run(t, p)
+			tried++
+			if p.calm != nil && !r.isDisturbed() {
+				// When two things happen at the same time, their order may differ from run to run.
+				missed++
+				t.Skip("the request or the event was not there this time")
+			}
+			plans = append(plans, x.judge(t, p, r)...)
+		})
+	}
+	if missed > 10 && 4*missed > tried { // then the undisturbed run had an order of events that is rare
+		x.t.Errorf("too many cases did not come about: %d of %d", missed, tried)
+	}
+	if tried > 1 {
+		took := time.Since(began)
+		x.t.Logf("%d of %d cases were explored in %v, the most telling ones first. All would take %v: "+
+			"-explore.shard 1/1", tried, len(plans), took.Round(time.Second),
+			(took / time.Duration(tried) * time.Duration(len(plans))).Round(time.Second))
+	}
 }
 
-// inShard reports whether a case belongs to the shard.
-func inShard(name string) bool {
-	i, n := uint32(1), uint32(4)
-	if *every {
-		n = 1
+// judge fails the test if something was wrong in a case. It returns the cases that follow from it.
+func (x *explorer) judge(t *testing.T, p plan, r *result) []plan {
+	t.Helper()
+	if p.judge != nil {
+		p.judge(r, p.calm)
 	}
-	if *shard != "" {
-		_, err := fmt.Sscanf(*shard, "%d/%d", &i, &n)
-		if err != nil || i < 1 || i > n {
-			panic(fmt.Sprintf("-explore.shard=%s: want 1/4, for example", *shard))
+	if !p.strict {
+		r.unasked = nil
+	}
+	if p.calm != nil && p.calm.end != nil {
+		p.calm.disturbed.count(r.differs)
+	}
+	x.fail(t, p.calm, r)
+	if p.then == nil {
+		return nil
+	}
+	return p.then(r)
+}
+
+// sortByRank sorts cases. The first one of each kind keeps its rank, and the others are later.
+func sortByRank(plans []plan) {
+	seen := map[string]uint{}
+	for i := range plans {
+		p := &plans[i]
+		p.rank += bits.Len(seen[p.kind])
+		seen[p.kind]++
+	}
+	slices.SortStableFunc(plans, func(a, b plan) int { return a.rank - b.rank })
+}
+
+// limit is how much is explored: a part of the cases, and of these only some, or for some time.
+type limit struct {
+	part, parts uint32
+	cases       int
+	time        time.Duration
+}
+
+// newLimit returns what the flags say.
+func newLimit() (l limit, err error) {
+	l.part, l.parts = 1, 1
+	switch {
+	case *shard != "":
+		_, err = fmt.Sscanf(*shard, "%d/%d", &l.part, &l.parts)
+		if err != nil || l.part < 1 || l.part > l.parts {
+			return l, fmt.Errorf("-explore.shard=%s: want 1/4, for example", *shard)
+		}
+	case !*every:
+		if l.cases, err = strconv.Atoi(*budget); err == nil {
+			return l, nil
+		}
+		if l.time, err = time.ParseDuration(*budget); err != nil {
+			return l, fmt.Errorf("-explore.budget=%s: want a time such as 10s, or a number of cases", *budget)
 		}
 	}
+	return l, nil
+}
+
+// has reports whether a case belongs to the part.
+func (l limit) has(name string) bool {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
-	return hash.Sum32()%n == i-1
+	return hash.Sum32()%l.parts == l.part-1
+}
+
+// isUsed reports whether the budget is used.
+func (l limit) isUsed(cases int, since time.Duration) bool {
+	return l.cases > 0 && cases >= l.cases || l.time > 0 && since >= l.time
 }
 
 // moves returns the steps that a history may have.
 func (x *explorer) moves() []Step {
-	all := append(slices.Clip(x.controller.Moves), CollectGarbage, RollOut)
+	all := append(slices.Clip(x.controller.Moves), x.controller.cluster()...)
 	for _, s := range x.controller.Scenarios {
 		all = append(all, s.Steps...)
 	}
@@ -150,36 +191,37 @@ func (x *explorer) moves() []Step {
 	})
 }
 
-// histories tries all histories of up to -explore.depth steps, in a hurry and with pauses, after
-// nothing and after what scenarios begin with. It goes on only from states that it has not seen: a
+// histories returns all histories of up to -explore.depth steps, in a hurry and with pauses, after
+// nothing and after what scenarios begin with. They go on only from states that were not seen: a
 // state is what the API server has, and what goes wrong.
-func (x *explorer) histories() {
-	x.test("History", func(t *testing.T) {
-		for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
-			for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
-				if s.Begins == 0 && i > 0 {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%v", s.Name, pause), func(t *testing.T) {
-					var begin plan
-					for _, step := range s.Steps[:s.Begins] {
-						begin.steps = append(begin.steps, played(step))
-					}
-					seen := map[string]bool{}
-					x.try(t, x.longer(begin, *depth, pause, seen))
-					x.count["states"] += len(seen)
-				})
-			}
+func (x *explorer) histories() (all []plan) {
+	for _, calm := range x.calm {
+		if len(calm.unrest) > 0 {
+			return nil // it fails already, and each case would take long
 		}
-	})
+	}
+	for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
+		for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
+			if s.Begins == 0 && i > 0 {
+				continue
+			}
+			begin := plan{name: path.Join("History", s.Name, pause.String())}
+			for _, step := range s.Steps[:s.Begins] {
+				begin.steps = append(begin.steps, played(step))
+			}
+			all = append(all, x.longer(begin, *depth, pause, map[string]bool{})...)
+		}
+	}
+	return all
 }
 
 // longer returns the histories with one more step, and then up to n. Only those with all n steps
 // are divided among the shards: the others lead to them.
 func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
 	for _, move := range x.moves() {
+		name := strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name)
 		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
-			name: path.Join(p.name, strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name))}
+			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
 		q.then = func(r *result) []plan {
 			known := seen[r.state]
 			if seen[r.state] = true; known || n <= 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -107,6 +108,11 @@ func (x *explorer) errors(p plan, r *result) (plans []plan) {
 	return plans
 }
 
+// telling are the answers that find most, by rank.
+var telling = [][]string{{"409-Conflict/once", "cut-after/once"},
+	{"409-AlreadyExists/once", "404/once", "500/once", "500/for-good"},
+	{"403/for-good", "409-Conflict/for-good", "timeout-after/once", "422/once"}}
+
 // failure returns the plan with a request that gets an error.
 func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 	f := fault{at: r, forGood: forGood, request: a.instead}
@@ -116,7 +122,12 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 		often, rest = "for-good", 10*time.Minute
 		f.what += ", and all later ones of its kind, too"
 	}
-	p = p.with(fmt.Sprintf("%s/%s/%s", r, strings.ReplaceAll(a.Name, " ", "-"), often), f)
+	name := strings.ReplaceAll(a.Name, " ", "-") + "/" + often
+	rank := slices.IndexFunc(telling, func(few []string) bool { return slices.Contains(few, name) })
+	if rank < 0 {
+		rank = len(telling) + 1
+	}
+	p = p.with(r.String()+"/"+name, rank, f)
 	p.rest, p.strict = rest, true
 	p.judge = func(got, _ *result) {
 		x.outcomes = append(x.outcomes, Outcome{

@@ -39,8 +39,9 @@ import (
 var (
 	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
 		"for their time")
-	shard = flag.String("explore.shard", "", "which part of the cases to explore, and of how many "+
-		"(default: 1/1 with -explore.every, otherwise 1/4)")
+	budget = flag.String("explore.budget", "10s", "how long to explore, or how many cases, with the most "+
+		"telling ones first; 0 is without end, as with -explore.every and -explore.shard")
+	shard  = flag.String("explore.shard", "", "which part of the cases to explore, and of how many: 1/4")
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
 	random = flag.Int("explore.random", 0, "how many random histories to try")
 	seed   = flag.Int64("explore.seed", 1, "which random histories")
@@ -80,6 +81,15 @@ type Controller struct {
 	// API server refuses; 20 s if it is 0. Users wait for that long between two steps.
 	Delay time.Duration
 
+	// Actors are the other parts of the cluster, such as [Kubelet]. They react to what happens. If it is
+	// nil, Deployments and StatefulSets roll out after each step: see [RollOut]. An empty list switches
+	// that off, for a controller that does it itself.
+	Actors []Actor
+
+	// OneProcess says that two processes are never at work at once, not even for a moment. Neither a
+	// Lease nor a Deployment promises that, so leave it unless you accept what Twin finds.
+	OneProcess bool
+
 	// Heal, if it is set, ends what steps have done to what is outside.
 	Heal func(*World)
 
@@ -97,14 +107,15 @@ func Outside(ctx context.Context) any { return ctx.Value(outside{}) }
 type outside struct{}
 
 // Scenario is what users and the cluster do, in order. In the end, the garbage collector works, and
-// what is there rolls out. If no step is CollectGarbage or RollOut, both follow each step.
+// what is there rolls out, unless Controller.Actors is set. If no step is CollectGarbage or RollOut,
+// both follow each step.
 type Scenario struct {
 	Name  string
 	Steps []Step
 
-	// AnyEnd allows an end that differs from that of the undisturbed run. If two users want the same,
-	// it may depend on the moment who gets it.
-	AnyEnd bool
+	// EndVaries says that the end is not compared with that of the undisturbed run. If two users want
+	// the same, it may depend on the moment who gets it.
+	EndVaries bool
 
 	// Begins is after how many of these steps histories begin, too; 0 for none. All histories also
 	// begin with nothing.
@@ -153,26 +164,32 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Thousands of failures would be logged. And the handlers wait a moment after the last error: in
-	// a bubble, that was years ago.
+	limit, err := newLimit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of the handlers of errors, only the first one stays, which logs. The other one waits a moment
+	// after the last error: in a bubble, that was years ago.
 	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
 	defer func() {
 		logging.Restore()
 		utilruntime.ErrorHandlers = handlers
 	}()
 	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = nil
-	x := &explorer{t: t, controller: &c, found: found, filmed: filmed, crds: crds,
+	utilruntime.ErrorHandlers = handlers[:1]
+	x := &explorer{t: t, controller: &c, limit: limit, found: found, filmed: filmed, crds: crds,
 		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
 	defer x.summarize()
 	defer x.checkIsAlive()
-	x.explore("Crash", x.crashes)
-	x.explore("Error", x.errors)
-	x.explore("Event", x.surprises)
-	x.explore("Schedule", x.schedules)
-	x.explore("Lag", x.lags)
-	x.explore("Slow", x.slow)
-	x.histories()
+	var plans []plan
+	for _, family := range []struct {
+		name   string
+		faults func(plan, *result) []plan
+	}{{"Crash", x.crashes}, {"Error", x.errors}, {"Event", x.surprises}, {"Schedule", x.schedules},
+		{"Lag", x.lags}, {"Slow", x.slow}, {"Twin", x.twins}} {
+		plans = append(plans, x.plans(family.name, family.faults)...)
+	}
+	x.try(append(plans, x.histories()...))
 	x.randomHistories()
 	return x.outcomes
 }

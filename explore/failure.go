@@ -57,7 +57,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	if g.cases++; g.cases == 1 || length < g.length {
 		g.length, g.shortest = length, t.Name()
 		t.Error(story + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
-			"\nTo run this case alone:\n     " + alone(t.Name()) + filmed)
+			r.did() + "\nTo run this case alone:\n     " + alone(t.Name()) + filmed)
 	}
 	x.failures[what] = g
 	t.Fail()
@@ -138,8 +138,7 @@ func (x *explorer) idleness() string {
 		}
 		for _, r := range calm.requests {
 			works := r.answered && r.err == nil
-			isAbout := r.verb != "" && !strings.HasSuffix(r.Kind, "-leases") && !strings.HasSuffix(r.Kind, "-events")
-			if works && (r.write || x.controller.Outside != nil && isAbout) {
+			if works && (r.write || x.controller.Outside != nil && r.verb != "" && !r.isSideshow()) {
 				return ""
 			}
 			if requests++; r.err != nil {
@@ -182,6 +181,33 @@ func (r *result) story() string {
 		return "\nNothing went wrong on purpose. The steps were:" + strings.Join(steps, "")
 	}
 	return faults + "\nIt happened at the step with the arrow:" + strings.Join(steps, "")
+}
+
+const lastFew = 10 // requests and lines of the log that a failure shows
+
+// did says what the controller did last: its requests, but not those of its informers that have
+// succeeded, nor those for Events and Leases; and what it logged.
+func (r *result) did() (text string) {
+	requests := slices.DeleteFunc(r.last, func(r Request) bool {
+		return r.isSideshow() || !r.write && r.verb != "get" && r.err == nil
+	})
+	for i, request := range requests[max(0, len(requests)-lastFew):] {
+		if i == 0 {
+			text = "\nThe last requests of the controller:"
+		}
+		answer := "done"
+		switch {
+		case !request.answered:
+			answer = "no answer"
+		case request.err != nil:
+			answer = request.err.Error()
+		}
+		text += fmt.Sprintf("\n     %s %s: %s", request.At.Format("15:04:05.000"), request, answer)
+	}
+	if len(r.logs) > 0 {
+		text += "\nThe last lines of its log:\n     " + strings.Join(r.logs, "\n     ")
+	}
+	return text
 }
 
 // alone returns the command that runs a case alone.

@@ -58,8 +58,9 @@ func (x *explorer) crashes(p plan, r *result) (plans []plan) {
 func (p plan) crash(at Request, place string, late bool) plan {
 	name, next := at.String()+"/"+place, time.Millisecond
 	what := fmt.Sprintf("the process died %s its request %s", place, at)
+	rank := 0 // without these, no controller is explored
 	if late {
-		name, next = name+"-for-longer", 0
+		name, next, rank = name+"-for-longer", 0, 1
 		what += ", and the next one started only after the next step"
 	}
 	request := func(w *World, p *process, do call) (*apiserver.Response, error) {
@@ -71,7 +72,7 @@ func (p plan) crash(at Request, place string, late bool) plan {
 		w.end(p, "It died.", next)
 		return nil, errDead
 	}
-	p = p.with(name, fault{at: at, what: what, request: request})
+	p = p.with(name, rank, fault{at: at, what: what, request: request})
 	p.strict, p.judge = true, more
 	if late {
 		p.more = 0
@@ -109,12 +110,12 @@ func (x *explorer) surprises(p plan, r *result) (plans []plan) {
 					s.deliver(e)
 				}},
 			{"expired", "never came: the watch broke there with the error 410", true,
-				func(s *stream, _ watch.Event) { s.world.expire(s.line) }},
+				func(s *stream, _ watch.Event) { s.process.world.expire(s.line) }},
 		} {
 			if way.rare && !*every {
 				continue
 			}
-			q := p.with(e.String()+"/"+way.name, fault{at: e,
+			q := p.with(e.String()+"/"+way.name, 1, fault{at: e,
 				what: "the event " + e.String() + " " + way.what, event: way.event})
 			q.rest = time.Minute
 			plans = append(plans, q)
@@ -197,28 +198,36 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 	f.event = func(s *stream, e watch.Event) {
 		s.late = true
 		time.AfterFunc(d, func() {
-			s.world.mu.Lock()
-			defer s.world.mu.Unlock()
+			s.process.world.mu.Lock()
+			defer s.process.world.mu.Unlock()
 			s.late = false
 			s.deliver()
 		})
 		s.deliver(e)
 	}
-	p = p.with(strings.Join([]string{of.String(), place, wait}, "/"), f)
+	rank := 2
+	if wait == tooLong {
+		rank = 0
+	}
+	p = p.with(strings.Join([]string{of.String(), place, wait}, "/"), rank, f)
 	p.rest = time.Minute
 	if wait == moment {
 		p.more = 0
 	}
-	// Something may be deleted although the users have just asked for it again: the controller has
-	// asked before, and its deletion is under way. No controller can call that back, and no API server
-	// compares the owner when it deletes something.
-	if (of.verb == "get" || of.verb == "delete") && (f.hurry || wait == tooLong) {
-		p.judge = func(got, _ *result) {
-			x.count["deletions"] += len(got.deletions)
-			got.deletions = nil
-		}
+	if f.hurry || wait == tooLong {
+		p.judge = pardon(of)
 	}
 	return p
+}
+
+// pardon accepts deletions if a request was late that asks before it, or deletes: then something may
+// be deleted although the users have just asked for it again. No controller can call that back, and no
+// API server compares the owner when it deletes something.
+func pardon(late Request) func(got, calm *result) {
+	if late.verb != "get" && late.verb != "delete" {
+		return nil
+	}
+	return func(got, _ *result) { got.deletions = nil }
 }
 
 // untilStep returns how long it takes until the users take their next step after a request, or end.
@@ -282,7 +291,8 @@ func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
 		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
 		w.end(w.process, "It died.", time.Millisecond)
 	}})
-	q := plan{name: fmt.Sprintf("step-%d/%s", step+1, what), calm: p.calm}
+	q := plan{name: fmt.Sprintf("%s/step-%d/%s", p.name, step+1, what), calm: p.calm, rank: 1,
+		kind: fmt.Sprint("lag ", slices.Sorted(maps.Keys(past)))}
 	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
 	if *every {
 		short := q

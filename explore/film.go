@@ -94,12 +94,12 @@ type filmedEvent struct {
 }
 
 func (s *stream) shoot(what string, event watch.Event) {
-	if !s.world.filmed {
+	if !s.process.world.filmed {
 		return
 	}
 	object, _ := event.Object.(*unstructured.Unstructured)
-	number := s.world.numberOf(filmedEvent{s.Request, object, event.Type})
-	s.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
+	number := s.process.world.numberOf(filmedEvent{s.Request, object, event.Type})
+	s.process.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
 		Initial: !s.begun})
 }
 
@@ -116,22 +116,27 @@ func (w *World) numberOf(key any) int {
 	return w.numbers[key]
 }
 
-// reel puts what a process logs into the film.
+// reel puts what a process logs into the film, and keeps the last lines.
 type reel struct{ world *World }
 
 func (r reel) Write(text []byte) (int, error) {
 	for line := range strings.Lines(string(text)) {
-		r.world.shoot(Shot{What: "log", Text: strings.TrimSuffix(line, "\n")})
+		line = strings.TrimSuffix(line, "\n")
+		r.world.shoot(Shot{What: "log", Text: line})
+		r.world.filming.Lock()
+		r.world.logs = append(r.world.logs[max(0, len(r.world.logs)-lastFew+1):], line)
+		r.world.filming.Unlock()
 	}
 	return len(text), nil
 }
 
 // logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
-	if !w.filmed {
-		return klog.Logger{}
+	verbosity := 0
+	if w.filmed {
+		verbosity = 5
 	}
-	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(5),
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
 		textlogger.Output(reel{w})))
 }
 

@@ -110,3 +110,76 @@ func TestStandstill(t *testing.T) {
 		t.Errorf("%v, and it said:\n%s", err, output)
 	}
 }
+
+// TestWhatTheControllerDidLast shows the end of a failure: the last ten requests and lines of the log.
+func TestWhatTheControllerDidLast(t *testing.T) {
+	r := &result{last: []Request{
+		{Kind: "list-pods", Nth: 1, verb: "list", answered: true, err: errDead},
+		{Kind: "watch-pods", Nth: 1, verb: "watch", answered: true},
+		{Kind: "create-events", Nth: 1, verb: "create", answered: true},
+		{Kind: "update-pods", Name: "a", Nth: 1, verb: "update", write: true},
+	}}
+	w := &World{}
+	for i := range 12 {
+		fmt.Fprintf(reel{w}, "line %d\n", i+1)
+		r.last = append(r.last, Request{Kind: "get-pods", Nth: i + 1, verb: "get", answered: true})
+	}
+	first := *r
+	first.last = r.last[:4]
+	if got := first.did(); got != "\nThe last requests of the controller:"+
+		"\n     00:00:00.000 list-pods-1: this process has died"+
+		"\n     00:00:00.000 update-pods-a-1: no answer" {
+		t.Error("of the first four:", got)
+	}
+	r.logs = w.logs
+	if got := r.did(); strings.Contains(got, " get-pods-2: ") || !strings.Contains(got, " get-pods-3: done\n") ||
+		strings.Contains(got, "line 2\n") ||
+		!strings.Contains(got, "The last lines of its log:\n     line 3\n") || !strings.HasSuffix(got, "line 12") {
+		t.Error("the last ten:", got)
+	}
+}
+
+// TestMostTellingFirst shows the order of cases: the first of each kind comes before others.
+func TestMostTellingFirst(t *testing.T) {
+	plans := []plan{
+		{name: "crash 1", kind: "crash"}, {name: "crash 2", kind: "crash"}, {name: "crash 3", kind: "crash"},
+		{name: "conflict", kind: "conflict"}, {name: "event", kind: "event", rank: 1},
+		{name: "history", kind: "history", rank: 3},
+	}
+	sortByRank(plans)
+	var got []string
+	for _, p := range plans {
+		got = append(got, p.name)
+	}
+	want := "crash 1, conflict, crash 2, event, crash 3, history"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// TestLimits shows what the flags for a part of the cases allow.
+func TestLimits(t *testing.T) {
+	defer func(b, s string) { *budget, *shard = b, s }(*budget, *shard)
+	for _, test := range []struct{ budget, shard, says string }{
+		{"500", "", "after 500 cases"}, {"2s", "", "after 2s"}, {"0", "", "never"}, {"2s", "1/1", "never"},
+		{"soon", "", "-explore.budget=soon: want a time such as 10s, or a number of cases"},
+		{"2s", "5/4", "-explore.shard=5/4: want 1/4, for example"},
+	} {
+		*budget, *shard = test.budget, test.shard
+		l, err := newLimit()
+		says := "never"
+		switch {
+		case err != nil:
+			says = err.Error()
+		case l.isUsed(500, time.Second) && !l.isUsed(499, time.Second):
+			says = "after 500 cases"
+		case l.isUsed(0, 2*time.Second) && !l.isUsed(5000, time.Second):
+			says = "after 2s"
+		case l.isUsed(5000, time.Hour):
+			says = "always"
+		}
+		if says != test.says {
+			t.Errorf("budget %s, shard %s: got %q, want %q", test.budget, test.shard, says, test.says)
+		}
+	}
+}

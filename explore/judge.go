@@ -21,10 +21,13 @@ func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
 	if w.insist != nil {
 		w.insist(r)
 	}
+	w.wake()
 	if _, isController := r.Interceptor().(*process); isController {
 		w.writes = append(w.writes, write)
+		w.writers[write.Event.GetResourceVersion()] = describe(r).about()
 	} else {
 		w.noteSet(r, write)
+		w.writers[write.Event.GetResourceVersion()] = "somebody else (" + r.Options.FieldManager + ")"
 	}
 	w.mu.Unlock()
 	if r.Resource.Resource != "namespaces" {

@@ -44,6 +44,7 @@ func (p *process) Serve(
 		if request.write {
 			time.Sleep(w.latency) // so that what is written with the time does not rest
 		}
+		p.wait()
 		w.shootRequest(r, Shot{What: "passed"})
 		return w.answer(r, request, do)
 	}
@@ -84,14 +85,19 @@ func (w *World) faultAt(at Request) *fault {
 			continue
 		}
 		if f.hurry {
-			select {
-			case w.hurry <- struct{}{}:
-			default: // they are in a hurry already
-			}
+			w.hurryUp()
 		}
 		return &f
 	}
 	return nil
+}
+
+// hurryUp lets users take their next step at once.
+func (w *World) hurryUp() {
+	select {
+	case w.hurry <- struct{}{}:
+	default: // they are in a hurry already
+	}
 }
 
 // isRestless reports whether a process makes requests without end in one moment. w.mu must be held.
@@ -160,6 +166,11 @@ func (r Request) String() string {
 		text = fmt.Sprintf("process-%d-%s", r.Process, text)
 	}
 	return text
+}
+
+// isSideshow reports whether it is for Events or Leases.
+func (r Request) isSideshow() bool {
+	return strings.HasSuffix(r.Kind, "-events") || strings.HasSuffix(r.Kind, "-leases")
 }
 
 // about returns what several requests have in common.

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,7 +28,7 @@ const (
 // slow lets each write take more than a second, so that a time is another one in each write, even if
 // it has no fractions of seconds.
 func (x *explorer) slow(p plan, _ *result) []plan {
-	p.name, p.slow, p.more = "writes", true, 0
+	p.name, p.slow, p.more = path.Join(p.name, "writes"), true, 0
 	return []plan{p}
 }
 
@@ -55,7 +56,12 @@ func (w *World) beat(r *apiserver.Request, stored []apiserver.Write) {
 		}
 	case stored[0].Old != nil:
 		if p.changes++; p.changes == mostChanges {
-			w.notRest("each sync changes " + list(changed(stored[0])) + " of " + nameOf(stored[0].Event))
+			others := ""
+			if by := w.writers[stored[0].Old.GetResourceVersion()]; strings.HasPrefix(by, "somebody") {
+				others = ", and " + by + " changes it back"
+			}
+			w.notRest(fmt.Sprintf("each sync changes %s of %s (%s)%s", list(changed(stored[0])),
+				nameOf(stored[0].Event), describe(r).about(), others))
 		}
 	}
 }
@@ -148,14 +154,17 @@ func (w *World) admit(r *apiserver.Request, object *unstructured.Unstructured) {
 const withoutReason = "although nothing had happened for a long time"
 
 // unrestOf returns what goes on changing although nothing happens.
-func unrestOf(writes []apiserver.Write, since int64) (unrest []string) {
+func (w *World) unrestOf(writes []apiserver.Write, since int64) (unrest []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, write := range writes {
 		if write.Revision <= since {
 			continue
 		}
 		what := "was written"
 		if fields := changed(write); write.Type == "MODIFIED" && len(fields) > 0 {
-			what = "goes on changing (" + list(fields) + ")"
+			by := w.writers[write.Event.GetResourceVersion()]
+			what = fmt.Sprintf("goes on changing (%s, by %s)", list(fields), by)
 		}
 		unrest = append(unrest, fmt.Sprintf("%s %s %s", nameOf(write.Event), what, withoutReason))
 	}

@@ -24,13 +24,13 @@ type explorer struct {
 	tried      map[string]bool    // kinds of requests that have had every error
 	outcomes   []Outcome
 	failures   map[string]failures // by what was wrong first
-
-	count map[string]int // of cases and other things
+	limit      limit
 }
 
 // result is what came of a case.
 type result struct {
-	record // until the verdict; its requests and events until the faults ended
+	record           // until the verdict; its requests and events until the faults ended
+	last   []Request // before the verdict
 
 	problems  []string
 	remark    string               // what puts the problems right, or ""
@@ -55,7 +55,7 @@ func (r *result) wrong() []string {
 
 // played returns the steps of a scenario, with the waits of users. What the cluster does after a
 // step is part of it.
-func (s *Scenario) played() (steps []Step) {
+func (s *Scenario) played(c *Controller) (steps []Step) {
 	named := slices.ContainsFunc(s.Steps, func(s Step) bool {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
@@ -63,7 +63,7 @@ func (s *Scenario) played() (steps []Step) {
 		if named && i < len(s.Steps)-1 {
 			steps = append(steps, played(step))
 		} else {
-			steps = append(steps, played(step, CollectGarbage, RollOut))
+			steps = append(steps, played(step, c.cluster()...))
 		}
 	}
 	return steps
@@ -119,6 +119,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		w.filming.Lock()
 		r.record = w.record
 		w.filming.Unlock()
+		r.last = slices.Clone(w.requests)
 		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
 		w.mu.Unlock()
 		switch {
@@ -180,7 +181,7 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string, d
 	before := w.server.Revision()
 	time.Sleep(idle())
 	for _, resource := range w.resources() {
-		problems = append(problems, unrestOf(w.server.History(resource), before)...)
+		problems = append(problems, w.unrestOf(w.server.History(resource), before)...)
 	}
 	const most = 8
 	problems = slices.Compact(problems)
@@ -211,7 +212,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	var history []map[string][]int64
-	p := plan{steps: s.played(), restart: true}
+	p := plan{steps: s.played(x.controller), restart: true}
 	for i, step := range p.steps {
 		p.steps[i].Do = func(w *World) {
 			step.Do(w)
@@ -225,7 +226,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		}
 	}
 	r := x.run(t, p)
-	if r.history = history; s.AnyEnd || len(r.problems) > 0 { // then another end may be the right one
+	if r.history = history; s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
 		r.end = nil
 	}
 	for _, end := range r.ends {

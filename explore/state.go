@@ -49,11 +49,16 @@ func Get[T any](s State, resource, name string) *T {
 
 // List returns all objects of a resource, by namespace and name.
 func List[T any](s State, resource string) (list []*T) {
-	gvr, _, _ := s.server.Lookup(resource)
-	for _, u := range s.server.List(gvr) {
+	for _, u := range s.all(resource) {
 		list = append(list, As[T](u))
 	}
 	return list
+}
+
+// all returns all objects of a resource.
+func (s State) all(resource string) []*object {
+	gvr, _, _ := s.server.Lookup(resource)
+	return s.server.List(gvr)
 }
 
 // As returns an object as its Go type has it, or nil.

@@ -59,6 +59,13 @@ func Delete(object string) Step {
 	})
 }
 
+// Do returns a step of your own: whatever a client of users can do, which is made with World.Config,
+// or something outside. An error ends the test, unless an object exists already, does not exist, was
+// changed by somebody else first, or its namespace goes.
+func Do(name string, do func(*World) error) Step {
+	return Step{name, func(w *World) { w.tell(name, do(w)) }}
+}
+
 // on returns a step in which a user does something to an object.
 func on(
 	step, object string, do func(c dynamic.ResourceInterface, name string, sub ...string) error,

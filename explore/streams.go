@@ -33,7 +33,7 @@ func (w *World) line(resource string) *line {
 type stream struct {
 	*apiserver.Watch
 	*line
-	world   *World
+	process *process
 	begun   bool // all that was there has been shown
 	late    bool // events wait for some time
 	waiting []watch.Event
@@ -56,7 +56,7 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	resource := out.Request.Resource.Resource
-	s := w.stream(out, resource)
+	s := p.stream(out, resource)
 	if p.dead || out.Done() {
 		return
 	}
@@ -84,12 +84,12 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 }
 
 // stream returns what is known of a watch. w.mu must be held.
-func (w *World) stream(out *apiserver.Watch, resource string) *stream {
-	l, initial := w.line(resource), out.Request.List.SendInitialEvents
+func (p *process) stream(out *apiserver.Watch, resource string) *stream {
+	l, initial := p.world.line(resource), out.Request.List.SendInitialEvents
 	i := slices.IndexFunc(l.streams, func(s *stream) bool { return s.Watch == out })
 	if i < 0 {
 		i = len(l.streams)
-		l.streams = append(l.streams, &stream{Watch: out, line: l, world: w,
+		l.streams = append(l.streams, &stream{Watch: out, line: l, process: p,
 			begun: initial == nil || !*initial})
 	}
 	return l.streams[i]
@@ -98,7 +98,7 @@ func (w *World) stream(out *apiserver.Watch, resource string) *stream {
 // deliver shows events and those that wait, or lets all wait. w.mu must be held.
 func (s *stream) deliver(events ...watch.Event) {
 	s.waiting = append(s.waiting, events...)
-	if s.late || s.held {
+	if s.late || s.held || s.process.deaf {
 		return
 	}
 	for _, event := range s.waiting {

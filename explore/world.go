@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/explore/apiserver"
@@ -39,7 +40,8 @@ type World struct {
 	own     map[types.UID]bool           // what the controller has created
 	set     map[types.UID]map[string]any // the fields that others have set, by object
 
-	rolledOut int64 // the revision up to which all is rolled out
+	rolledOut int64        // the revision up to which all is rolled out
+	waking    map[int]bool // which actors will act
 
 	mu        sync.Mutex
 	faults    []fault                  // to come
@@ -62,6 +64,7 @@ type World struct {
 type record struct {
 	requests, events []Request
 	writes           []apiserver.Write // of the controller, but not of Events and Leases
+	writers          map[string]string // by resourceVersion, the request of the controller, or somebody else
 	written          map[deed]int      // by the controller
 	foreign          map[string]doing  // what the controller did to objects of others
 	ends             []string          // why processes have ended by themselves
@@ -73,6 +76,7 @@ type record struct {
 	inVain           []string          // what users could not do
 	film             []Shot            // if it is not filmed, only steps and faults
 	numbers          map[any]int       // of requests and events in the film
+	logs             []string          // the last lines
 }
 
 // deed is what the controller does several times: objects of a resource are "created" or "deleted".
@@ -83,6 +87,8 @@ type process struct {
 	world  *World
 	number int
 	dead   bool
+	frozen chan struct{}  // closed when it goes on; nil if it is not frozen
+	deaf   bool           // it gets no events, but keeps them
 	count  map[string]int // of requests and events, by what they are about
 	moment time.Time      // of the last request
 	atOnce int            // requests in that moment
@@ -103,9 +109,10 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	w := &World{
 		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
 		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
-		lines: map[string]*line{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
-		set:    map[types.UID]map[string]any{},
-		record: record{written: map[deed]int{}, foreign: map[string]doing{}},
+		lines: map[string]*line{}, waking: map[int]bool{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
+		set: map[types.UID]map[string]any{},
+		record: record{
+			written: map[deed]int{}, foreign: map[string]doing{}, writers: map[string]string{}},
 	}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if x.controller.Outside != nil {
@@ -198,15 +205,18 @@ func (w *World) settle() {
 	}
 	const rounds = 6 // more than the longest chain needs: move, take over, roll out
 	for range rounds {
-		w.finishNamespaces()
-		w.collectGarbage()
-		w.rollOut()
+		for _, step := range w.controller.cluster() {
+			step.Do(w)
+		}
 		time.Sleep(w.controller.Settle / rounds)
 	}
 }
 
 // State returns what the API server has.
 func (w *World) State() State { return State{w.Outside, w.server} }
+
+// Config is for clients of users. See [Do].
+func (w *World) Config() *rest.Config { return w.server.Config(nil) }
 
 // tell notes why a step cannot be. That is a mistake of the description, unless the object exists
 // already, does not exist, was changed by somebody else first, or its namespace goes. Then the end

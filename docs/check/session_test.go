@@ -47,8 +47,9 @@ func newSession(t *testing.T, folder string) *session {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(local, name), []byte(text), 0o644))
 	}
-	// client-go takes minutes to compile, once. The patience is only for what comes after.
-	s.do(t, s.folder, `go list -export -deps -test . &&
+	// client-go takes minutes to compile, once. The patience is only for what comes after. In the
+	// original, the other tests need what this compiles, too.
+	s.do(t, original, `go list -export -deps -test . &&
 		go -C docs list -export -deps -test ./tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps -test ./controller-runtime ./nats ./website/...`)

@@ -105,6 +105,7 @@ func Expect(
 	t *testing.T, root, about string, run func(ctx context.Context, config *rest.Config) error,
 ) {
 	t.Helper()
+	must.Do(t, flag.Set("explore.budget", "100"))
 	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: whatHappens,

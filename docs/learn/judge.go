@@ -262,7 +262,7 @@ var (
 	verdictLine = regexp.MustCompile(`(?m)^ *--- FAIL: .*$`)
 	position    = regexp.MustCompile(`(?m)^ *[\w]+\.go:\d+: *`)
 	panicked    = regexp.MustCompile(`(?m)^panic: .*$`)
-	alone       = regexp.MustCompile(`(?s)\n *(To run this case alone:|In all, ).*`)
+	alone       = regexp.MustCompile(`(?s)\n *(To run this case alone:|In all, |\d+ of \d+ cases were explored ).*`)
 )
 
 // long is how long a line may be: some tests print whole objects.

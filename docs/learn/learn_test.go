@@ -414,7 +414,8 @@ func TestShortestFailure(t *testing.T) {
 		"            one\n              two\n            To run this case alone:\n" +
 		"              go test\n    --- FAIL: TestA/y (0.1s)\n        a_test.go:7: \n" +
 		"            1\n            2\n            3\n    --- FAIL: TestA/z (0.1s)\n" +
-		"    a_test.go:9: \n        In all, 3 cases failed.\nFAIL\n")
+		"    a_test.go:9: \n        In all, 3 cases failed.\n    --- FAIL: TestB (0.1s)\n" +
+		"    b.go:9: 3 of 4 cases were explored in 1s\nFAIL\n")
 	if want := "one\n  two"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

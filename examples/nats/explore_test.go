@@ -52,7 +52,7 @@ var (
 )
 
 func scenario(name string, steps ...explore.Step) explore.Scenario {
-	return explore.Scenario{Name: name, Steps: steps, AnyEnd: true} // statuses contain times
+	return explore.Scenario{Name: name, Steps: steps, EndVaries: true} // statuses contain times
 }
 
 // TestExplore tries every fault at every request, and at every call of a bucket.

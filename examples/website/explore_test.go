@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"net/http"
 	"testing"
@@ -17,10 +18,10 @@ import (
 // TestExplore tries every fault at every place, and some random histories.
 func TestExplore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("all faults together take a quarter of a minute")
+		t.Skip("all faults together take ten seconds")
 	}
 	if setting.All() {
-		must.Do(t, flag.Set("explore.random", "30"))
+		must.Do(t, errors.Join(flag.Set("explore.budget", "400"), flag.Set("explore.random", "30")))
 	}
 	explore.Test(t, websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {

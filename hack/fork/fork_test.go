@@ -39,31 +39,36 @@ func forkInto(t *testing.T, original string, values map[string]string) (folder s
 	return folder
 }
 
+// All tests run in the fork of the Website, which has them for more than one kind of object. Those of
+// the others are the tests of this repository in other names, so the short ones and the demo are enough.
 func TestForkedRepositoriesWork(t *testing.T) {
 	setting.Long(t)
-	tests := map[string]map[string]string{
-		"Widget": {"kind": "Widget", "module": "github.com/acme/widgets",
-			"group": "widgets.acme.dev", "version": "v1", "name": "widget-operator", "short": "wdg"},
-		"News": {"kind": "News", "module": "github.com/Acme/Press",
-			"group": "press-releases.acme.dev", "plural": "newsitems"},
-		"HTTPCheck": {"kind": "HTTPCheck", "module": "github.com/acme/checks",
-			"group": "checks.acme.dev", "from": "website"},
+	const short = "go test -short ./... && hack/cluster build && make -s build"
+	tests := map[string]struct {
+		values map[string]string
+		test   string
+	}{
+		"Widget": {map[string]string{"module": "github.com/acme/widgets", "group": "widgets.acme.dev",
+			"version": "v1", "name": "widget-operator", "short": "wdg"}, short},
+		"News": {map[string]string{"module": "github.com/Acme/Press", "group": "press-releases.acme.dev",
+			"plural": "newsitems"}, // the generators would guess another one
+			`hack/update-codegen.sh verify && ` + short + ` &&
+			grep -q 'Resource: "newsitems"' pkg/generated/informers/externalversions/*/*/*.go`},
+		"HTTPCheck": {map[string]string{"module": "github.com/acme/checks", "group": "checks.acme.dev",
+			"from": "website"}, "env -u HACK_TESTS hack/test"},
 	}
-	for kind, values := range tests {
+	for kind, test := range tests {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel() // they mostly wait
-			folder := forkInto(t, ".", values)
+			test.values["kind"] = kind
+			folder := forkInto(t, ".", test.values)
 			speaksOfItself(t, folder)
-			at(t, folder, "go vet ./... && make -s help-all")
-			if plural := values["plural"]; plural != "" { // the generators would guess another one
-				at(t, folder, "hack/update-codegen.sh verify")
-				at(t, folder, `grep -q 'Resource: "`+plural+`"' pkg/generated/informers/externalversions/*/*/*.go`)
-			}
-			at(t, folder, "go build .")
+			at(t, folder, "make -s help-all && go build .")
 			at(t, folder, "git diff --exit-code && test -z \"$(git ls-files --others --exclude-standard)\"")
+			at(t, folder, test.test)
 			down := must.Get(cleanup.Prepare(folder, "hack/cluster", "down", "fork"))(t)
 			t.Cleanup(down)
-			at(t, folder, `env -u HACK_TESTS hack/test && hack/cluster up fork && HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
+			at(t, folder, `hack/cluster up fork && HACK_REGISTRY=`+freeport.Address(t)+` hack/demo fork`)
 			knowsBuiltinNames(t, folder)
 		})
 	}

@@ -3,6 +3,7 @@ package owned
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 // owner returns a step that creates a DaemonSet that asks for a Deployment.
@@ -73,9 +75,9 @@ var scenarios = []explore.Scenario{
 	{Name: "taken", Steps: steps(foreign("{}"), create, deleteDeployment)},
 	{Name: "taken and labelled", Steps: steps(foreign("{managed-by: b}"), create, deleteDeployment)},
 	{Name: "taken for good", Steps: steps(foreign("{}"), create)},
-	{Name: "two owners", AnyEnd: true,
+	{Name: "two owners", EndVaries: true,
 		Steps: steps(create, owner("b", "x"), rollOut, deleteOwner, collect, rollOut)},
-	{Name: "released", AnyEnd: true,
+	{Name: "released", EndVaries: true,
 		Steps: steps(create, change("metadata: {ownerReferences: null}"))},
 	{Name: "terminating", Steps: steps(create, rollOut, explore.Together("delete, which is held",
 		change("metadata: {finalizers: [example.com/held]}"), deleteDeployment),
@@ -96,7 +98,10 @@ var scenarios = []explore.Scenario{
 
 func TestExplore(t *testing.T) {
 	if testing.Short() {
-		t.Skip("all faults together take a quarter of a minute")
+		t.Skip("all faults together take ten seconds")
+	}
+	if setting.All() {
+		must.Do(t, flag.Set("explore.budget", "600"))
 	}
 	for _, o := range explore.Test(t, explore.Controller{
 		Run: run, Scenarios: scenarios, Always: always, Eventually: eventually,

@@ -30,6 +30,7 @@ func Controller(
 		CRDs:       []string{crd},
 		Scenarios:  scenarios,
 		Outside:    func() any { return NewRegistry() },
+		OneProcess: true, // the registry does not refuse what a process asks that was frozen
 		Heal:       func(w *explore.World) { w.Outside.(*Registry).Fail(nil) },
 		Settle:     18 * time.Minute, // longer than a resync
 		Eventually: problems,

@@ -60,7 +60,7 @@ func TestCertificate(t *testing.T) {
 			return group.Wait()
 		},
 		Scenarios: []explore.Scenario{
-			{Name: "issue", AnyEnd: true, Steps: []explore.Step{explore.Create(issuer),
+			{Name: "issue", EndVaries: true, Steps: []explore.Step{explore.Create(issuer),
 				explore.Patch("issuers.cert-manager.io/self/status", `status: {conditions: [{type: Ready, status: "True"}]}`),
 				explore.Create(certificate)}},
 		},

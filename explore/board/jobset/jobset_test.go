@@ -32,7 +32,7 @@ func TestJobSet(t *testing.T) {
 				SetupWithManager(m)
 		}),
 		Scenarios: []explore.Scenario{
-			{Name: "suspend", AnyEnd: true, Steps: []explore.Step{explore.Create(js),
+			{Name: "suspend", EndVaries: true, Steps: []explore.Step{explore.Create(js),
 				explore.Patch("jobsets.jobset.x-k8s.io/a", "spec: {suspend: true}"),
 				explore.Patch("jobsets.jobset.x-k8s.io/a", "spec: {suspend: false}")}},
 			{Name: "succeed", Steps: []explore.Step{explore.Create(js), finish("a-r-0", "Complete"),

@@ -36,9 +36,9 @@ func TestLeaderWorkerSet(t *testing.T) {
 				m.GetEventRecorderFor("leaderworkerset")).SetupWithManager(m)
 		}),
 		Scenarios: []explore.Scenario{
-			{Name: "scale", AnyEnd: true, Steps: []explore.Step{explore.Create(lws),
+			{Name: "scale", EndVaries: true, Steps: []explore.Step{explore.Create(lws),
 				explore.Patch(resource, "spec: {replicas: 3}")}},
-			{Name: "roll out", AnyEnd: true, Steps: []explore.Step{explore.Create(lws), explore.Patch(resource,
+			{Name: "roll out", EndVaries: true, Steps: []explore.Step{explore.Create(lws), explore.Patch(resource,
 				`spec: {leaderWorkerTemplate: {workerTemplate: {metadata: {labels: {v: "2"}}}}}`)}},
 			{Name: "delete", Steps: []explore.Step{explore.Create(lws), explore.Delete(resource)}},
 		},

@@ -113,9 +113,9 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 	{Name: "taken", Steps: steps(foreign("{}"), create, deleteDeployment, rollOut), Begins: 2},
 	{Name: "taken and labelled", Steps: steps(
 		foreign("{app.kubernetes.io/managed-by: sample-controller}"), create, deleteDeployment)},
-	{Name: "two Foos", AnyEnd: true, Begins: 3,
+	{Name: "two Foos", EndVaries: true, Begins: 3,
 		Steps: steps(create, foo("b", "x", 1), rollOut, deleteFoo, collect, rollOut)},
-	{Name: "two Foos that swap", AnyEnd: true, Steps: steps(create, foo("b", "y", 1), rollOut,
+	{Name: "two Foos that swap", EndVaries: true, Steps: steps(create, foo("b", "y", 1), rollOut,
 		rename("a", "y"), rename("b", "x"), deleteFoo, collect)},
 	{Name: "released", Steps: steps(create, rollOut,
 		change("metadata: {ownerReferences: null}"), deleteDeployment)},

@@ -120,6 +120,7 @@ func Run(m *testing.M) (code int) {
 		}
 		defer c.Stop()
 		os.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.Kubeconfig())
+		restartCollector = func() error { return errors.Join(c.Kill("kube-controller-manager"), c.Mend()) }
 	}
 	code, err := run(m)
 	if err = errors.Join(err, others()); err != nil {
@@ -169,7 +170,9 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(tempDir)
-	for _, prepare := range []func() error{build, connect, installCRD, makeOrphan, checkControlPlane} {
+	for _, prepare := range []func() error{
+		build, connect, installCRD, restartCollector, makeOrphan, checkControlPlane,
+	} {
 		if err := prepare(); err != nil {
 			return 1, err
 		}

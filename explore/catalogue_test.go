@@ -1,0 +1,301 @@
+package explore_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/explore"
+)
+
+// TestMain explores fifty cases of each program, which take a second: users have ten.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if budget := flag.Lookup("explore.budget"); budget.Value.String() == budget.DefValue {
+		_ = flag.Set("explore.budget", "50")
+	}
+	os.Exit(m.Run())
+}
+
+type (
+	object = *unstructured.Unstructured
+	syncer = func(*process, object) error
+	run    = func(context.Context, *rest.Config) error
+)
+
+func valueOf(gadget object) string {
+	value, _, _ := unstructured.NestedString(gadget.Object, "spec", "value")
+	return value
+}
+
+// createOrUpdate makes the child what the Gadget asks for. onConflict gets the error of the update.
+func createOrUpdate(onConflict func(error) error, mayTake bool) syncer {
+	return func(p *process, gadget object) error {
+		if gadget.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		want := childOf(gadget)
+		got, err := p.kube.CoreV1().ConfigMaps(want.Namespace).Get(p.ctx, want.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return p.create(want)
+		case err != nil:
+			return err
+		case !mayTake && !metav1.IsControlledBy(got, gadget):
+			return p.setStatus(gadget, map[string]any{"taken": true})
+		case got.Data["value"] == want.Data["value"]:
+			return nil
+		}
+		got.Data, got.OwnerReferences = want.Data, want.OwnerReferences
+		return onConflict(p.update(got))
+	}
+}
+
+func report(err error) error { return err }
+
+func swallow(err error) error {
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func ignoreAlreadyExists(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// second returns another child.
+func second(gadget object) *corev1.ConfigMap {
+	child := childOf(gadget)
+	child.Name += "-2"
+	return child
+}
+
+const held = "example.com/held"
+
+// outside registers a Gadget, and removes it from the registry before the Gadget may go, or after.
+func outside(finish func(release, clean func() error) error) syncer {
+	return func(p *process, gadget object) error {
+		r, has := explore.Outside(p.ctx).(*registry), slices.Contains(gadget.GetFinalizers(), held)
+		setFinalizers := func(finalizers ...string) error {
+			gadget.SetFinalizers(finalizers)
+			_, err := p.gadgets.Namespace(gadget.GetNamespace()).Update(p.ctx, gadget, metav1.UpdateOptions{})
+			return ignoreNotFound(err)
+		}
+		clean := func() error { r.hasA.Store(false); return nil }
+		switch {
+		case gadget.GetDeletionTimestamp() != nil && has:
+			return finish(func() error { return setFinalizers() }, clean)
+		case gadget.GetDeletionTimestamp() != nil:
+			return nil
+		case !has:
+			return setFinalizers(held) // and its event comes
+		}
+		r.hasA.Store(true)
+		return nil
+	}
+}
+
+func inOrder(first, then func() error) error {
+	if err := first(); err != nil {
+		return err
+	}
+	return then()
+}
+
+// once makes a ConfigMap for each value, unless ran says that it was made.
+func once(name func(*corev1.ConfigMap, string), ran func(*process, object) string) syncer {
+	return func(p *process, gadget object) error {
+		value := valueOf(gadget)
+		if ran(p, gadget) == value {
+			return nil
+		}
+		child := childOf(gadget)
+		name(child, "run-"+value)
+		if err := ignoreAlreadyExists(p.create(child)); err != nil {
+			return err
+		}
+		return p.setStatus(gadget, map[string]any{"ran": value})
+	}
+}
+
+func generated(c *corev1.ConfigMap, name string) { c.Name, c.GenerateName = "", name+"-" }
+func fixed(c *corev1.ConfigMap, name string)     { c.Name = name }
+
+func ranOf(gadget object) string {
+	ran, _, _ := unstructured.NestedString(gadget.Object, "status", "ran")
+	return ran
+}
+
+// createBoth creates two objects. The second one may depend on who has created the first one.
+func createBoth(onFirst func(error) error, goesOn bool) syncer {
+	return func(p *process, gadget object) error {
+		err := p.create(childOf(gadget))
+		if onFirst(err) != nil || err != nil && !goesOn {
+			return onFirst(err)
+		}
+		return ignoreAlreadyExists(p.create(second(gadget)))
+	}
+}
+
+func remember(p *process, gadget object) error {
+	if p.memory[gadget.GetName()] {
+		return nil
+	}
+	err := ignoreAlreadyExists(p.create(childOf(gadget)))
+	p.memory[gadget.GetName()] = err == nil
+	return err
+}
+
+func cachedRan(p *process, gadget object) string {
+	cached, err := p.cached.ByNamespace(gadget.GetNamespace()).Get(gadget.GetName())
+	if err != nil {
+		return ""
+	}
+	return ranOf(cached.(object))
+}
+
+func liveRan(_ *process, gadget object) string { return ranOf(gadget) }
+
+// forgetful cleans up when it hears that the Gadget is gone: a process that was not there does not.
+func forgetful(p *process, key cache.ObjectName) error {
+	gadget, err := p.gadgets.Namespace(key.Namespace).Get(p.ctx, key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		explore.Outside(p.ctx).(*registry).hasA.Store(false)
+		return nil
+	case err != nil:
+		return err
+	}
+	return register(p, gadget)
+}
+
+// repair returns a program that repairs the image of its Deployment, if it is to be.
+func repair(isToBe func(image string) bool) run {
+	return keep(func(d *appsv1.Deployment) map[string]any {
+		if isToBe(d.Spec.Template.Spec.Containers[0].Image) {
+			setImage(d)
+		}
+		return nil
+	})
+}
+
+func cleanThenRelease(release, clean func() error) error { return inOrder(clean, release) }
+
+var (
+	steps     = func(steps ...explore.Step) []explore.Step { return steps }
+	isOther   = func(image string) bool { return image != "web" }
+	isNew     = func(g object, value string) bool { return ranOf(g) != value }
+	truthful  = program(condition(isNew))
+	restarted atomic.Int64
+)
+
+// catalogue has the bugs that everybody writes: with each, what is said, and the right way.
+var catalogue = []struct {
+	bug, says    string
+	wrong, right run
+	steps        []explore.Step
+}{
+	{"only who creates the first object creates the second", "there is no ConfigMap a-2, but there is one",
+		program(createBoth(ignoreAlreadyExists, false)), program(createBoth(ignoreAlreadyExists, true)),
+		steps(createGadget)},
+	{"the finalizer goes before what is outside", "a is left in the registry",
+		program(outside(inOrder)), program(outside(cleanThenRelease)), steps(createGadget, deleteGadget)},
+	{"a deletion is noticed only by its event", "a is left in the registry",
+		rawProgram(forgetful), program(outside(cleanThenRelease)), steps(createGadget, deleteGadget)},
+	{"an old state is read from the cache", "the ConfigMap run-1- (2) is left, but there is none",
+		program(once(generated, cachedRan)), program(once(fixed, liveRan)), steps(createGadget)},
+	{"a name is generated", "the ConfigMap run-1- (2) is left, but there is none",
+		program(once(generated, liveRan)), program(once(fixed, liveRan)), steps(createGadget)},
+	{"a conflict is taken for success", `the ConfigMap a has data.value "1", but "2"`,
+		program(createOrUpdate(swallow, false)), program(createOrUpdate(report, false)),
+		steps(createGadget, changeGadget)},
+	{"what has the right name is taken over",
+		"the ConfigMap a was changed although users had set its data.value",
+		program(createOrUpdate(report, true)), program(createOrUpdate(report, false)),
+		steps(createConfigMap, createGadget)},
+	{"a process remembers what it has made",
+		"the ConfigMap a of Gadget a was created although nothing had happened: a new process did that",
+		program(remember), program(createOrUpdate(report, false)),
+		steps(createGadget, deleteConfigMap, changeGadget)},
+	{"the status has a time",
+		"the controller never comes to rest: each sync changes status.last of the Gadget a",
+		program(clock(time.RFC3339Nano)), truthful, steps(createGadget, changeGadget)},
+	{"the status has a time in seconds",
+		"the Gadget a goes on changing (status.last, by update-gadgets-status-a)",
+		program(clock(time.RFC3339)), truthful, steps(createGadget, changeGadget)},
+	{"`lastTransitionTime` is always now", "each sync changes status.conditions[Ready].lastTransitionTime",
+		program(condition(func(object, string) bool { return true })), truthful,
+		steps(createGadget, changeGadget)},
+	{"the status has a map in random order", "each sync changes status.labels of the Gadget a",
+		program(status(randomly)), program(status(sorted)), steps(createGadget)},
+	{"the status counts the syncs", "each sync changes status.syncs of the Gadget a",
+		program(status(counted)), program(status(observed)), steps(createGadget, changeGadget)},
+	{"what admission changes is repaired", "each sync changes spec.template.spec.containers[web].image",
+		repair(isOther), repair(func(image string) bool { return !strings.HasPrefix(image, "web@") }),
+		steps(resolve(), createGadget)},
+	{"what the server fills in is taken for a difference",
+		"each sync changes spec.template.metadata.annotations.restart",
+		keep(func(d *appsv1.Deployment) map[string]any {
+			want := deploymentOf(&unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "a"}}}).Spec
+			if !equality.Semantic.DeepEqual(d.Spec, want) { // and so the Pods are started again
+				metav1.SetMetaDataAnnotation(
+					&d.Spec.Template.ObjectMeta, "restart", fmt.Sprint(restarted.Add(1)))
+			}
+			return nil
+		}), repair(isOther), steps(createGadget)},
+	{"another writer is never left alone", "and somebody else (another-writer) changes it back",
+		repair(isOther), repair(func(string) bool { return false }),
+		steps(createGadget, explore.Insist("deployments.apps/a",
+			`spec: {template: {spec: {containers: [{name: web, image: evil}]}}}`))},
+}
+
+// isLeft says what is wrong in the registry.
+func isLeft(now explore.State) (problems []string) {
+	gadget := explore.Get[metav1.PartialObjectMetadata](now, "gadgets", "a")
+	if gadget == nil && now.Outside.(*registry).hasA.Load() {
+		problems = append(problems, "a is left in the registry")
+	}
+	return problems
+}
+
+// TestCatalogue shows that each of the usual bugs is found in less than the time that users have by
+// default, and that nothing is said of the right programs. The table is in docs/explore.md.
+func TestCatalogue(t *testing.T) {
+	page, err := os.ReadFile("../docs/explore.md")
+	if err != nil && !os.IsNotExist(err) { // who has only this module has no pages
+		t.Fatal(err)
+	}
+	c := explore.Controller{Outside: func() any { return &registry{} }, Eventually: isLeft}
+	for _, entry := range catalogue {
+		t.Run(entry.bug, func(t *testing.T) {
+			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expectOf(t, c)
+		})
+		t.Run("not "+entry.bug, func(t *testing.T) {
+			trial{run: entry.right, steps: entry.steps}.expectOf(t, c)
+		})
+		row := fmt.Sprintf("| %s | %s |", entry.bug, entry.says)
+		if page != nil && !strings.Contains(string(page), row) {
+			t.Errorf("docs/explore.md has no row %s", row)
+		}
+	}
+}
