@@ -20,8 +20,8 @@
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
 //     by schema, CEL and the limits of scale, ratcheting, and list types. Several versions, if
 //     nothing needs conversion.
-//   - Kubernetes' own kinds as a real API server stores them, if the module explore/kinds is
-//     imported. Its documentation lists the differences, kind by kind.
+//   - Kubernetes' own kinds as a real API server stores them, if the package
+//     explore/board/kinds is imported. Its documentation lists the differences.
 //   - Fields of built-in kinds that this version of k8s.io/api does not know are kept.
 //
 // # Not simulated
@@ -31,7 +31,7 @@
 //     foregroundDeletion finalizer.
 //   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
 //     but for Namespaces.
-//   - Without explore/kinds: validation of built-in kinds, except that of their metadata and the
+//   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the
 //     types of their fields. Their defaults are those of defaults.go. A Service gets no IP address,
 //     and a Table has only the columns Name and Age.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there

@@ -51,8 +51,8 @@ func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
 }
 
-// Kinds does with objects of Kubernetes' own kinds what a real API server does. The module
-// explore/kinds has it. Without it, such objects have the defaults of defaults.go, and nothing but
+// Kinds does with objects of Kubernetes' own kinds what a real API server does. The package
+// explore/board/kinds has it. Without it, such objects have the defaults of defaults.go, and nothing but
 // their metadata is validated.
 type Kinds interface {
 	// Describe returns what discovery says of a resource, if it is known.

@@ -160,7 +160,7 @@ func TestInformerFollows(t *testing.T) {
 	}
 }
 
-// The tests of docs/apiserver and of explore/kinds compare more with a real API server.
+// The tests of docs/apiserver and of explore/board/kinds compare more with a real API server.
 func TestBuiltinKindsAreFilledIn(t *testing.T) {
 	client := dynamic.NewForConfigOrDie(start(t).Config(nil))
 	for _, test := range []struct{ resource, object, field, want string }{

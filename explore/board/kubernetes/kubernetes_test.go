@@ -21,7 +21,7 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/board"
-	_ "example.com/sample-controller/explore/kinds"
+	_ "example.com/sample-controller/explore/board/kinds"
 )
 
 const module = "k8s.io/kubernetes"

@@ -1,4 +1,4 @@
-// Package replicaset explores Kubernetes' controller of ReplicaSets. It does without explore/kinds, so
+// Package replicaset explores Kubernetes' controller of ReplicaSets. It does without explore/board/kinds, so
 // that little is compiled when it runs with each change.
 package replicaset
 

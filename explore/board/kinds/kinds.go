@@ -3,29 +3,27 @@
 // field selectors, the columns of kubectl, and the admission that asks for no other object. A blank
 // import turns it on for a whole program:
 //
-//	import _ "example.com/sample-controller/explore/kinds"
+//	import _ "example.com/sample-controller/explore/board/kinds"
 //
-// It is a module of its own, because it needs k8s.io/kubernetes, which is no library: it compiles
-// for minutes at first, and its versions must be replaced. In the go.mod of the program:
+// It is in the module explore/board, because it needs k8s.io/kubernetes, which is no library: it
+// compiles for minutes at first, and its versions must be replaced. In the go.mod of the program:
 //
-//	go mod edit -require=example.com/sample-controller/explore/kinds@v0.0.0
-//	sed -n '/^replace (/,/^)/p' PATH/explore/kinds/go.mod >>go.mod
+//	go mod edit -require=example.com/sample-controller/explore/board@v0.0.0
+//	sed -n '/^replace (/,/^)/p' PATH/explore/board/go.mod >>go.mod
 //	go mod tidy
 //
-// PATH is that of this repository. While it is not published, explore and explore/kinds themselves
+// PATH is that of this repository. While it is not published, explore and explore/board themselves
 // are replaced, too.
 //
-// # Differences, kind by kind
+// # Differences
 //
 // The test of this package writes a minimal, a full and an invalid object of each of the 61 kinds
-// that a real API server serves by default to it and to the server in memory. What is stored and
-// answered differs only in:
+// that a real API server serves by default to it and to the server in memory, and compares what is
+// stored and answered. Of a failure, that is the code, the reason, and the fields and reasons of the
+// causes. The rest is the same, but for this:
 //
-//   - certificatesigningrequests (create, update, patch, table, apply, full): all are of
-//     system:admin.
-//   - flowschemas (update, patch, table, apply): a real API server writes their status itself.
-//
-// Of a failure, the code, the reason, and the fields and reasons of the causes are compared.
+//   - All requests are those of the user system:admin, as CertificateSigningRequests say.
+//   - A real API server writes the status of FlowSchemas itself.
 package kinds
 
 import (
