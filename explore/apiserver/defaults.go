@@ -27,8 +27,7 @@ v1.DaemonSetSpec: {revisionHistoryLimit: 10}
 v1.ReplicationControllerSpec: {replicas: 1}
 v1.CronJobSpec: {concurrencyPolicy: Allow, suspend: false, successfulJobsHistoryLimit: 3,
   failedJobsHistoryLimit: 1}
-v2.HorizontalPodAutoscalerSpec: {minReplicas: 1, metrics: [
-  {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}
+v2.HorizontalPodAutoscalerSpec: {minReplicas: 1}
 v1.PodSpec: {restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler,
   terminationGracePeriodSeconds: 30, securityContext: {}}
 v1.Container: {terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File,
@@ -74,13 +73,6 @@ var otherDefaults = map[string]func(map[string]any){
 		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1),
 			"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
 			"podReplacementPolicy": "TerminatingOrFailed"})
-	},
-	"v1.NetworkPolicySpec": func(spec map[string]any) {
-		policies := []any{"Ingress"}
-		if spec["egress"] != nil {
-			policies = append(policies, "Egress")
-		}
-		setDefaults(spec, map[string]any{"policyTypes": policies})
 	},
 	"v1.Secret": func(secret map[string]any) {
 		texts, _ := secret["stringData"].(map[string]any)

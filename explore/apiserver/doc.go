@@ -33,7 +33,7 @@
 //     but for Namespaces.
 //   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the
 //     types of their fields. Their defaults are those of defaults.go. A Service gets no IP address,
-//     and a Table has only the columns Name and Age.
+//     and Tables of built-in kinds have only the columns Name and Age.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there
 //     were is before-first-apply. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.

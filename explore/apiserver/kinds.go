@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"net/http"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,13 +67,10 @@ type Kinds interface {
 	ResetFields(
 		resource schema.GroupVersionResource, subresource string,
 	) map[fieldpath.APIVersion]*fieldpath.Set
-	// CheckField refuses the selector of a field that the kind does not have.
-	CheckField(kind schema.GroupVersionKind, name, value string) error
 	// Fields returns the fields of an object that a selector can name.
 	Fields(resource schema.GroupVersionResource, object *unstructured.Unstructured) (fields.Set, error)
-	// Table returns an object with the columns that kubectl shows, also of a custom resource.
-	Table(schema.GroupVersionResource, []apiextensionsv1.CustomResourceColumnDefinition,
-		*unstructured.Unstructured) (*metav1.Table, error)
+	// Table returns an object with the columns that kubectl shows.
+	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
 }
 
 // Description is what discovery says of a resource.
@@ -164,6 +161,7 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		if d, known := used.Describe(plural); known {
 			k.names.ShortNames, k.names.Categories, k.parts = d.ShortNames, d.Categories, d.Subresources
 			k.real = used
+			k.fields = slices.Collect(maps.Keys(k.selectable(k.newObject())))
 		}
 	}
 	if k.is(scalable) {
@@ -214,7 +212,7 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	case isAPI && resources[gv] != nil:
 		return document("APIResourceList", resources[gv]), nil
 	}
-	return notServed(), nil
+	return nil, errNotServed
 }
 
 // document returns an answer that is not about objects.
@@ -225,13 +223,9 @@ func document(kind string, value any) *Response {
 	return &Response{Code: http.StatusOK, raw: marshal(value)}
 }
 
-// errNotServed is the error of a path that is none of the server's.
-var errNotServed = errors.New("404 page not found")
-
-// notServed is the answer to it.
-func notServed() *Response {
-	return &Response{Code: http.StatusNotFound, raw: []byte("404 page not found\n"), media: "text/plain"}
-}
+// errNotServed is the answer to a path that is none of the server's.
+var errNotServed = apierrors.NewGenericServerResponse(http.StatusNotFound, "",
+	schema.GroupResource{}, "", "404 page not found", 0, true)
 
 // discovery is all discovery in one answer: that of the core group, or that of the others.
 func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {

@@ -122,10 +122,6 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	r.kind = s.kinds[r.Resource]
 	switch k := r.kind; {
 	case k == nil, !k.namespaced && r.Namespace != "", r.Subresource != "" && !k.has(r.Subresource):
-		if s.serves(r.Resource.GroupVersion()) {
-			return apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "",
-				0, false)
-		}
 		return errNotServed
 	case r.Verb == "", r.Verb == "delete" && r.Subresource != "",
 		(r.Name == "") != (r.Verb == "create" || slices.Contains(manyObjects, r.Verb)):
@@ -146,20 +142,11 @@ func (r *Request) parseList(query url.Values) error {
 		return err
 	}
 	for _, requirement := range r.List.FieldSelector.Requirements() {
-		if err := r.kind.checkField(requirement.Field, requirement.Value); err != nil {
-			return err
+		name := requirement.Field
+		if name != "metadata.name" && name != "metadata.namespace" &&
+			!slices.Contains(r.kind.fields, name) {
+			return fmt.Errorf("field label not supported: %s", name)
 		}
-	}
-	return nil
-}
-
-// checkField refuses the selector of a field that the kind does not have.
-func (k *kind) checkField(name, value string) error {
-	switch {
-	case k.real != nil:
-		return k.real.CheckField(k.gvk, name, value)
-	case name != "metadata.name" && name != "metadata.namespace" && !slices.Contains(k.fields, name):
-		return fmt.Errorf("field label not supported: %s", name)
 	}
 	return nil
 }
@@ -218,16 +205,6 @@ func (r *Request) parseWrite(body []byte, media string) error {
 		}
 	}
 	return errFormat
-}
-
-// serves reports whether there is a kind in a version.
-func (s *Server) serves(gv schema.GroupVersion) bool {
-	for gvr := range s.kinds {
-		if gvr.GroupVersion() == gv {
-			return true
-		}
-	}
-	return false
 }
 
 // mustSayKind reports whether a body without a kind is refused.

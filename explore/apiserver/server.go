@@ -138,9 +138,6 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 // answer returns the server's answer to a request.
 func (c client) answer(r *http.Request, body []byte) (*Response, error) {
 	request, err := c.server.parse(r, body)
-	if errors.Is(err, errNotServed) {
-		return notServed(), nil
-	}
 	if err != nil {
 		return nil, badRequest(err)
 	}

@@ -1,13 +1,14 @@
 package apiserver
 
 import (
+	"context"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metatable "k8s.io/apimachinery/pkg/api/meta/table"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // asTable returns an object, or a list with these items, as the table that kubectl shows.
@@ -31,23 +32,22 @@ func (s *Server) asTable(of *unstructured.Unstructured, items []*unstructured.Un
 	return marshal(table)
 }
 
-// table returns a table of one object. Without Kinds, it has the name and the age.
-func (k *kind) table(object *unstructured.Unstructured) *metav1.Table {
-	if used != nil {
-		table, err := used.Table(k.gvr, k.columns, object)
-		if err != nil {
-			panic(err) // only of columns that a real API server refuses
-		}
-		return table
+// table returns a table of one object.
+func (k *kind) table(object *unstructured.Unstructured) (table *metav1.Table) {
+	columns := k.columns
+	if len(columns) == 0 {
+		columns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date",
+			JSONPath: ".metadata.creationTimestamp"}}
 	}
-	doc := metav1.ObjectMeta{}.SwaggerDoc()
-	table := &metav1.Table{ColumnDefinitions: []metav1.TableColumnDefinition{
-		{Name: "Name", Type: "string", Format: "name", Description: doc["name"]},
-		{Name: "Age", Type: "date", Description: doc["creationTimestamp"]}}}
-	table.Rows, _ = metatable.MetaToTableRow(object, func(
-		_ runtime.Object, _ metav1.Object, name, age string,
-	) ([]any, error) {
-		return []any{name, age}, nil
-	})
+	convertor, err := tableconvertor.New(columns)
+	switch {
+	case k.real != nil:
+		table, err = k.real.Table(k.gvr, object)
+	case err == nil:
+		table, err = convertor.ConvertToTable(context.Background(), object, nil)
+	}
+	if err != nil {
+		panic(err) // only of columns that a real API server refuses
+	}
 	return table
 }

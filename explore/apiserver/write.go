@@ -109,28 +109,13 @@ func (k *kind) prepareCreate(r *Request, object *unstructured.Unstructured) erro
 		delete(object.Object, "status")
 		_ = k.canonical(object.Object) // sets that of a new object
 	}
-	spec, _ := object.Object["spec"].(map[string]any)
-	switch {
-	case k.is("namespaces"):
+	if k.is("namespaces") {
 		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-	case k.is("jobs") && spec["manualSelector"] != true:
-		selectPods(object)
 	}
 	if errs := k.validate(object, nil, ""); len(errs) > 0 {
 		return apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
 	}
 	return nil
-}
-
-// selectPods gives a Job the selector and the labels that no other Job has.
-func selectPods(job *unstructured.Unstructured) {
-	const prefix, owner, name = "batch.kubernetes.io/", "controller-uid", "job-name"
-	uid := string(job.GetUID())
-	_ = unstructured.SetNestedField(job.Object, uid, "spec", "selector", "matchLabels", prefix+owner)
-	for label, value := range map[string]string{prefix + owner: uid, owner: uid,
-		prefix + name: job.GetName(), name: job.GetName()} {
-		_ = unstructured.SetNestedField(job.Object, value, "spec", "template", "metadata", "labels", label)
-	}
 }
 
 // protection are the finalizers that admission sets, so that nothing goes that is in use.

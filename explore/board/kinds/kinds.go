@@ -33,8 +33,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -225,33 +223,15 @@ func (k kinds) Fields(
 	return set, err
 }
 
-// CheckField implements apiserver.Kinds.
-func (k kinds) CheckField(gvk schema.GroupVersionKind, name, value string) error {
-	_, _, err := legacyscheme.Scheme.ConvertFieldLabel(gvk, name, value)
-	return err
-}
-
 // Table implements apiserver.Kinds.
 func (k kinds) Table(
-	gvr schema.GroupVersionResource, columns []apiextensionsv1.CustomResourceColumnDefinition,
-	object *unstructured.Unstructured,
+	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
 ) (*metav1.Table, error) {
-	if known, ok := k[path(gvr, "")].(rest.TableConvertor); ok {
-		typed, err := internal(object)
-		if err != nil {
-			return nil, err
-		}
-		return known.ConvertToTable(context.Background(), typed, nil)
-	}
-	if len(columns) == 0 {
-		columns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date",
-			JSONPath: ".metadata.creationTimestamp"}}
-	}
-	convertor, err := tableconvertor.New(columns)
+	typed, err := internal(object)
 	if err != nil {
 		return nil, err
 	}
-	return convertor.ConvertToTable(context.Background(), object, nil)
+	return k[path(gvr, "")].(rest.TableConvertor).ConvertToTable(context.Background(), typed, nil)
 }
 
 // admit does what admission does with a Pod that needs neither a ServiceAccount nor a PriorityClass.

@@ -30,13 +30,6 @@ const plain, mergePatch, apply = "application/json", "application/merge-patch+js
 
 type object = map[string]any
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
-
 // output runs a command, which must succeed.
 func output(command ...string) string {
 	text, err := exec.Command(command[0], command[1:]...).CombinedOutput()

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,35 +17,19 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/generic"
-	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	serverstorage "k8s.io/apiserver/pkg/server/storage"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
-	_ "k8s.io/kubernetes/pkg/apis/apps/install"
-	_ "k8s.io/kubernetes/pkg/apis/autoscaling/install"
-	_ "k8s.io/kubernetes/pkg/apis/batch/install"
-	_ "k8s.io/kubernetes/pkg/apis/certificates/install"
-	_ "k8s.io/kubernetes/pkg/apis/coordination/install"
 	"k8s.io/kubernetes/pkg/apis/core"
-	_ "k8s.io/kubernetes/pkg/apis/core/install"
-	_ "k8s.io/kubernetes/pkg/apis/discovery/install"
-	_ "k8s.io/kubernetes/pkg/apis/events/install"
 	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
 	_ "k8s.io/kubernetes/pkg/apis/networking/install"
 	_ "k8s.io/kubernetes/pkg/apis/node/install"
-	_ "k8s.io/kubernetes/pkg/apis/policy/install"
-	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
-	_ "k8s.io/kubernetes/pkg/apis/resource/install"
-	_ "k8s.io/kubernetes/pkg/apis/scheduling/install"
-	_ "k8s.io/kubernetes/pkg/apis/storage/install"
 	_ "k8s.io/kubernetes/pkg/apis/storagemigration/install"
 	"k8s.io/kubernetes/pkg/capabilities"
 	kubeletclient "k8s.io/kubernetes/pkg/kubelet/client"
@@ -86,30 +69,24 @@ import (
 // load makes the stores of all kinds as an API server does it.
 func load() kinds {
 	capabilities.Setup(true, 0) // as kubeadm
-	client := kubernetes.NewForConfigOrDie(&clientrest.Config{Host: "http://nothing.invalid"})
 	all := authorizerfactory.NewAlwaysAllowAuthorizer()
+	enabled := serverstorage.NewResourceConfig()
+	enabled.EnableVersions(legacyscheme.Scheme.PrioritizedVersionsAllGroups()...)
 	k := kinds{}
 	for _, p := range []interface {
 		NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (
 			genericapiserver.APIGroupInfo, error)
 	}{
-		coreProvider{},
-		admissionregistrationrest.RESTStorageProvider{Authorizer: all,
-			DiscoveryClient: discovery.NewDiscoveryClient(client.RESTClient())},
-		appsrest.StorageProvider{},
-		autoscalingrest.RESTStorageProvider{}, batchrest.RESTStorageProvider{},
+		&corerest.GenericConfig{}, admissionregistrationrest.RESTStorageProvider{Authorizer: all},
+		appsrest.StorageProvider{}, autoscalingrest.RESTStorageProvider{}, batchrest.RESTStorageProvider{},
 		certificatesrest.RESTStorageProvider{Authorizer: all}, coordinationrest.RESTStorageProvider{},
 		discoveryrest.StorageProvider{}, eventsrest.RESTStorageProvider{},
 		flowcontrolrest.RESTStorageProvider{}, networkingrest.RESTStorageProvider{}, noderest.RESTStorageProvider{},
 		policyrest.RESTStorageProvider{}, rbacrest.RESTStorageProvider{Authorizer: all},
 		resourcerest.RESTStorageProvider{NamespaceClient: namespaces{}, Authorizer: all},
-		schedulingrest.RESTStorageProvider{}, storagerest.RESTStorageProvider{},
-		svmrest.RESTStorageProvider{},
+		schedulingrest.RESTStorageProvider{}, storagerest.RESTStorageProvider{}, svmrest.RESTStorageProvider{},
 	} {
-		info, err := p.NewRESTStorage(stable{}, nowhere)
-		if err != nil {
-			panic(err) // of Kubernetes' own code, which is the same each time
-		}
+		info := must(p.NewRESTStorage(enabled, nowhere))
 		for version, resources := range info.VersionedResourcesStorageMap {
 			gv := schema.GroupVersion{Group: info.PrioritizedVersions[0].Group, Version: version}
 			for resource, storage := range resources {
@@ -117,7 +94,32 @@ func load() kinds {
 			}
 		}
 	}
+	// What Kubernetes has for these wants connections to nodes, and addresses that are stored.
+	node := must(nodestore.NewStorage(nowhere, kubeletclient.KubeletClientConfig{}, nil))
+	pod := must(podstore.NewStorage(nowhere, nil, nil, nil, nil))
+	controller := must(controllerstore.NewStorage(nowhere))
+	pv, pvStatus, errPV := pvstore.NewREST(nowhere)
+	pvc, pvcStatus, errPVC := pvcstore.NewREST(nowhere)
+	service, serviceStatus, _, err := servicestore.NewREST(nowhere, core.IPv4Protocol,
+		map[core.IPFamily]ipallocator.Interface{core.IPv4Protocol: addresses{}}, ports{}, nil, nil, nil)
+	maps.Copy(k, must(kinds{"v1/nodes": node.Node, "v1/nodes/status": node.Status, "v1/pods": pod.Pod,
+		"v1/pods/status": pod.Status, "v1/pods/ephemeralcontainers": pod.EphemeralContainers,
+		"v1/pods/resize": pod.Resize, "v1/replicationcontrollers": controller.Controller,
+		"v1/replicationcontrollers/status": controller.Status, "v1/persistentvolumes": pv,
+		"v1/persistentvolumes/status": pvStatus, "v1/persistentvolumeclaims": pvc,
+		"v1/persistentvolumeclaims/status": pvcStatus, "v1/podtemplates": must(podtemplatestore.NewREST(nowhere)),
+		"v1/limitranges": must(limitrangestore.NewREST(nowhere)), "v1/services": service,
+		"v1/endpoints": must(endpointstore.NewREST(nowhere)), "v1/services/status": serviceStatus,
+	}, errors.Join(errPV, errPVC, err)))
 	return k
+}
+
+// must returns what Kubernetes' own code returns, which is the same each time.
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
 }
 
 // nowhere has the options of stores that never store anything.
@@ -128,54 +130,11 @@ var nowhere = generic.RESTOptions{ResourcePrefix: "none", StorageConfig: &storag
 		return nil, nil, nil
 	}}
 
-// stable enables the stable versions, which an API server serves by default.
-type stable struct{}
-
-func (stable) ResourceEnabled(r schema.GroupVersionResource) bool {
-	return !strings.Contains(r.Version, "alpha") && !strings.Contains(r.Version, "beta")
-}
-func (stable) ResourceExplicitlyEnabled(schema.GroupVersionResource) bool { return false }
-func (stable) VersionExplicitlyEnabled(schema.GroupVersion) bool          { return false }
-func (stable) AnyResourceForGroupEnabled(string) bool                     { return true }
-
 // namespaces have no labels.
 type namespaces struct{ typedcorev1.NamespaceInterface }
 
 func (namespaces) Get(context.Context, string, metav1.GetOptions) (*corev1.Namespace, error) {
 	return &corev1.Namespace{}, nil
-}
-
-// coreProvider provides the core group. What Kubernetes has for it wants connections to nodes, and
-// an allocator of addresses that is stored.
-type coreProvider struct{ corerest.GenericConfig }
-
-func (p coreProvider) NewRESTStorage(
-	enabled serverstorage.APIResourceConfigSource, getter generic.RESTOptionsGetter,
-) (genericapiserver.APIGroupInfo, error) {
-	info, err := p.GenericConfig.NewRESTStorage(enabled, getter)
-	if err != nil {
-		return info, err
-	}
-	v1 := info.VersionedResourcesStorageMap["v1"]
-	node, errNode := nodestore.NewStorage(getter, kubeletclient.KubeletClientConfig{}, nil)
-	pod, errPod := podstore.NewStorage(getter, nil, nil, nil, nil)
-	controller, errController := controllerstore.NewStorage(getter)
-	pv, pvStatus, errPV := pvstore.NewREST(getter)
-	pvc, pvcStatus, errPVC := pvcstore.NewREST(getter)
-	template, errTemplate := podtemplatestore.NewREST(getter)
-	limit, errLimit := limitrangestore.NewREST(getter)
-	endpoints, errEndpoints := endpointstore.NewREST(getter)
-	service, serviceStatus, _, errService := servicestore.NewREST(getter, core.IPv4Protocol,
-		map[core.IPFamily]ipallocator.Interface{core.IPv4Protocol: addresses{}}, ports{}, nil, nil, nil)
-	maps.Copy(v1, map[string]rest.Storage{
-		"nodes": node.Node, "nodes/status": node.Status, "pods": pod.Pod, "pods/status": pod.Status,
-		"pods/ephemeralcontainers": pod.EphemeralContainers, "pods/resize": pod.Resize,
-		"replicationcontrollers": controller.Controller, "replicationcontrollers/status": controller.Status,
-		"persistentvolumes": pv, "persistentvolumes/status": pvStatus, "persistentvolumeclaims": pvc,
-		"persistentvolumeclaims/status": pvcStatus, "podtemplates": template, "limitranges": limit,
-		"endpoints": endpoints, "services": service, "services/status": serviceStatus})
-	return info, errors.Join(errNode, errPod, errController, errPV, errPVC, errTemplate, errLimit,
-		errEndpoints, errService)
 }
 
 // plugins are the admission plugins that each API server has, and that ask for no other object.
