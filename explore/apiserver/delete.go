@@ -40,10 +40,8 @@ func (s *Server) delete(r *Request) (*Response, error) {
 		return nil, err
 	}
 	object := old.DeepCopy()
-	if name := protection[k.gvr.Resource]; name != "" && k.custom == nil {
-		object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
-			func(finalizer string) bool { return finalizer == name }))
-	}
+	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
+		func(finalizer string) bool { return finalizer == protection[k.gvr] }))
 	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
 		setDeletionFinalizers(object, r.Delete.PropagationPolicy)
 	}

@@ -14,14 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -59,16 +57,9 @@ type Kinds interface {
 	Describe(schema.GroupVersionResource) (d Description, known bool)
 	// Default brings an object into the form in which it is stored.
 	Default(object *unstructured.Unstructured) error
-	// Create does what admission and the strategy of a kind do with a new object, and validates it.
-	Create(r *Request, object *unstructured.Unstructured) error
-	// Update does the same with an object that is to replace another one.
-	Update(r *Request, object, old *unstructured.Unstructured) error
-	// ResetFields returns the fields that a write of a subresource cannot change.
-	ResetFields(
-		resource schema.GroupVersionResource, subresource string,
-	) map[fieldpath.APIVersion]*fieldpath.Set
-	// Fields returns the fields of an object that a selector can name.
-	Fields(resource schema.GroupVersionResource, object *unstructured.Unstructured) (fields.Set, error)
+	// Finish does what admission and the strategy of a kind do with an object that is new (old is nil),
+	// or that is to replace another one, and validates it.
+	Finish(r *Request, object, old *unstructured.Unstructured) error
 	// Table returns an object with the columns that kubectl shows.
 	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
 }
@@ -161,7 +152,6 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		if d, known := used.Describe(plural); known {
 			k.names.ShortNames, k.names.Categories, k.parts = d.ShortNames, d.Categories, d.Subresources
 			k.real = used
-			k.fields = slices.Collect(maps.Keys(k.selectable(k.newObject())))
 		}
 	}
 	if k.is(scalable) {

@@ -138,25 +138,8 @@ var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
 // manager returns what manages the fields of a kind in writes of a subresource. It passes over
 // those that the subresource cannot change.
 func (k *kind) manager(subresource string) *managedfields.FieldManager {
-	gv, create := k.gvk.GroupVersion(), managedfields.NewDefaultFieldManager
-	if k.custom != nil {
-		create = managedfields.NewDefaultCRDFieldManager
-	}
-	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
-		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource,
-		fieldpath.NewExcludeFilterSetMap(k.resetFields(subresource)))
-	if err != nil {
-		panic(err) // only without a converter
-	}
-	return made
-}
-
-// resetFields returns those that a write of a subresource cannot change.
-func (k *kind) resetFields(subresource string) map[fieldpath.APIVersion]*fieldpath.Set {
 	var fixed []fieldpath.Path
 	switch {
-	case k.real != nil:
-		return k.real.ResetFields(k.gvr, subresource)
 	case subresource != "status" && k.has("status"):
 		fixed = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
 	case subresource == "status":
@@ -167,8 +150,18 @@ func (k *kind) resetFields(subresource string) map[fieldpath.APIVersion]*fieldpa
 			fixed = append(fixed, fieldpath.MakePathOrDie("metadata", "labels"))
 		}
 	}
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(k.gvk.GroupVersion().String()): fieldpath.NewSet(fixed...)}
+	gv, create := k.gvk.GroupVersion(), managedfields.NewDefaultFieldManager
+	filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(gv.String()): fieldpath.NewSet(fixed...)})
+	if k.custom != nil {
+		create = managedfields.NewDefaultCRDFieldManager
+	}
+	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
+		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
+	if err != nil {
+		panic(err) // only without a converter
+	}
+	return made
 }
 
 // oneVersion stands for the conversions of objects that exist in one version.

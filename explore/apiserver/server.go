@@ -76,11 +76,7 @@ func New(crds ...*CRD) (*Server, error) {
 		r := &Request{Verb: "create", Resource: namespaces, kind: s.kinds[namespaces]}
 		namespace := r.kind.newObject()
 		namespace.SetName(name)
-		err := r.decode(namespace)
-		if err == nil {
-			_, err = s.create(r, namespace)
-		}
-		if err != nil {
+		if _, err := s.create(r, namespace); err != nil {
 			return nil, err
 		}
 	}

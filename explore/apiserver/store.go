@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 )
@@ -122,23 +121,13 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	if r.List.FieldSelector == nil || r.List.FieldSelector.Empty() {
 		return true
 	}
-	return r.List.FieldSelector.Matches(r.kind.selectable(object))
-}
-
-// selectable returns the fields of an object that a selector can name.
-func (k *kind) selectable(object *unstructured.Unstructured) fields.Set {
-	if k.real != nil {
-		if set, err := k.real.Fields(k.gvr, object); err == nil {
-			return set
-		}
-	}
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-	for _, name := range k.fields {
-		if value, found, _ := nested(object.Object, name); found {
-			set[name] = fmt.Sprint(value)
+	for _, field := range r.kind.fields {
+		if value, found, _ := nested(object.Object, field); found {
+			set[field] = fmt.Sprint(value)
 		}
 	}
-	return set
+	return r.List.FieldSelector.Matches(set)
 }
 
 func (s *Server) get(r *Request) (*Response, error) {
@@ -167,8 +156,7 @@ func (s *Server) parseRevision(r *Request) (int64, error) {
 	revision, err := strconv.ParseUint(cmp.Or(r.List.ResourceVersion, "0"), 10, 63)
 	switch {
 	case err != nil:
-		err = apierrors.NewBadRequest(field.Invalid(field.NewPath("resourceVersion"),
-			r.List.ResourceVersion, err.Error()).Error())
+		err = apierrors.NewBadRequest("invalid resource version: " + err.Error())
 	case revision > uint64(s.revision):
 		err = storage.NewTooLargeResourceVersionError(revision, uint64(s.revision), 1)
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -39,9 +37,6 @@ const (
 // happens.
 func (s *Server) watch(r *Request) (*Response, error) {
 	revision, err := s.parseRevision(r)
-	if apierrors.IsBadRequest(err) {
-		return nil, refusal(http.StatusInternalServerError, "", err.Error()) // as a real API server
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -69,8 +70,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	s.mutate(r, object)
 	k, metadata := r.kind, metadataOf(object)
-	if name := protection[k.gvr.Resource]; name != "" && k.custom == nil &&
-		!slices.Contains(object.GetFinalizers(), name) {
+	if name := protection[k.gvr]; name != "" && !slices.Contains(object.GetFinalizers(), name) {
 		object.SetFinalizers(append(object.GetFinalizers(), name))
 	}
 	rest.WipeObjectMetaSystemFields(object)
@@ -83,7 +83,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 		object.SetName(prefix + suffix)
 	}
 	s.setIdentity(k, metadata)
-	if err := k.prepareCreate(r, object); err != nil {
+	if err := k.finishWrite(r, object, nil); err != nil {
 		return nil, err
 	}
 	if object.GetResourceVersion() != "" && r.Verb == "create" && !r.isDryRun() {
@@ -98,30 +98,34 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	return &Response{Code: http.StatusCreated, Object: object}, nil
 }
 
-// prepareCreate finishes a new object, and validates it.
-func (k *kind) prepareCreate(r *Request, object *unstructured.Unstructured) error {
+// finishWrite finishes an object that is new, or that is to replace another one, and validates it.
+func (k *kind) finishWrite(r *Request, object, old *unstructured.Unstructured) error {
 	if k.real != nil {
 		return k.change(object.Object, func(o *unstructured.Unstructured) error {
-			return k.real.Create(r, o)
+			return k.real.Finish(r, o, old)
 		})
 	}
-	if k.has("status") {
+	switch {
+	case old != nil:
+		k.prepare(r.Subresource, object, old)
+	case k.is("namespaces"):
+		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
+		fallthrough
+	case k.has("status"):
 		delete(object.Object, "status")
 		_ = k.canonical(object.Object) // sets that of a new object
 	}
-	if k.is("namespaces") {
-		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-	}
-	if errs := k.validate(object, nil, ""); len(errs) > 0 {
+	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
 		return apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
 	}
 	return nil
 }
 
 // protection are the finalizers that admission sets, so that nothing goes that is in use.
-var protection = map[string]string{"persistentvolumeclaims": "kubernetes.io/pvc-protection",
-	"persistentvolumes":       "kubernetes.io/pv-protection",
-	"volumeattributesclasses": "kubernetes.io/vac-protection"}
+var protection = map[schema.GroupVersionResource]string{
+	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"):     "kubernetes.io/pvc-protection",
+	corev1.SchemeGroupVersion.WithResource("persistentvolumes"):          "kubernetes.io/pv-protection",
+	storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses"): "kubernetes.io/vac-protection"}
 
 // admit refuses a create in a namespace that is not there or is being deleted.
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
@@ -180,7 +184,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		return nil, r.conflict("the object has been modified; please apply your changes to the latest" +
 			" version and try again")
 	}
-	if err := k.prepareUpdate(r, object, old); err != nil {
+	if err := k.finishWrite(r, object, old); err != nil {
 		return nil, err
 	}
 	switch {
@@ -196,22 +200,8 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	return r.found(object), nil
 }
 
-// prepareUpdate keeps what the server owns, and what a client cannot change with this subresource.
-// It counts the generation, and validates the object.
-func (k *kind) prepareUpdate(r *Request, object, old *unstructured.Unstructured) error {
-	if k.real != nil {
-		return k.change(object.Object, func(o *unstructured.Unstructured) error {
-			return k.real.Update(r, o, old)
-		})
-	}
-	k.prepare(r.Subresource, object, old)
-	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
-		return apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
-	}
-	return nil
-}
-
-// prepare does that without Kinds, but for the validation.
+// prepare keeps what the server owns, and what a client cannot change with this subresource. It
+// counts the generation.
 func (k *kind) prepare(subresource string, object, old *unstructured.Unstructured) {
 	metadata, before := metadataOf(object), metadataOf(old)
 	switch {

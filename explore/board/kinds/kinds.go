@@ -1,6 +1,6 @@
 // Package kinds lets the API server of explore do with Kubernetes' own kinds what Kubernetes does,
 // with Kubernetes' own code: defaults, what a create and an update change and keep, validation,
-// field selectors, the columns of kubectl, and the admission that asks for no other object. A blank
+// the columns of kubectl, and the admission that asks for no other object. A blank
 // import turns it on for a whole program:
 //
 //	import _ "example.com/sample-controller/explore/board/kinds"
@@ -24,6 +24,7 @@
 //
 //   - All requests are those of the user system:admin, as CertificateSigningRequests say.
 //   - A real API server writes the status of FlowSchemas itself.
+//   - Who applies the status of a few kinds, such as ResourceClaims, manages the metadata, too.
 package kinds
 
 import (
@@ -35,8 +36,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -46,7 +45,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -116,39 +114,53 @@ func internal(object *unstructured.Unstructured) (runtime.Object, error) {
 	return legacyscheme.Scheme.UnsafeConvertToVersion(typed, runtime.InternalGroupVersioner)
 }
 
-// set gives an object the content of such a type, as it is read from the storage.
-func set(object *unstructured.Unstructured, internal runtime.Object) error {
-	gv := object.GroupVersionKind().GroupVersion()
-	typed, err := legacyscheme.Scheme.UnsafeConvertToVersion(internal, gv)
+// change lets do change an object in that type. Then the object is as it is read from the storage.
+func change(object *unstructured.Unstructured, do func(runtime.Object) error) error {
+	typed, err := internal(object)
+	if err == nil {
+		err = do(typed)
+	}
+	if err == nil {
+		typed, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed, object.GroupVersionKind().GroupVersion())
+	}
 	if err != nil {
 		return err
 	}
 	legacyscheme.Scheme.Default(typed)
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
-	if err == nil {
-		object.Object = content
-	}
+	object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	return err
 }
 
 // Default implements apiserver.Kinds.
 func (k kinds) Default(object *unstructured.Unstructured) error {
-	typed, err := internal(object)
-	if err != nil {
-		return err
-	}
-	return set(object, typed)
+	return change(object, func(runtime.Object) error { return nil })
 }
 
-// Create implements apiserver.Kinds.
-func (k kinds) Create(r *apiserver.Request, object *unstructured.Unstructured) error {
-	typed, err := internal(object)
-	if err != nil {
-		return err
-	}
-	gvk, store, ctx := object.GroupVersionKind(), k.store(r.Resource, ""), scope(r, object)
-	attributes := admission.NewAttributesRecord(typed, nil, gvk, r.Namespace, r.Name, r.Resource, "",
-		admission.Create, &metav1.CreateOptions{}, false, admin)
+// Finish implements apiserver.Kinds.
+func (k kinds) Finish(r *apiserver.Request, object, old *unstructured.Unstructured) error {
+	store, ctx := k.store(r.Resource, r.Subresource), scope(r, object)
+	return change(object, func(typed runtime.Object) error {
+		if old == nil {
+			return create(ctx, r, store, object, typed)
+		}
+		before, err := internal(old)
+		if err == nil && store.BeginUpdate != nil {
+			defer allocate(old)()
+			_, err = store.BeginUpdate(ctx, typed, before, &metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return err
+		}
+		return rest.BeforeUpdate(store.UpdateStrategy, ctx, typed, before)
+	})
+}
+
+func create(
+	ctx context.Context, r *apiserver.Request, store *genericregistry.Store,
+	object *unstructured.Unstructured, typed runtime.Object,
+) error {
+	attributes := admission.NewAttributesRecord(typed, nil, object.GroupVersionKind(), r.Namespace, r.Name,
+		r.Resource, "", admission.Create, &metav1.CreateOptions{}, false, admin)
 	for _, plugin := range plugins {
 		if err := plugin.Admit(ctx, attributes, nil); err != nil {
 			return err
@@ -163,33 +175,7 @@ func (k kinds) Create(r *apiserver.Request, object *unstructured.Unstructured) e
 			return err
 		}
 	}
-	if err := rest.BeforeCreate(store.CreateStrategy, ctx, typed); err != nil {
-		return err
-	}
-	return set(object, typed)
-}
-
-// Update implements apiserver.Kinds.
-func (k kinds) Update(r *apiserver.Request, object, old *unstructured.Unstructured) error {
-	before, err := internal(old)
-	if err != nil {
-		return err
-	}
-	typed, err := internal(object)
-	if err != nil {
-		return err
-	}
-	ctx, store := scope(r, object), k.store(r.Resource, r.Subresource)
-	if store.BeginUpdate != nil {
-		defer allocate(old)()
-		if _, err := store.BeginUpdate(ctx, typed, before, &metav1.UpdateOptions{}); err != nil {
-			return err
-		}
-	}
-	if err := rest.BeforeUpdate(store.UpdateStrategy, ctx, typed, before); err != nil {
-		return err
-	}
-	return set(object, typed)
+	return rest.BeforeCreate(store.CreateStrategy, ctx, typed)
 }
 
 var admin = &user.DefaultInfo{Name: "system:admin",
@@ -201,26 +187,6 @@ func scope(r *apiserver.Request, object *unstructured.Unstructured) context.Cont
 	ctx := request.WithUser(request.WithNamespace(context.Background(), r.Namespace), admin)
 	return request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: gv.Group, APIVersion: gv.Version,
 		Subresource: r.Subresource})
-}
-
-// ResetFields implements apiserver.Kinds.
-func (k kinds) ResetFields(
-	gvr schema.GroupVersionResource, subresource string,
-) map[fieldpath.APIVersion]*fieldpath.Set {
-	return k.store(gvr, subresource).GetResetFields()
-}
-
-// Fields implements apiserver.Kinds.
-func (k kinds) Fields(
-	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
-) (fields.Set, error) {
-	typed, err := internal(object)
-	if err != nil {
-		return nil, err
-	}
-	predicate := k.store(gvr, "").PredicateFunc(labels.Everything(), fields.Everything())
-	_, set, err := predicate.GetAttrs(typed)
-	return set, err
 }
 
 // Table implements apiserver.Kinds.

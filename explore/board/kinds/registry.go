@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +73,8 @@ func load() kinds {
 	capabilities.Setup(true, 0) // as kubeadm
 	all := authorizerfactory.NewAlwaysAllowAuthorizer()
 	enabled := serverstorage.NewResourceConfig()
-	enabled.EnableVersions(legacyscheme.Scheme.PrioritizedVersionsAllGroups()...)
+	enabled.EnableVersions(slices.DeleteFunc(legacyscheme.Scheme.PrioritizedVersionsAllGroups(),
+		func(gv schema.GroupVersion) bool { return strings.Contains(gv.Version, "a") })...) // alpha, beta
 	k := kinds{}
 	for _, p := range []interface {
 		NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (
