@@ -135,27 +135,19 @@ func (k *kind) canonical(object map[string]any) error {
 		return err
 	}
 	object["metadata"] = metadata
-	if k.goType == nil {
+	switch {
+	case k.goType == nil:
 		return nil
+	case k.real != nil:
+		return k.real.Default(&unstructured.Unstructured{Object: object})
 	}
-	if k.real != nil {
-		return k.change(object, k.real.Default)
-	}
-	return k.change(object, func(o *unstructured.Unstructured) (err error) {
-		o.Object, err = throughType(o.Object, k.goType)
-		return err
-	})
-}
-
-// change lets an object of a built-in kind be changed. Fields that its type does not have stay.
-func (k *kind) change(object map[string]any, do func(*unstructured.Unstructured) error) error {
-	changed := &unstructured.Unstructured{Object: object}
-	if err := do(changed); err != nil {
+	out, err := throughType(object, k.goType)
+	if err != nil {
 		return err
 	}
-	finish(object, changed.Object, k.goType, k.real == nil)
+	finish(object, out, k.goType)
 	clear(object)
-	maps.Copy(object, changed.Object)
+	maps.Copy(object, out)
 	return nil
 }
 
@@ -168,8 +160,8 @@ func throughType(value map[string]any, t reflect.Type) (map[string]any, error) {
 	return converter.ToUnstructured(typed)
 }
 
-// finish adds what was in a value but not in its Go type, and the defaults if it is to do that.
-func finish(in, out any, t reflect.Type, isDefaulter bool) {
+// finish adds what was in a value but not in its Go type, and the defaults.
+func finish(in, out any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -181,14 +173,14 @@ func finish(in, out any, t reflect.Type, isDefaulter bool) {
 		list, _ := in.([]any)
 		for i, element := range out {
 			if i < len(list) {
-				finish(list[i], element, t.Elem(), isDefaulter)
+				finish(list[i], element, t.Elem())
 			}
 		}
 	case map[string]any:
 		content, _ := in.(map[string]any)
 		if t.Kind() == reflect.Map {
 			for name, element := range out {
-				finish(content[name], element, t.Elem(), isDefaulter)
+				finish(content[name], element, t.Elem())
 			}
 			return
 		}
@@ -198,19 +190,14 @@ func finish(in, out any, t reflect.Type, isDefaulter bool) {
 				out[name] = value
 			}
 		}
-		if isDefaulter {
-			if set := otherDefaults[t.String()]; set != nil {
-				set(out)
-			}
-			values, _ := defaults()[t.String()].(map[string]any)
-			setDefaults(out, values)
+		if set := otherDefaults[t.String()]; set != nil {
+			set(out)
 		}
+		values, _ := defaults()[t.String()].(map[string]any)
+		setDefaults(out, values)
 		for name, value := range out {
-			if list, ok := value.([]any); ok && len(list) == 0 {
-				out[name] = nil // as in Protocol Buffers, in which a real API server stores objects
-			}
 			if field := fields[name]; field != nil {
-				finish(content[name], value, field, isDefaulter)
+				finish(content[name], value, field)
 			}
 		}
 	}

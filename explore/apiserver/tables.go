@@ -20,8 +20,7 @@ func (s *Server) asTable(of *unstructured.Unstructured, items []*unstructured.Un
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 	table.Rows = []metav1.TableRow{}
 	table.ResourceVersion = of.GetResourceVersion()
-	token, _, _ := nested(of.Object, "metadata.continue")
-	table.Continue, _ = token.(string)
+	table.Continue = (&unstructured.UnstructuredList{Object: of.Object}).GetContinue()
 	for _, item := range items {
 		row := k.table(item).Rows[0]
 		partial := meta.AsPartialObjectMetadata(row.Object.Object.(metav1.Object))

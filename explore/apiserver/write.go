@@ -101,9 +101,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 // finishWrite finishes an object that is new, or that is to replace another one, and validates it.
 func (k *kind) finishWrite(r *Request, object, old *unstructured.Unstructured) error {
 	if k.real != nil {
-		return k.change(object.Object, func(o *unstructured.Unstructured) error {
-			return k.real.Finish(r, o, old)
-		})
+		return k.real.Finish(r, object, old)
 	}
 	switch {
 	case old != nil:

@@ -38,6 +38,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -69,16 +70,13 @@ func (k kinds) store(gvr schema.GroupVersionResource, subresource string) *gener
 
 // storeOf finds the store in what Kubernetes wraps around it, or returns nil.
 func storeOf(v reflect.Value) *genericregistry.Store {
-	if v.IsValid() && v.Type() == reflect.TypeFor[*genericregistry.Store]() {
+	switch {
+	case v.Kind() == reflect.Pointer && v.Type() == reflect.TypeFor[*genericregistry.Store]():
 		return (*genericregistry.Store)(v.UnsafePointer()) // of a field that is not exported
-	}
-	switch v.Kind() {
-	case reflect.Interface, reflect.Pointer:
+	case v.Kind() == reflect.Interface || v.Kind() == reflect.Pointer:
 		return storeOf(v.Elem())
-	case reflect.Struct:
-		for i := range min(v.NumField(), 1) { // the first field has it
-			return storeOf(v.Field(i))
-		}
+	case v.Kind() == reflect.Struct && v.NumField() > 0:
+		return storeOf(v.Field(0))
 	}
 	return nil
 }
@@ -123,13 +121,25 @@ func change(object *unstructured.Unstructured, do func(runtime.Object) error) er
 	if err == nil {
 		typed, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed, object.GroupVersionKind().GroupVersion())
 	}
+	var content []byte
+	if err == nil {
+		content, err = runtime.Encode(stored, typed)
+	}
+	if err == nil {
+		typed, err = runtime.Decode(stored, content)
+	}
 	if err != nil {
 		return err
 	}
 	legacyscheme.Scheme.Default(typed)
-	object.Object, err = runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	clear(object.Object)
+	maps.Copy(object.Object, fields)
 	return err
 }
+
+// stored is the form in which objects are stored.
+var stored = protobuf.NewSerializer(legacyscheme.Scheme, legacyscheme.Scheme)
 
 // Default implements apiserver.Kinds.
 func (k kinds) Default(object *unstructured.Unstructured) error {

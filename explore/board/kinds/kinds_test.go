@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -99,23 +100,27 @@ var (
 	managed = regexp.MustCompile(`,"managedFields":\[[^]]*\]`)
 )
 
-// normal returns what is compared of an answer. Of a failure, that is its code, reason and causes.
-func normal(answer string) object {
-	value := parse(chosen.ReplaceAllString(managed.ReplaceAllString(answer, ""), "${1}0"))
-	if value["kind"] != "Status" {
-		return value
+// normal returns what is compared of an answer.
+func normal(answer string) any {
+	if failure := failure(answer); failure != nil {
+		return failure
 	}
-	causes := object{}
-	for _, cause := range causesOf(value) {
-		causes[fmt.Sprint(cause.(object)["reason"], " ", cause.(object)["field"])] = true
-	}
-	return object{"code": value["code"], "reason": value["reason"], "causes": causes}
+	return parse(chosen.ReplaceAllString(managed.ReplaceAllString(answer, ""), "${1}0"))
 }
 
-func causesOf(status object) []any {
-	details, _ := status["details"].(object)
-	causes, _ := details["causes"].([]any)
-	return causes
+// failure returns the code, the reason and the causes of a failure.
+func failure(answer string) (of []string) {
+	var status metav1.Status
+	if _ = json.Unmarshal([]byte(answer), &status); status.Kind != "Status" {
+		return nil
+	}
+	if of = []string{fmt.Sprint(status.Code, " ", status.Reason)}; status.Details != nil {
+		for _, cause := range status.Details.Causes {
+			of = append(of, fmt.Sprint(cause.Type, " ", cause.Field))
+		}
+	}
+	slices.Sort(of)
+	return slices.Compact(of)
 }
 
 // probe writes objects of a kind to both servers.
@@ -170,34 +175,32 @@ var (
 
 // find returns the kind if both servers serve it. What discovery says must be the same.
 func (p *probe) find() (kind string, ok bool) {
-	var found [2]object
+	var found [2]metav1.APIResource
 	for i, s := range p.both {
-		var list struct{ Resources []object }
+		var list metav1.APIResourceList
 		_ = json.Unmarshal([]byte(s.send("GET", p.paths, "", "")), &list) // or is no JSON
-		for _, r := range list.Resources {
-			if r["name"] == p.resource {
-				for _, name := range []string{"storageVersionHash", "verbs", "group", "version"} {
-					delete(r, name)
-				}
+		for _, r := range list.APIResources {
+			if r.Name == p.resource {
+				r.Verbs, r.Group, r.Version, r.StorageVersionHash = nil, "", "", ""
 				found[i] = r
 			}
 		}
 	}
-	if found[0] == nil || found[1] == nil {
+	if found[0].Name == "" || found[1].Name == "" {
 		return "", false
 	}
 	if !reflect.DeepEqual(found[0], found[1]) {
 		p.Errorf("discovery of %s: %s", p.resource, diff.Diff(found[0], found[1]))
 	}
-	if found[0]["namespaced"] == true {
+	if found[0].Namespaced {
 		p.paths += "/namespaces/kinds"
 	}
-	return found[0]["kind"].(string), true
+	return found[0].Kind, true
 }
 
 // send sends a request to both servers, and compares the answers. If there is one body, it is for both.
 func (p *probe) send(step, method, path, media string, bodies ...string) {
-	var answers [2]object
+	var answers [2]any
 	for i, s := range p.both {
 		answers[i] = normal(s.send(method, path, media, bodies[i%len(bodies)]))
 	}
@@ -221,10 +224,8 @@ func (p *probe) put(step, path, patch string) {
 // remove removes the object, whatever its finalizers are.
 func (p *probe) remove() {
 	for _, s := range p.both {
-		const patch = `{"metadata": {"finalizers": null}}`
-		s.send("PATCH", p.path, mergePatch, patch)
+		s.send("PATCH", p.path, mergePatch, `{"metadata": {"finalizers": null}}`)
 		s.send("DELETE", p.path, plain, `{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}`)
-		s.send("PATCH", p.path, mergePatch, patch)
 		if p.resource == "namespaces" {
 			s.send("PUT", p.path+"/finalize", plain, merge(s.send("GET", p.path, "", ""), `{"spec": null}`))
 		}
@@ -286,8 +287,7 @@ func (p *probe) examples(example string) {
 // grow adds fields to a value of an object, if the server in memory then finds no more wrong.
 func (p *probe) grow(whole, value, from object) {
 	wrong := func() int {
-		answer := parse(p.both[1].send("POST", p.paths+"?dryRun=All", plain, text(whole)))
-		return len(causesOf(answer)) + map[bool]int{true: 1}[answer["kind"] == "Status"]
+		return len(failure(p.both[1].send("POST", p.paths+"?dryRun=All", plain, text(whole))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		before, missing := wrong(), value[name] == nil
