@@ -177,7 +177,7 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 }
 
 func TestContendersTakeTurns(t *testing.T) {
-	o := must.Get(parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"}))(t)
+	o := options{sizes: []int{100}, modes: []string{modePaused}, repetitions: 2}
 	var got []string
 	for _, run := range o.plan() {
 		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))
