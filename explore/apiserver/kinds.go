@@ -54,7 +54,7 @@ func (k *kind) is(list string) bool {
 // their metadata is validated.
 type Kinds interface {
 	// Describe returns what discovery says of a resource, if it is known.
-	Describe(schema.GroupVersionResource) (d Description, known bool)
+	Describe(schema.GroupVersionResource) (shortNames, categories, subresources []string, known bool)
 	// Default brings an object into the form in which it is stored.
 	Default(object *unstructured.Unstructured) error
 	// Finish does what admission and the strategy of a kind do with an object that is new (old is nil),
@@ -63,9 +63,6 @@ type Kinds interface {
 	// Table returns an object with the columns that kubectl shows.
 	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
 }
-
-// Description is what discovery says of a resource.
-type Description struct{ ShortNames, Categories, Subresources []string }
 
 var used Kinds
 
@@ -149,9 +146,8 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
 	if used != nil {
-		if d, known := used.Describe(plural); known {
-			k.names.ShortNames, k.names.Categories, k.parts = d.ShortNames, d.Categories, d.Subresources
-			k.real = used
+		if short, categories, parts, known := used.Describe(plural); known {
+			k.names.ShortNames, k.names.Categories, k.parts, k.real = short, categories, parts, used
 		}
 	}
 	if k.is(scalable) {

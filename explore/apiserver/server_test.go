@@ -3,10 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,7 +158,7 @@ func TestInformerFollows(t *testing.T) {
 
 // The tests of docs/apiserver and of explore/board/kinds compare more with a real API server.
 func TestAnswers(t *testing.T) {
-	client := http.Client{Transport: start(t).Config(nil).Transport}
+	client := kubernetes.NewForConfigOrDie(start(t).Config(nil)).RESTClient()
 	const inDefault, table, partial = "/namespaces/default", "application/json;as=Table;v=v1;g=meta.k8s.io",
 		"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 	for _, test := range []struct{ path, accept, method, spec, want string }{
@@ -181,24 +178,15 @@ func TestAnswers(t *testing.T) {
 			`201 .*"updateStrategy":{"type":"OnDelete"}`},
 		{"/apis/batch/v1" + inDefault + "/cronjobs", "", "POST", `"spec": {}`, `201 .*"jobTemplate":{"metadata":{},"spec":{"template"`},
 	} {
-		body := strings.NewReader(`{"metadata": {"name": "a"}, ` + test.spec + "}")
-		if test.spec == "" {
-			body.Reset("")
+		request := client.Verb(test.method).RequestURI(test.path).SetHeader("Accept", test.accept)
+		if test.spec != "" {
+			request.Body([]byte(`{"metadata": {"name": "a"}, ` + test.spec + "}"))
 		}
-		request, err := http.NewRequestWithContext(t.Context(), test.method, "http://memory"+test.path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Accept", test.accept)
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(response.Body)
-		_ = response.Body.Close()
-		got := fmt.Sprintf("%d %s", response.StatusCode, text)
-		if err != nil || !regexp.MustCompile("^"+test.want).MatchString(got) {
-			t.Errorf("%s %s, %s: got %s, %v, want %s", test.method, test.path, test.accept, got, err, test.want)
+		var code int
+		text, _ := request.Do(t.Context()).StatusCode(&code).Raw()
+		got := fmt.Sprintf("%d %s", code, text)
+		if !regexp.MustCompile("^" + test.want).MatchString(got) {
+			t.Errorf("%s %s, %s: got %s, want %s", test.method, test.path, test.accept, got, test.want)
 		}
 	}
 }

@@ -28,12 +28,14 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -82,21 +84,23 @@ func storeOf(v reflect.Value) *genericregistry.Store {
 }
 
 // Describe implements apiserver.Kinds.
-func (k kinds) Describe(gvr schema.GroupVersionResource) (d apiserver.Description, ok bool) {
-	storage, ok := k[path(gvr, "")]
+func (k kinds) Describe(gvr schema.GroupVersionResource) (
+	shortNames, categories, subresources []string, known bool,
+) {
+	storage, known := k[path(gvr, "")]
 	if named, ok := storage.(rest.ShortNamesProvider); ok {
-		d.ShortNames = named.ShortNames()
+		shortNames = named.ShortNames()
 	}
 	if named, ok := storage.(rest.CategoriesProvider); ok {
-		d.Categories = named.Categories()
+		categories = named.Categories()
 	}
 	for _, name := range slices.Sorted(maps.Keys(k)) {
 		_, updates := k[name].(rest.Updater)
 		if sub, is := strings.CutPrefix(name, path(gvr, "")+"/"); is && updates && sub != "scale" {
-			d.Subresources = append(d.Subresources, sub)
+			subresources = append(subresources, sub)
 		}
 	}
-	return d, ok
+	return shortNames, categories, subresources, known
 }
 
 // internal returns an object, with defaults, in the type that Kubernetes works with.
@@ -118,24 +122,16 @@ func change(object *unstructured.Unstructured, do func(runtime.Object) error) er
 	if err == nil {
 		err = do(typed)
 	}
-	if err == nil {
-		typed, err = legacyscheme.Scheme.UnsafeConvertToVersion(typed, object.GroupVersionKind().GroupVersion())
-	}
-	var content []byte
-	if err == nil {
-		content, err = runtime.Encode(stored, typed)
-	}
-	if err == nil {
-		typed, err = runtime.Decode(stored, content)
-	}
 	if err != nil {
 		return err
 	}
+	gv := object.GroupVersionKind().GroupVersion()
+	typed = must(legacyscheme.Scheme.UnsafeConvertToVersion(typed, gv))
+	typed = must(runtime.Decode(stored, must(runtime.Encode(stored, typed))))
 	legacyscheme.Scheme.Default(typed)
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	clear(object.Object)
-	maps.Copy(object.Object, fields)
-	return err
+	maps.Copy(object.Object, must(runtime.DefaultUnstructuredConverter.ToUnstructured(typed)))
+	return nil
 }
 
 // stored is the form in which objects are stored.
@@ -148,14 +144,27 @@ func (k kinds) Default(object *unstructured.Unstructured) error {
 
 // Finish implements apiserver.Kinds.
 func (k kinds) Finish(r *apiserver.Request, object, old *unstructured.Unstructured) error {
-	store, ctx := k.store(r.Resource, r.Subresource), scope(r, object)
+	gvk, store := object.GroupVersionKind(), k.store(r.Resource, r.Subresource)
+	if r.Resource == services {
+		defer allocate(cmp.Or(old, object))()
+	}
+	ctx := request.WithUser(request.WithNamespace(context.Background(), r.Namespace), admin)
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: gvk.Group, APIVersion: gvk.Version,
+		Subresource: r.Subresource})
 	return change(object, func(typed runtime.Object) error {
 		if old == nil {
-			return create(ctx, r, store, object, typed)
+			err := admit(ctx, admission.NewAttributesRecord(typed, nil, gvk, r.Namespace, r.Name, r.Resource, "",
+				admission.Create, &metav1.CreateOptions{}, false, admin))
+			if err == nil && store.BeginCreate != nil {
+				_, err = store.BeginCreate(ctx, typed, &metav1.CreateOptions{})
+			}
+			if err != nil {
+				return err
+			}
+			return rest.BeforeCreate(store.CreateStrategy, ctx, typed)
 		}
 		before, err := internal(old)
 		if err == nil && store.BeginUpdate != nil {
-			defer allocate(old)()
 			_, err = store.BeginUpdate(ctx, typed, before, &metav1.UpdateOptions{})
 		}
 		if err != nil {
@@ -165,39 +174,11 @@ func (k kinds) Finish(r *apiserver.Request, object, old *unstructured.Unstructur
 	})
 }
 
-func create(
-	ctx context.Context, r *apiserver.Request, store *genericregistry.Store,
-	object *unstructured.Unstructured, typed runtime.Object,
-) error {
-	attributes := admission.NewAttributesRecord(typed, nil, object.GroupVersionKind(), r.Namespace, r.Name,
-		r.Resource, "", admission.Create, &metav1.CreateOptions{}, false, admin)
-	for _, plugin := range plugins {
-		if err := plugin.Admit(ctx, attributes, nil); err != nil {
-			return err
-		}
-	}
-	if pod, ok := typed.(*core.Pod); ok {
-		admit(pod)
-	}
-	if store.BeginCreate != nil {
-		defer allocate(object)()
-		if _, err := store.BeginCreate(ctx, typed, &metav1.CreateOptions{}); err != nil {
-			return err
-		}
-	}
-	return rest.BeforeCreate(store.CreateStrategy, ctx, typed)
-}
-
-var admin = &user.DefaultInfo{Name: "system:admin",
-	Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
-
-// scope returns the context that Kubernetes expects.
-func scope(r *apiserver.Request, object *unstructured.Unstructured) context.Context {
-	gv := object.GroupVersionKind().GroupVersion()
-	ctx := request.WithUser(request.WithNamespace(context.Background(), r.Namespace), admin)
-	return request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: gv.Group, APIVersion: gv.Version,
-		Subresource: r.Subresource})
-}
+var (
+	services = corev1.SchemeGroupVersion.WithResource("services")
+	admin    = &user.DefaultInfo{Name: "system:admin",
+		Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+)
 
 // Table implements apiserver.Kinds.
 func (k kinds) Table(
@@ -210,16 +191,18 @@ func (k kinds) Table(
 	return k[path(gvr, "")].(rest.TableConvertor).ConvertToTable(context.Background(), typed, nil)
 }
 
-// admit does what admission does with a Pod that needs neither a ServiceAccount nor a PriorityClass.
-func admit(pod *core.Pod) {
-	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = "default"
+// admit does what admission does that asks for no other object.
+func admit(ctx context.Context, attributes admission.Attributes) error {
+	for _, plugin := range plugins {
+		if err := plugin.Admit(ctx, attributes, nil); err != nil {
+			return err
+		}
 	}
-	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	if pod.Spec.Priority == nil {
-		pod.Spec.Priority = new(int32(0))
+	if pod, ok := attributes.GetObject().(*core.Pod); ok { // of the default ServiceAccount, without a PriorityClass
+		pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, "default")
+		pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
+		pod.Spec.Priority = cmp.Or(pod.Spec.Priority, new(int32(0)))
+		pod.Spec.PreemptionPolicy = cmp.Or(pod.Spec.PreemptionPolicy, new(core.PreemptLowerPriority))
 	}
-	if pod.Spec.PreemptionPolicy == nil {
-		pod.Spec.PreemptionPolicy = new(core.PreemptLowerPriority)
-	}
+	return nil
 }

@@ -2,11 +2,10 @@ package kinds
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"reflect"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -54,14 +54,8 @@ func merge(base, patch string) string {
 	return string(must(jsonpatch.MergePatch([]byte(base), []byte(patch))))
 }
 
-// side is one of the two servers.
-type side struct {
-	http.RoundTripper
-	host string
-}
-
-// sides returns a real API server, and the one in memory.
-func sides(t *testing.T) [2]side {
+// sides returns clients of a real API server, and of the one in memory.
+func sides(t *testing.T) (both [2]rest.Interface) {
 	script, name := "../../../hack/cluster", fmt.Sprintf("kinds-%d", os.Getpid())
 	t.Cleanup(func() { output(script, "down", name) })
 	output(script, "up", name)
@@ -70,27 +64,25 @@ func sides(t *testing.T) [2]side {
 	}
 	config := must(clientcmd.BuildConfigFromFlags("", "../../../.local/clusters/"+name+"/kubeconfig.yaml"))
 	config.Impersonate = rest.ImpersonationConfig{UserName: admin.Name, Groups: []string{user.SystemPrivilegedGroup}}
-	both := [2]side{{must(rest.TransportFor(config)), config.Host},
-		{must(apiserver.New()).Config(nil).Transport, "http://memory"}}
-	for _, s := range both { // without it, no Pod is admitted
-		s.send("POST", "/api/v1/namespaces", plain, `{"metadata": {"name": "kinds"}}`)
-		s.send("POST", "/api/v1/namespaces/kinds/serviceaccounts", plain,
+	for i, config := range []*rest.Config{config, must(apiserver.New()).Config(nil)} {
+		config.QPS = -1
+		both[i] = kubernetes.NewForConfigOrDie(config).RESTClient()
+		send(both[i], "POST", "/api/v1/namespaces", plain, `{"metadata": {"name": "kinds"}}`)
+		send(both[i], "POST", "/api/v1/namespaces/kinds/serviceaccounts", plain, // without it, no Pod is admitted
 			`{"metadata": {"name": "default"}, "automountServiceAccountToken": false}`)
 	}
 	return both
 }
 
 // send returns the answer to a request, which may be a table.
-func (s side) send(method, path, media, body string) string {
-	request := must(http.NewRequest(method, s.host+path, strings.NewReader(body)))
-	request.Header.Set("Content-Type", media)
-	request.Header.Set("Accept", plain)
+func send(to rest.Interface, method, path, media, body string) string {
+	accept := plain
 	if strings.Contains(path, "?table") {
-		request.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	}
-	response := must(s.RoundTrip(request))
-	defer response.Body.Close()
-	return string(must(io.ReadAll(response.Body)))
+	answer, _ := to.Verb(method).RequestURI(path).SetHeader("Content-Type", media).SetHeader("Accept", accept).
+		Body([]byte(body)).Do(context.Background()).Raw()
+	return string(answer)
 }
 
 // chosen is what a server chooses: versions, UIDs, times, addresses, ages, ports of nodes.
@@ -126,7 +118,7 @@ func failure(answer string) (of []string) {
 // probe writes objects of a kind to both servers.
 type probe struct {
 	*testing.T
-	both     [2]side
+	both     [2]rest.Interface
 	resource string
 	paths    string   // that of the objects
 	path     string   // that of the object
@@ -178,7 +170,7 @@ func (p *probe) find() (kind string, ok bool) {
 	var found [2]metav1.APIResource
 	for i, s := range p.both {
 		var list metav1.APIResourceList
-		_ = json.Unmarshal([]byte(s.send("GET", p.paths, "", "")), &list) // or is no JSON
+		_ = json.Unmarshal([]byte(send(s, "GET", p.paths, "", "")), &list) // or is no JSON
 		for _, r := range list.APIResources {
 			if r.Name == p.resource {
 				r.Verbs, r.Group, r.Version, r.StorageVersionHash = nil, "", "", ""
@@ -202,7 +194,7 @@ func (p *probe) find() (kind string, ok bool) {
 func (p *probe) send(step, method, path, media string, bodies ...string) {
 	var answers [2]any
 	for i, s := range p.both {
-		answers[i] = normal(s.send(method, path, media, bodies[i%len(bodies)]))
+		answers[i] = normal(send(s, method, path, media, bodies[i%len(bodies)]))
 	}
 	// A real API server writes the status of FlowSchemas itself, after a while.
 	known := p.resource == "flowschemas" && strings.Contains("update patch table apply", step)
@@ -215,7 +207,7 @@ func (p *probe) send(step, method, path, media string, bodies ...string) {
 func (p *probe) put(step, path, patch string) {
 	var bodies []string
 	for _, s := range p.both {
-		current := merge(s.send("GET", p.path, "", ""), `{"metadata": {"managedFields": null}}`) // in memory, there are none yet
+		current := merge(send(s, "GET", p.path, "", ""), `{"metadata": {"managedFields": null}}`) // in memory, there are none yet
 		bodies = append(bodies, merge(current, patch))
 	}
 	p.send(step, "PUT", path, plain, bodies...)
@@ -224,10 +216,10 @@ func (p *probe) put(step, path, patch string) {
 // remove removes the object, whatever its finalizers are.
 func (p *probe) remove() {
 	for _, s := range p.both {
-		s.send("PATCH", p.path, mergePatch, `{"metadata": {"finalizers": null}}`)
-		s.send("DELETE", p.path, plain, `{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}`)
+		send(s, "PATCH", p.path, mergePatch, `{"metadata": {"finalizers": null}}`)
+		send(s, "DELETE", p.path, plain, `{"gracePeriodSeconds": 0, "propagationPolicy": "Background"}`)
 		if p.resource == "namespaces" {
-			s.send("PUT", p.path+"/finalize", plain, merge(s.send("GET", p.path, "", ""), `{"spec": null}`))
+			send(s, "PUT", p.path+"/finalize", plain, merge(send(s, "GET", p.path, "", ""), `{"spec": null}`))
 		}
 	}
 }
@@ -287,7 +279,7 @@ func (p *probe) examples(example string) {
 // grow adds fields to a value of an object, if the server in memory then finds no more wrong.
 func (p *probe) grow(whole, value, from object) {
 	wrong := func() int {
-		return len(failure(p.both[1].send("POST", p.paths+"?dryRun=All", plain, text(whole))))
+		return len(failure(send(p.both[1], "POST", p.paths+"?dryRun=All", plain, text(whole))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
 		before, missing := wrong(), value[name] == nil
