@@ -172,8 +172,6 @@ func TestAnswers(t *testing.T) {
 		{"/api/v1" + inDefault + "/persistentvolumeclaims", "", "POST", `"spec": {}`, `201 .*pvc-protection.*"Filesystem"`},
 		{"/api/v1" + inDefault + "/persistentvolumeclaims/a", "", "DELETE", "", "200 "},
 		{"/api/v1" + inDefault + "/persistentvolumeclaims/a", "", "GET", "", "404 "},
-		{"/apis/apps/v1" + inDefault + "/daemonsets", "", "POST", `"spec": {}`,
-			`201 .*"updateStrategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":1},"type":"RollingUpdate"}`},
 		{"/apis/apps/v1" + inDefault + "/statefulsets", "", "POST", `"spec": {"updateStrategy": {"type": "OnDelete"}}`,
 			`201 .*"updateStrategy":{"type":"OnDelete"}`},
 		{"/apis/batch/v1" + inDefault + "/cronjobs", "", "POST", `"spec": {}`, `201 .*"jobTemplate":{"metadata":{},"spec":{"template"`},

@@ -144,10 +144,10 @@ func (k kinds) Default(object *unstructured.Unstructured) error {
 
 // Finish implements apiserver.Kinds.
 func (k kinds) Finish(r *apiserver.Request, object, old *unstructured.Unstructured) error {
-	gvk, store := object.GroupVersionKind(), k.store(r.Resource, r.Subresource)
 	if r.Resource == services {
-		defer allocate(cmp.Or(old, object))()
+		k = serviceStores(cmp.Or(old, object).GetUID())
 	}
+	gvk, store := object.GroupVersionKind(), k.store(r.Resource, r.Subresource)
 	ctx := request.WithUser(request.WithNamespace(context.Background(), r.Namespace), admin)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: gvk.Group, APIVersion: gvk.Version,
 		Subresource: r.Subresource})

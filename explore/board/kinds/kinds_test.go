@@ -33,11 +33,9 @@ type object = map[string]any
 
 // output runs a command, which must succeed.
 func output(command ...string) string {
-	text, err := exec.Command(command[0], command[1:]...).CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%v: %w: %s", command, err, text)
-	}
-	return strings.TrimSpace(must(string(text), err))
+	c := exec.Command(command[0], command[1:]...)
+	c.Stderr = os.Stderr
+	return strings.TrimSpace(string(must(c.Output())))
 }
 
 func source(module, file string) string {
@@ -139,10 +137,9 @@ func TestKindsAreStoredAlike(t *testing.T) {
 		for _, stub := range stubsOf.FindAllStringSubmatch(entry[4], -1) {
 			stubs[stub[1]] = stub[2]
 		}
-		p := &probe{T: t, both: both, resource: resource, paths: "/apis/" + group + "/" + version}
-		if group == "" {
-			p.paths = "/api/v1"
-		}
+		apiVersion := strings.TrimPrefix(group+"/"+version, "/")
+		p := &probe{T: t, both: both, resource: resource, // the core group has another prefix
+			paths: strings.Replace("/apis/"+apiVersion, "/apis/v1", "/api/v1", 1)}
 		kind, ok := p.find()
 		if !ok { // an old version, or an alpha one
 			continue
@@ -150,8 +147,7 @@ func TestKindsAreStoredAlike(t *testing.T) {
 		number++
 		p.paths += "/" + resource
 		p.path = p.paths + "/" + parse(stubs["Stub"])["metadata"].(object)["name"].(string)
-		p.stub = merge(stubs["Stub"], fmt.Sprintf(`{"kind": %q, "apiVersion": %q}`, kind,
-			strings.TrimPrefix(group+"/"+version, "/")))
+		p.stub = merge(stubs["Stub"], fmt.Sprintf(`{"kind": %q, "apiVersion": %q}`, kind, apiVersion))
 		p.stored(stubs)
 		p.examples(source("k8s.io/api", fmt.Sprintf("testdata/HEAD/%s.%s.%s.json", cmp.Or(group, "core"), version, kind)))
 	}
@@ -262,9 +258,8 @@ func (p *probe) examples(example string) {
 	nonsense["metadata"] = full["metadata"]
 	maps.DeleteFunc(nonsense, func(name string, _ any) bool { return strings.HasPrefix(name, "deprecated") })
 	if spec, _ := nonsense["spec"].(object); p.resource == "pods" { // admission looks these up
-		for _, name := range []string{"serviceAccountName", "serviceAccount", "priorityClassName",
-			"runtimeClassName", "priority", "preemptionPolicy", "overhead",
-			"automountServiceAccountToken"} {
+		for _, name := range strings.Fields("serviceAccountName serviceAccount automountServiceAccountToken " +
+			"priorityClassName priority preemptionPolicy runtimeClassName overhead") {
 			delete(spec, name)
 		}
 	}

@@ -3,19 +3,18 @@ package kinds
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -103,17 +102,15 @@ func load() kinds {
 	controller := must(controllerstore.NewStorage(nowhere))
 	pv, pvStatus, errPV := pvstore.NewREST(nowhere)
 	pvc, pvcStatus, errPVC := pvcstore.NewREST(nowhere)
-	service, serviceStatus, _, err := servicestore.NewREST(nowhere, core.IPv4Protocol,
-		map[core.IPFamily]ipallocator.Interface{core.IPv4Protocol: addresses{}}, ports{}, nil, nil, nil)
+	maps.Copy(k, serviceStores(""))
 	maps.Copy(k, must(kinds{"v1/nodes": node.Node, "v1/nodes/status": node.Status, "v1/pods": pod.Pod,
 		"v1/pods/status": pod.Status, "v1/pods/ephemeralcontainers": pod.EphemeralContainers,
 		"v1/pods/resize": pod.Resize, "v1/replicationcontrollers": controller.Controller,
 		"v1/replicationcontrollers/status": controller.Status, "v1/persistentvolumes": pv,
 		"v1/persistentvolumes/status": pvStatus, "v1/persistentvolumeclaims": pvc,
-		"v1/persistentvolumeclaims/status": pvcStatus, "v1/podtemplates": must(podtemplatestore.NewREST(nowhere)),
-		"v1/limitranges": must(limitrangestore.NewREST(nowhere)), "v1/services": service,
-		"v1/endpoints": must(endpointstore.NewREST(nowhere)), "v1/services/status": serviceStatus,
-	}, errors.Join(errPV, errPVC, err)))
+		"v1/persistentvolumeclaims/status": pvcStatus, "v1/endpoints": must(endpointstore.NewREST(nowhere)),
+		"v1/podtemplates": must(podtemplatestore.NewREST(nowhere)),
+		"v1/limitranges":  must(limitrangestore.NewREST(nowhere))}, errors.Join(errPV, errPVC)))
 	return k
 }
 
@@ -147,45 +144,45 @@ var plugins = func() []admission.MutationInterface {
 	return []admission.MutationInterface{tolerations, nodetaint.NewPlugin()}
 }()
 
-// allocation is what the Service that is written is to get: the numbers of all Services of a server
-// are different.
-var allocation struct {
-	sync.Mutex
+// serviceStores makes the stores for a Service. What it gets comes from its UID, which has its number
+// in its server, so that all Services of a server get something else.
+func serviceStores(uid types.UID) kinds {
+	number, _ := strconv.ParseInt(string(uid[max(0, len(uid)-12):]), 16, 64)
+	next := int(number) * 8
+	service, status, _, err := servicestore.NewREST(nowhere, core.IPv4Protocol, map[core.IPFamily]ipallocator.Interface{
+		core.IPv4Protocol: addresses{next: next}}, ports{next: &next}, nil, nil, nil)
+	return must(kinds{"v1/services": service, "v1/services/status": status}, err)
+}
+
+// addresses gives a Service one. Nobody else has it.
+type addresses struct {
+	ipallocator.Interface
 	next int
 }
 
-// allocate locks what a Service gets, by its UID, which has its number in its server.
-func allocate(service *unstructured.Unstructured) (unlock func()) {
-	allocation.Lock()
-	uid := string(service.GetUID())
-	number, _ := strconv.ParseInt(uid[max(0, len(uid)-12):], 16, 64)
-	allocation.next = int(number) * 8
-	return allocation.Unlock
-}
-
-// addresses gives each Service one. Nobody else has it.
-type addresses struct{ ipallocator.Interface }
-
 func (addresses) Allocate(net.IP) error { return nil }
 func (addresses) Release(net.IP) error  { return nil }
-func (addresses) AllocateNext() (net.IP, error) {
-	return net.IPv4(10, 0, byte(allocation.next>>8), byte(allocation.next)), nil
+func (a addresses) AllocateNext() (net.IP, error) {
+	return net.IPv4(10, 0, byte(a.next>>8), byte(a.next)), nil
 }
 
-// ports gives each Service up to eight ports of nodes.
-type ports struct{ portallocator.Interface }
+// ports gives a Service up to eight ports of nodes.
+type ports struct {
+	portallocator.Interface
+	next *int
+}
 
-const firstPort, lastPort = 30000, 32767
+var nodePorts = utilnet.PortRange{Base: 30000, Size: 2768}
 
 func (ports) Release(int) error { return nil }
 func (ports) Allocate(port int) error {
-	if port < firstPort || port > lastPort {
-		return &portallocator.ErrNotInRange{ValidPorts: fmt.Sprintf("%d-%d", firstPort, lastPort)}
+	if !nodePorts.Contains(port) {
+		return &portallocator.ErrNotInRange{ValidPorts: nodePorts.String()}
 	}
 	return nil
 }
 
-func (ports) AllocateNext() (int, error) {
-	allocation.next++
-	return firstPort + allocation.next%(lastPort-firstPort+1), nil
+func (p ports) AllocateNext() (int, error) {
+	*p.next++
+	return nodePorts.Base + *p.next%nodePorts.Size, nil
 }
