@@ -10,8 +10,8 @@ import (
 // What is believed to be right raises no alarm: Kubernetes' own controller of ReplicaSets, which is
 // the one of explore/board that runs with each change.
 func TestReplicaSetsOfTheBoard(t *testing.T) {
-	command := exec.Command("go", "test", "-count=1", "-timeout=30m", "./kubernetes",
-		"-run=TestReplicaSet", "-explore.shard=1/1")
+	command := exec.Command("go", "test", "-count=1", "-timeout=30m", "./replicaset",
+		"-explore.shard=1/1")
 	command.Dir = filepath.Join(root, "explore/board")
 	command.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {

@@ -119,6 +119,7 @@ func (k *kind) addVersion(
 	for _, selectable := range version.SelectableFields {
 		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
+	k.columns = version.AdditionalPrinterColumns
 	if subresources := version.Subresources; subresources != nil {
 		if k.scale = subresources.Scale; k.scale != nil {
 			k.parts = append(k.parts, "scale")

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/base64"
 	stdjson "encoding/json"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -18,16 +20,11 @@ import (
 var defaults = sync.OnceValue(func() (values map[string]any) {
 	text, err := yaml.YAMLToJSON([]byte(`
 v1.DeploymentSpec: {replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600}
-v1.DeploymentStrategy: {type: RollingUpdate}
 v1.ReplicaSetSpec: {replicas: 1}
 v1.StatefulSetSpec: {replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: OrderedReady,
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 0}},
   persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}}
-v1.DaemonSetSpec: {revisionHistoryLimit: 10,
-  updateStrategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}}
+v1.DaemonSetSpec: {revisionHistoryLimit: 10}
 v1.ReplicationControllerSpec: {replicas: 1}
-v1.JobSpec: {completions: 1, parallelism: 1, backoffLimit: 6, completionMode: NonIndexed,
-  suspend: false, podReplacementPolicy: TerminatingOrFailed}
 v1.CronJobSpec: {concurrencyPolicy: Allow, suspend: false, successfulJobsHistoryLimit: 3,
   failedJobsHistoryLimit: 1}
 v2.HorizontalPodAutoscalerSpec: {minReplicas: 1}
@@ -44,6 +41,8 @@ v1.ConfigMapVolumeSource: {defaultMode: 420}
 v1.ServicePort: {protocol: TCP}
 v1.ServiceSpec: {type: ClusterIP, sessionAffinity: None, internalTrafficPolicy: Cluster}
 v1.Secret: {type: Opaque}
+v1.PersistentVolumeClaimSpec: {volumeMode: Filesystem}
+v1.PersistentVolumeSpec: {volumeMode: Filesystem, persistentVolumeReclaimPolicy: Retain}
 v1.NamespaceStatus: {phase: Active}
 v1.PodStatus: {phase: Pending, qosClass: BestEffort}
 v1.PersistentVolumeClaimStatus: {phase: Pending}
@@ -67,10 +66,20 @@ var otherDefaults = map[string]func(map[string]any){
 			setDefaults(container, map[string]any{"imagePullPolicy": "Always"})
 		}
 	},
-	"v1.DeploymentStrategy": func(strategy map[string]any) {
-		if strategy["type"] == nil || strategy["type"] == "RollingUpdate" {
-			update := map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}
-			setDefaults(strategy, map[string]any{"rollingUpdate": update})
+	"v1.DeploymentStrategy":        rolling(map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}),
+	"v1.StatefulSetUpdateStrategy": rolling(map[string]any{"partition": int64(0)}),
+	"v1.DaemonSetUpdateStrategy":   rolling(map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}),
+	"v1.Job": func(job map[string]any) { // and not in the template of a CronJob
+		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1),
+			"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
+			"podReplacementPolicy": "TerminatingOrFailed"})
+	},
+	"v1.Secret": func(secret map[string]any) {
+		texts, _ := secret["stringData"].(map[string]any)
+		delete(secret, "stringData")
+		for name, text := range texts {
+			setDefaults(secret, map[string]any{"data": map[string]any{}})
+			secret["data"].(map[string]any)[name] = base64.StdEncoding.EncodeToString([]byte(text.(string)))
 		}
 	},
 	"v1.Namespace": func(namespace map[string]any) {
@@ -81,8 +90,20 @@ var otherDefaults = map[string]func(map[string]any){
 		}
 	},
 	"v1.ServicePort": func(port map[string]any) {
-		setDefaults(port, map[string]any{"targetPort": port["port"]})
+		if port["targetPort"] == int64(0) {
+			port["targetPort"] = port["port"]
+		}
 	},
+}
+
+// rolling returns what sets the defaults of a strategy that is RollingUpdate, if it is.
+func rolling(update map[string]any) func(map[string]any) {
+	return func(strategy map[string]any) {
+		setDefaults(strategy, map[string]any{"type": "RollingUpdate"})
+		if strategy["type"] == "RollingUpdate" {
+			setDefaults(strategy, map[string]any{"rollingUpdate": update})
+		}
+	}
 }
 
 // setDefaults sets those fields that have no value.
@@ -114,8 +135,11 @@ func (k *kind) canonical(object map[string]any) error {
 		return err
 	}
 	object["metadata"] = metadata
-	if k.goType == nil {
+	switch {
+	case k.goType == nil:
 		return nil
+	case k.real != nil:
+		return k.real.Default(&unstructured.Unstructured{Object: object})
 	}
 	out, err := throughType(object, k.goType)
 	if err != nil {

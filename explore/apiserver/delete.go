@@ -17,12 +17,13 @@ import (
 
 var (
 	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+	immortal   = []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}
 	typer      = unstructuredscheme.NewUnstructuredObjectTyper()
 )
 
 func (s *Server) delete(r *Request) (*Response, error) {
 	k, old := r.kind, s.existing(r)
-	if k.is("namespaces") && r.Name == metav1.NamespaceDefault {
+	if k.is("namespaces") && slices.Contains(immortal, r.Name) {
 		return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name,
 			errors.New("this namespace may not be deleted"))
 	}
@@ -39,6 +40,8 @@ func (s *Server) delete(r *Request) (*Response, error) {
 		return nil, err
 	}
 	object := old.DeepCopy()
+	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
+		func(finalizer string) bool { return finalizer == protection[k.gvr] }))
 	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
 		setDeletionFinalizers(object, r.Delete.PropagationPolicy)
 	}

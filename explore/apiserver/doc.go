@@ -11,6 +11,7 @@
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
 //     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
 //     Buffers, answers in JSON.
+//   - Tables and PartialObjectMetadata.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes.
 //   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
@@ -19,23 +20,27 @@
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
 //     by schema, CEL and the limits of scale, ratcheting, and list types. Several versions, if
 //     nothing needs conversion.
-//   - Fields of built-in kinds that this version of k8s.io/api does not know are kept.
+//   - Kubernetes' own kinds as a real API server stores them, if the package
+//     explore/board/kinds is imported. Its documentation lists the differences.
+//   - Without explore/board/kinds, fields of built-in kinds that this version of k8s.io/api does not
+//     know are kept.
 //
 // # Not simulated
 //
-//   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods go
-//     at once when they are deleted, and nobody removes an orphan or foregroundDeletion
-//     finalizer.
+//   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods, and
+//     volumes and their claims, go at once when they are deleted, and nobody removes an orphan or
+//     foregroundDeletion finalizer.
 //   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
 //     but for Namespaces.
-//   - Validation of built-in kinds, except that of their metadata and the types of their fields.
-//     Their defaults are those of defaults.go. A Service gets no IP address.
+//   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the
+//     types of their fields. Their defaults are those of defaults.go. A Service gets no IP address,
+//     and Tables of built-in kinds have only the columns Name and Age.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there
 //     were is before-first-apply. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.
 //     The Events of one of their two groups are not in the other one.
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
-//     Buffers, Tables, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
+//     Buffers, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list or a
 //     watch that wants a resourceVersion of the future gets status 504 at once.

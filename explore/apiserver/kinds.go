@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
@@ -36,7 +37,9 @@ type kind struct {
 	generation bool     // a change of the spec increments metadata.generation
 	fields     []string // field selectors, apart from the metadata's
 	parts      []string // its subresources
+	columns    []apiextensionsv1.CustomResourceColumnDefinition
 	custom     *customKind
+	real       Kinds // nil for a custom resource, and without Use
 	converter  func() managedfields.TypeConverter
 }
 
@@ -45,6 +48,26 @@ func (k *kind) has(subresource string) bool { return slices.Contains(k.parts, su
 func (k *kind) is(list string) bool {
 	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
 }
+
+// Kinds does with objects of Kubernetes' own kinds what a real API server does. The package
+// explore/board/kinds has it. Without it, such objects have the defaults of defaults.go, and nothing but
+// their metadata is validated.
+type Kinds interface {
+	// Describe returns what discovery says of a resource, if it is known.
+	Describe(schema.GroupVersionResource) (shortNames, categories, subresources []string, known bool)
+	// Default brings an object into the form in which it is stored.
+	Default(object *unstructured.Unstructured) error
+	// Finish does what admission and the strategy of a kind do with an object that is new (old is nil),
+	// or that is to replace another one, and validates it.
+	Finish(r *Request, object, old *unstructured.Unstructured) error
+	// Table returns an object with the columns that kubectl shows.
+	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
+}
+
+var used Kinds
+
+// Use lets each server of this program use kinds. It is called before the first one is made.
+func Use(kinds Kinds) { used = kinds }
 
 // What the scheme does not tell of the built-in resources.
 const (
@@ -122,6 +145,11 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		k.parts = append(k.parts, "finalize")
 	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
+	if used != nil {
+		if short, categories, parts, known := used.Describe(plural); known {
+			k.names.ShortNames, k.names.Categories, k.parts, k.real = short, categories, parts, used
+		}
+	}
 	if k.is(scalable) {
 		k.parts = append(k.parts, "scale")
 		k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
@@ -154,7 +182,7 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	gv, _ := schema.ParseGroupVersion(name)
 	isAPI := prefix == "api" || prefix == "apis"
 	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
-	case path == "healthz" || path == "readyz" || path == "livez":
+	case prefix == "healthz" || prefix == "readyz" || prefix == "livez":
 		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
 	case path == "version":
 		info := version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,14 +67,18 @@ type Response struct {
 }
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
-// the namespace default.
+// the namespaces that each cluster has.
 func New(crds ...*CRD) (*Server, error) {
 	s := &Server{kinds: maps.Clone(builtin()),
 		tables: map[schema.GroupVersionResource]*table{}}
-	namespace := &unstructured.Unstructured{Object: map[string]any{"kind": "Namespace",
-		"apiVersion": "v1", "metadata": map[string]any{"name": metav1.NamespaceDefault}}}
-	if _, err := s.create(&Request{Verb: "create", kind: s.kinds[namespaces]}, namespace); err != nil {
-		return nil, err
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem,
+		metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		r := &Request{Verb: "create", Resource: namespaces, kind: s.kinds[namespaces]}
+		namespace := r.kind.newObject()
+		namespace.SetName(name)
+		if _, err := s.create(r, namespace); err != nil {
+			return nil, err
+		}
 	}
 	for _, crd := range crds {
 		for _, k := range crd.kinds {
@@ -187,6 +192,9 @@ func (s *Server) DisableStreams() {
 
 // encode returns an object as the client wants it.
 func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte {
+	if strings.Contains(accept, "as=Table") && object.GetKind() != "Status" {
+		return s.asTable(object, []*unstructured.Unstructured{object})
+	}
 	if strings.Contains(accept, "as=PartialObjectMetadata") && object.GetKind() != "Status" {
 		return marshal(map[string]any{"kind": "PartialObjectMetadata",
 			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
@@ -216,6 +224,8 @@ func (s *Server) encodeResponse(response *Response, accept string) []byte {
 		return response.raw
 	case response.items == nil:
 		return s.encode(response.Object, accept)
+	case strings.Contains(accept, "as=Table"):
+		return s.asTable(response.Object, response.items)
 	}
 	items := make([]json.RawMessage, len(response.items))
 	for i, item := range response.items {

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -68,6 +70,9 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	s.mutate(r, object)
 	k, metadata := r.kind, metadataOf(object)
+	if name := protection[k.gvr]; name != "" && !slices.Contains(object.GetFinalizers(), name) {
+		object.SetFinalizers(append(object.GetFinalizers(), name))
+	}
 	rest.WipeObjectMetaSystemFields(object)
 	if !r.isApply() {
 		delete(metadata, "managedFields")
@@ -78,15 +83,8 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 		object.SetName(prefix + suffix)
 	}
 	s.setIdentity(k, metadata)
-	if k.has("status") {
-		delete(object.Object, "status")
-		_ = k.canonical(object.Object) // sets that of a new object
-	}
-	if k.is("namespaces") {
-		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
-	}
-	if errs := k.validate(object, nil, ""); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
+	if err := k.finishWrite(r, object, nil); err != nil {
+		return nil, err
 	}
 	if object.GetResourceVersion() != "" && r.Verb == "create" && !r.isDryRun() {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
@@ -99,6 +97,33 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	return &Response{Code: http.StatusCreated, Object: object}, nil
 }
+
+// finishWrite finishes an object that is new, or that is to replace another one, and validates it.
+func (k *kind) finishWrite(r *Request, object, old *unstructured.Unstructured) error {
+	if k.real != nil {
+		return k.real.Finish(r, object, old)
+	}
+	switch {
+	case old != nil:
+		k.prepare(r.Subresource, object, old)
+	case k.is("namespaces"):
+		object.Object["spec"] = map[string]any{"finalizers": []any{string(corev1.FinalizerKubernetes)}}
+		fallthrough
+	case k.has("status"):
+		delete(object.Object, "status")
+		_ = k.canonical(object.Object) // sets that of a new object
+	}
+	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
+		return apierrors.NewInvalid(k.gvk.GroupKind(), object.GetName(), errs)
+	}
+	return nil
+}
+
+// protection are the finalizers that admission sets, so that nothing goes that is in use.
+var protection = map[schema.GroupVersionResource]string{
+	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"):     "kubernetes.io/pvc-protection",
+	corev1.SchemeGroupVersion.WithResource("persistentvolumes"):          "kubernetes.io/pv-protection",
+	storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses"): "kubernetes.io/vac-protection"}
 
 // admit refuses a create in a namespace that is not there or is being deleted.
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
@@ -157,9 +182,8 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 		return nil, r.conflict("the object has been modified; please apply your changes to the latest" +
 			" version and try again")
 	}
-	k.prepare(r.Subresource, object, old)
-	if errs := k.validate(object, old, r.Subresource); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), r.Name, errs)
+	if err := k.finishWrite(r, object, old); err != nil {
+		return nil, err
 	}
 	switch {
 	case r.isDryRun():

@@ -1,3 +1,4 @@
+// Package kubernetes explores controllers of Kubernetes' own.
 package kubernetes
 
 import (
@@ -9,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
@@ -18,7 +21,17 @@ import (
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/board"
+	_ "example.com/sample-controller/explore/board/kinds"
 )
+
+const module = "k8s.io/kubernetes"
+
+type (
+	client  = kubernetes.Interface
+	factory = informers.SharedInformerFactory
+)
+
+const podTemplate = `{metadata: {labels: {app: a}}, spec: {containers: [{name: web, image: web}]}}`
 
 func TestDeployment(t *testing.T) {
 	const d = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 2,
@@ -81,8 +94,7 @@ func TestStatefulSet(t *testing.T) {
 
 func TestJob(t *testing.T) {
 	const j = `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {completions: 2,
-		parallelism: 2, manualSelector: true, selector: {matchLabels: {app: a}},
-		template: {metadata: {labels: {app: a}}, spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
+		parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
 	board.Explore(t, module, explore.Controller{
 		Run: board.Run(func(ctx context.Context, c client, f factory) (board.Runner, error) {
 			scheduling := f.Scheduling().V1beta1()
@@ -139,15 +151,16 @@ func TestTTLAfterFinished(t *testing.T) {
 		}),
 		Scenarios: []explore.Scenario{
 			{Name: "finish", Steps: []explore.Step{explore.Create(j),
-				explore.Patch("jobs.batch/a/status", `status: {conditions: [{type: Complete, status: "True",
-					lastTransitionTime: "2000-01-01T00:00:00Z"}]}`)}},
+				explore.Patch("jobs.batch/a/status", `status: {startTime: "2000-01-01T00:00:00Z",
+					completionTime: "2000-01-01T00:00:00Z", conditions: [
+					{type: SuccessCriteriaMet, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"},
+					{type: Complete, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"}]}`)}},
 		},
 	}, known[t.Name()]...)
 }
 
 func TestEndpointSlice(t *testing.T) {
-	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a},
-		clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ports: [{port: 80}]}}`
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a}, ports: [{port: 80}]}}`
 	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a}},
 		spec: {nodeName: node, containers: [{name: web, image: web}]}}`
 	board.Explore(t, module, explore.Controller{

@@ -1,5 +1,6 @@
-// Package kubernetes explores controllers of Kubernetes' own.
-package kubernetes
+// Package replicaset explores Kubernetes' controller of ReplicaSets. It does without explore/board/kinds, so
+// that little is compiled when it runs with each change.
+package replicaset
 
 import (
 	"context"
@@ -16,20 +17,13 @@ import (
 	"example.com/sample-controller/explore/board"
 )
 
-const module = "k8s.io/kubernetes"
-
-type (
-	client  = kubernetes.Interface
-	factory = informers.SharedInformerFactory
-)
-
-const podTemplate = `{metadata: {labels: {app: a}}, spec: {containers: [{name: web, image: web}]}}`
-
 func TestReplicaSet(t *testing.T) {
 	const rs = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: a}, spec: {replicas: 2,
-		selector: {matchLabels: {app: a}}, template: ` + podTemplate + `}}`
-	board.Explore(t, module, explore.Controller{
-		Run: board.Run(func(ctx context.Context, c client, f factory) (board.Runner, error) {
+		selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {containers: [{name: web, image: web}]}}}}`
+	board.Explore(t, "k8s.io/kubernetes", explore.Controller{
+		Run: board.Run(func(ctx context.Context, c kubernetes.Interface, f informers.SharedInformerFactory) (
+			board.Runner, error,
+		) {
 			return replicaset.NewReplicaSetController(ctx, f.Apps().V1().ReplicaSets(), f.Core().V1().Pods(),
 				c, 500), nil
 		}),
