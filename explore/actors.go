@@ -8,32 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/explore/apiserver"
 )
-
-type object = unstructured.Unstructured
-
-// resources returns the resources that have had objects, but neither Events nor Leases.
-func (w *World) resources() []schema.GroupVersionResource {
-	return slices.DeleteFunc(w.server.Resources(), func(resource schema.GroupVersionResource) bool {
-		return isSideshow(resource.Resource)
-	})
-}
-
-// isSideshow reports whether nothing depends on a resource that is written all the time.
-func isSideshow(resource string) bool { return resource == "events" || resource == "leases" }
-
-// objects returns all objects, but neither Events nor Leases.
-func (w *World) objects() (all []*object) {
-	for _, resource := range w.resources() {
-		all = append(all, w.server.List(resource)...)
-	}
-	return all
-}
 
 // collectGarbage does what the garbage collector does, until there is nothing left to do.
 func (w *World) collectGarbage() {

@@ -13,33 +13,6 @@ import (
 	"time"
 )
 
-// plan is what happens in a case.
-type plan struct {
-	name    string
-	steps   []Step        // with the waits after them
-	faults  []fault       // that happen meanwhile
-	rest    time.Duration // how long they may still happen after the last step
-	more    int           // how many faults may follow after these
-	calm    *result       // of the undisturbed run, or nil if there is none to compare with
-	restart bool          // what a new process changes in the end is wrong
-	shared  bool          // only one shard has it
-	slow    bool          // each write takes more than a second
-	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
-	// deletions are: the controller cannot know yet that something is no longer asked for.
-	strict bool
-	judge  func(got, calm *result)  // unless it is nil
-	then   func(got *result) []plan // what else to try, unless it is nil
-
-	kind string // of the fault, and of what it happens to
-	rank int    // the lower, the more telling
-}
-
-// with returns the plan with one more fault. Its name begins with that of the request or event.
-func (p plan) with(name string, rank int, f fault) plan {
-	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1, rank: rank,
-		kind: f.at.Kind + strings.TrimPrefix(name, f.at.String()), faults: append(slices.Clip(p.faults), f)}
-}
-
 // plans returns the cases of a family: in each scenario, what faults returns, which is what else can
 // go wrong in a plan of which that is the result. With -explore.every, a second fault follows in the
 // short scenarios.

@@ -3,15 +3,23 @@ package explore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // Actor is another part of the cluster. It acts some time after something has changed, also by itself,
@@ -162,4 +170,60 @@ func (c *Controller) cluster() []Step {
 		return []Step{CollectGarbage, RollOut}
 	}
 	return []Step{CollectGarbage}
+}
+
+// Mutate returns a step after which admission changes all objects of a resource that somebody creates
+// or changes, as a MutatingAdmissionPolicy does. It stays so until the end, unless another step
+// Mutate for the resource has no function.
+func Mutate(resource, what string, mutate func(*unstructured.Unstructured)) Step {
+	return onLine("admission: "+what+" in ", resource, func(_ *World, l *line) { l.mutate = mutate })
+}
+
+// Insist returns a step after which another writer patches an object, as [Patch] does, each time
+// somebody has changed it. It ends with Relent, and in the end.
+func Insist(object, patch string) Step {
+	name := fmt.Sprintf("another writer insists on %s %s", object,
+		strings.Join(strings.Fields(patch), " "))
+	var insist func(*World)
+	step := on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
+		body, err := yaml.YAMLToJSON([]byte(patch))
+		if err == nil {
+			_, err = c.Patch(context.Background(), name, types.MergePatchType, body,
+				metav1.PatchOptions{FieldManager: "another-writer"}, sub...)
+		}
+		return err
+	})
+	insist = func(w *World) {
+		w.mu.Lock()
+		goesOn := w.insist != nil
+		w.mu.Unlock()
+		if goesOn {
+			step.Do(w)
+		}
+	}
+	resource, _, _ := strings.Cut(object, "/")
+	return Step{name, func(w *World) {
+		gvr, _, _ := w.server.Lookup(resource)
+		w.mu.Lock()
+		w.insist = func(r *apiserver.Request) {
+			if r.Resource == gvr {
+				time.AfterFunc(10*time.Millisecond, func() { insist(w) })
+			}
+		}
+		w.mu.Unlock()
+		step.Do(w)
+	}}
+}
+
+// Relent is a step that ends Insist.
+var Relent = network("the other writer relents", func(w *World) { w.insist = nil })
+
+// admit changes an object as admission does.
+func (w *World) admit(r *apiserver.Request, object *unstructured.Unstructured) {
+	w.mu.Lock()
+	mutate := w.line(r.Resource.Resource).mutate
+	w.mu.Unlock()
+	if mutate != nil && r.Subresource == "" {
+		mutate(object)
+	}
 }

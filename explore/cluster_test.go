@@ -80,7 +80,7 @@ func TestActors(t *testing.T) {
 			}
 		}
 		bubble(t, func(t *testing.T) {
-			w := (&explorer{controller: c}).newWorld(t)
+			w := newWorld(t, c, nil)
 			for _, step := range steps {
 				step.Do(w)
 			}

@@ -1,10 +1,12 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,18 +16,65 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 )
 
+// plan is what happens in a case.
+type plan struct {
+	name    string
+	steps   []Step        // with the waits after them
+	faults  []fault       // that happen meanwhile
+	rest    time.Duration // how long they may still happen after the last step
+	more    int           // how many faults may follow after these
+	calm    *result       // of the undisturbed run, or nil if there is none to compare with
+	restart bool          // what a new process changes in the end is wrong
+	shared  bool          // only one shard has it
+	slow    bool          // each write takes more than a second
+	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
+	// deletions are: the controller cannot know yet that something is no longer asked for.
+	strict bool
+	judge  func(got, calm *result)  // unless it is nil
+	then   func(got *result) []plan // what else to try, unless it is nil
+
+	kind string // of the fault, and of what it happens to
+	rank int    // the lower, the more telling
+}
+
+// with returns the plan with one more fault. Its name begins with that of the request or event.
+func (p plan) with(name string, rank int, f fault) plan {
+	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1, rank: rank,
+		kind: f.at.Kind + strings.TrimPrefix(name, f.at.String()), faults: append(slices.Clip(p.faults), f)}
+}
+
 // fault is one thing that goes wrong in a case.
 type fault struct {
-	at   Request // or event; if it is none, any write
-	what string  // in words
+	hook
+	at      Request // or event
+	hurry   bool    // the users take their next step meanwhile
+	forGood bool    // it happens to all later requests that are about the same, too
+}
 
-	// request is called in place of the request; do lets that happen. event is called in place of
-	// showing the event, with w.mu held.
-	request func(w *World, p *process, do call) (*apiserver.Response, error)
-	event   func(s *stream, e watch.Event)
+// in returns the hook that lets the fault happen in a world.
+func (f fault) in(w *World) hook {
+	f.matches = func(of Request) bool {
+		switch {
+		case f.at.String() == of.String():
+			w.shoot(Shot{What: "fault", Text: f.what})
+		case !f.forGood || f.at.about() != of.about() ||
+			cmp.Or(of.Process-f.at.Process, of.Nth-f.at.Nth) < 0: // it came before
+			return false
+		}
+		if f.hurry {
+			w.hurryUp()
+		}
+		return true
+	}
+	return f.hook
+}
 
-	hurry   bool // the users take their next step meanwhile
-	forGood bool // it happens to all later requests that are about the same, too
+// families makes the cases of a controller in which something goes wrong. Each of its methods for a
+// family returns what else can go wrong in a plan of which that is the result.
+type families struct {
+	controller *Controller
+	tried      map[string]bool // kinds of requests that have had every error
+	outcomes   []Outcome
 }
 
 // The places of a fault of a request.
@@ -41,7 +90,7 @@ const (
 //
 // If the process dies when it has the answer, but has done nothing more, that looks the same from
 // outside as if it dies before the answer: what it knew is lost.
-func (x *explorer) crashes(p plan, r *result) (plans []plan) {
+func (x *families) crashes(p plan, r *result) (plans []plan) {
 	for _, at := range r.requests {
 		if !*every && !at.write || len(p.faults) > 0 && at.Process <= p.faults[0].at.Process {
 			continue
@@ -72,7 +121,7 @@ func (p plan) crash(at Request, place string, late bool) plan {
 		w.end(p, "It died.", next)
 		return nil, errDead
 	}
-	p = p.with(name, rank, fault{at: at, what: what, request: request})
+	p = p.with(name, rank, fault{at: at, hook: hook{what: what, request: request}})
 	p.strict, p.judge = true, more
 	if late {
 		p.more = 0
@@ -91,7 +140,7 @@ func more(got, calm *result) {
 }
 
 // surprises disturbs each event of the watches. Only -explore.every tries the rare ways.
-func (x *explorer) surprises(p plan, r *result) (plans []plan) {
+func (x *families) surprises(p plan, r *result) (plans []plan) {
 	begin := 1 + slices.IndexFunc(r.events, func(e Request) bool {
 		return len(p.faults) > 0 && e.String() == p.faults[0].at.String()
 	})
@@ -116,12 +165,19 @@ func (x *explorer) surprises(p plan, r *result) (plans []plan) {
 				continue
 			}
 			q := p.with(e.String()+"/"+way.name, 1, fault{at: e,
-				what: "the event " + e.String() + " " + way.what, event: way.event})
+				hook: hook{what: "the event " + e.String() + " " + way.what, event: way.event}})
 			q.rest = time.Minute
 			plans = append(plans, q)
 		}
 	}
 	return plans
+}
+
+// slow lets each write take more than a second, so that a time is another one in each write, even if
+// it has no fractions of seconds.
+func (x *families) slow(p plan, _ *result) []plan {
+	p.name, p.slow, p.more = path.Join(p.name, "writes"), true, 0
+	return []plan{p}
 }
 
 // How long a request or an event waits.
@@ -141,7 +197,7 @@ const (
 // go on: the other workers, the other informers and, if the wait is long enough, the users. Without
 // -explore.every, it takes only the writes, and only the long waits. So does a second wait, which
 // would otherwise take hours.
-func (x *explorer) schedules(p plan, r *result) (plans []plan) {
+func (x *families) schedules(p plan, r *result) (plans []plan) {
 	few := len(p.faults) > 0 || !*every
 	add := func(of Request, place string, waits ...string) {
 		for _, wait := range waits {
@@ -171,7 +227,7 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 }
 
 // schedule returns the plan with a request or an event that waits.
-func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
+func (x *families) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
 		aStep:   3 * time.Second,
 		tooLong: max(r.untilStep(of, x.controller.Delay), x.controller.Timeout) + 2*time.Second}[wait]
@@ -248,7 +304,7 @@ func (r *result) untilStep(of Request, end time.Duration) time.Duration {
 // The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
 // the newest state. But after most errors of a stream, client-go lists, and takes an old list, too:
 // Reflector.ListAndWatchWithContext in its tools/cache.
-func (x *explorer) lags(p plan, r *result) (plans []plan) {
+func (x *families) lags(p plan, r *result) (plans []plan) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
 		func(d deed) bool { return d.what == "deleted" })
 	if len(p.faults) > 0 || !*every && !deletes {

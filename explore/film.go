@@ -1,11 +1,7 @@
 package explore
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,6 +112,8 @@ func (w *World) numberOf(key any) int {
 	return w.numbers[key]
 }
 
+const lastFew = 10 // lines of the log, and requests that a failure shows
+
 // reel puts what a process logs into the film, and keeps the last lines.
 type reel struct{ world *World }
 
@@ -138,42 +136,4 @@ func (w *World) logger() klog.Logger {
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
 		textlogger.Output(reel{w})))
-}
-
-// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
-// where.
-func writeFilms(name string, calm, r *result, wrong []string) string {
-	shots := slices.Clone(r.film)
-	for _, what := range wrong {
-		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
-	}
-	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
-	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
-	err := os.MkdirAll(*film, 0o755)
-	if err == nil {
-		err = Film{name, strings.Join(wrong, "; "), shots}.write(file + ".json")
-	}
-	if calm != nil && err == nil {
-		shots = slices.Clone(calm.film)
-		for _, s := range r.film {
-			if s.What == "fault" {
-				s.Text = "in the other film, " + s.Text
-				shots = append(shots, s)
-			}
-		}
-		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		err = Film{"undisturbed: " + name, "", shots}.write(file + ".undisturbed.json")
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return file + ".json, and beside it that of the undisturbed run"
-}
-
-func (f Film) write(file string) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o644)
 }

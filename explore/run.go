@@ -15,42 +15,14 @@ import (
 
 // explorer explores one controller.
 type explorer struct {
-	t          *testing.T
-	controller *Controller
-	found      func(Finding) // gets what is wrong, unless it is nil
-	filmed     string        // the name of a case
-	crds       []*apiserver.CRD
-	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
-	tried      map[string]bool    // kinds of requests that have had every error
-	outcomes   []Outcome
-	failures   map[string]failures // by what was wrong first
-	limit      limit
-}
-
-// result is what came of a case.
-type result struct {
-	record           // until the verdict; its requests and events until the faults ended
-	last   []Request // before the verdict
-
-	problems  []string
-	remark    string               // what puts the problems right, or ""
-	differs   string               // how the end differs from that of the undisturbed run
-	state     string               // after the last step of a history
-	end       picture              // nil if it may differ
-	disturbed ends                 // of the other cases, if this is the undisturbed one
-	history   []map[string][]int64 // for each step, by resource, the revisions of all writes so far
-}
-
-// wrong returns all that is wrong, in words.
-func (r *result) wrong() []string {
-	wrong := slices.Concat(r.unrest, r.taken, r.deletions, r.unasked, r.problems)
-	if len(r.problems) > 0 && r.remark != "" {
-		wrong = append(wrong, r.remark)
-	}
-	for _, request := range r.restless {
-		wrong = append(wrong, "the controller makes one request after the other at once: "+request)
-	}
-	return wrong
+	families
+	t        *testing.T
+	found    func(Finding) // gets what is wrong, unless it is nil
+	filmed   string        // the name of a case
+	crds     []*apiserver.CRD
+	calm     map[string]*result  // by scenario, what comes of it if nothing goes wrong
+	failures map[string]failures // by what was wrong first
+	limit    limit
 }
 
 // played returns the steps of a scenario, with the waits of users. What the cluster does after a
@@ -69,33 +41,19 @@ func (s *Scenario) played(c *Controller) (steps []Step) {
 	return steps
 }
 
-// played returns a step after which users wait, and wait again after what the cluster does then,
-// unless they are in a hurry. A process that was killed for longer starts again after the step.
-func played(s Step, then ...Step) Step {
-	return Step{s.Name, func(w *World) {
-		for i, step := range append([]Step{s}, then...) {
-			time.Sleep(time.Millisecond) // nobody does two things in the same instant
-			if step.Do(w); i == 0 {
-				w.startAgain()
-			}
-			select {
-			case <-time.After(w.controller.Delay):
-			case <-w.hurry:
-				return
-			}
-		}
-	}}
-}
-
 // run runs a case in a world of its own.
 func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result
 	bubble(t, func(t *testing.T) {
-		w := x.newWorld(t)
+		w := newWorld(t, x.controller, x.crds)
+		w.filmed = *film != "" || t.Name() == x.filmed
+		v := newVerdicts(w)
 		// Handlers have no context.
 		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
-		w.faults = slices.Clone(p.faults)
+		for _, f := range p.faults {
+			w.hooks = append(w.hooks, f.in(w))
+		}
 		if p.slow {
 			w.latency = 1100 * time.Millisecond
 			w.shoot(Shot{What: "fault", Text: fmt.Sprintf("each write took %v", w.latency)})
@@ -115,12 +73,15 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		w.settle()
 		r.end = w.picture()
 		r.problems, r.differs = x.problems(w, p, r.end)
+		w.serving.Lock()
+		r.findings = v.findings
+		r.written = maps.Clone(v.written)
+		w.serving.Unlock()
 		w.mu.Lock()
 		w.filming.Lock()
 		r.record = w.record
 		w.filming.Unlock()
-		r.last = slices.Clone(w.requests)
-		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
+		r.last, r.requests, r.events = slices.Clone(w.requests), requests, events
 		w.mu.Unlock()
 		switch {
 		case len(r.problems) > 0:
@@ -180,11 +141,8 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems []string, d
 	problems, differences := x.ending(w, p, end)
 	before := w.server.Revision()
 	time.Sleep(idle())
-	for _, resource := range w.resources() {
-		problems = append(problems, w.unrestOf(w.server.History(resource), before)...)
-	}
+	problems = slices.Compact(append(problems, w.unrestSince(before)...))
 	const most = 8
-	problems = slices.Compact(problems)
 	if more := len(problems) - most; more > 1 {
 		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -126,32 +124,6 @@ var (
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
 
-// FailWrites returns a step after which the next n writes of the controller fail.
-func FailWrites(n int) Step {
-	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
-}
-
-// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
-// else had written in between.
-func Conflict(n int) Step {
-	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
-}
-
-// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
-// an error.
-func LoseAnswers(n int) Step {
-	return trouble("lose %d answers", n,
-		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
-}
-
-func trouble(format string, n int, a Answer) Step {
-	name := fmt.Sprintf(format, n)
-	return network(name, func(w *World) {
-		w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
-	})
-}
-
 // Refuse returns a step after which admission refuses to let the controller create or change
 // objects of a resource. In this and the next steps, it is named as "foos" or "deployments.apps".
 func Refuse(resource string) Step {
@@ -208,6 +180,24 @@ func Together(name string, steps ...Step) Step {
 	return Step{name, func(w *World) {
 		for _, s := range steps {
 			s.Do(w)
+		}
+	}}
+}
+
+// played returns a step after which users wait, and wait again after what the cluster does then,
+// unless they are in a hurry. A process that was killed for longer starts again after the step.
+func played(s Step, then ...Step) Step {
+	return Step{s.Name, func(w *World) {
+		for i, step := range append([]Step{s}, then...) {
+			time.Sleep(time.Millisecond) // nobody does two things in the same instant
+			if step.Do(w); i == 0 {
+				w.startAgain()
+			}
+			select {
+			case <-time.After(w.controller.Delay):
+			case <-w.hurry:
+				return
+			}
 		}
 	}}
 }

@@ -23,7 +23,7 @@ const takeover = 2 * time.Second
 // Without -explore.every, it takes the first write of each kind, and the process ends a moment later. And
 // it takes what comes after a write only if there is something outside: otherwise, that is as before
 // the next write.
-func (x *explorer) twins(p plan, r *result) (plans []plan) {
+func (x *families) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
 		if len(p.faults) > 0 || x.controller.OneProcess || !*every && (!at.write || tried[at.Kind]) {
@@ -44,7 +44,7 @@ func (x *explorer) twins(p plan, r *result) (plans []plan) {
 }
 
 // twin returns the plan with a process that is frozen at a request, and how long it then goes on.
-func (x *explorer) twin(p plan, at Request, place, end string) plan {
+func (x *families) twin(p plan, at Request, place, end string) plan {
 	request := func(w *World, p *process, do call) (*apiserver.Response, error) {
 		if place == before {
 			w.replace(p, end)
@@ -54,9 +54,9 @@ func (x *explorer) twin(p plan, at Request, place, end string) plan {
 		w.replace(p, end)
 		return response, err
 	}
-	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), 2, fault{at: at, request: request,
+	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), 2, fault{at: at, hook: hook{request: request,
 		what: fmt.Sprintf("the process was frozen %s its request %s until another one had taken over and "+
-			"users had taken their next step. It ended %s later", place, at, strings.Replace(end, "-", " ", 1))})
+			"users had taken their next step. It ended %s later", place, at, strings.Replace(end, "-", " ", 1))}})
 	p.rest, p.more = time.Minute, 0
 	judge := pardon(at)
 	p.judge = func(got, calm *result) {
@@ -104,16 +104,6 @@ func (w *World) replace(p *process, end string) {
 			w.end(p, "It was frozen, and another process has taken over.", time.Second)
 		}
 	})
-}
-
-// wait waits while the process is frozen.
-func (p *process) wait() {
-	p.world.mu.Lock()
-	frozen := p.frozen
-	p.world.mu.Unlock()
-	if frozen != nil {
-		<-frozen
-	}
 }
 
 // takeLeases lets nobody hold a Lease, so that a new process can take it.
