@@ -3,7 +3,6 @@ package explore
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,15 +102,9 @@ func (w *World) finishNamespaces() {
 }
 
 // rollOut makes the Pods of Deployments and StatefulSets available, as their controllers would.
-// What has not changed since then needs nothing more.
 func (w *World) rollOut() {
-	before := w.rolledOut
-	w.rolledOut = w.server.Revision()
-	for _, o := range w.objects() {
-		kind := o.GroupVersionKind().GroupKind().String()
-		revision, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64) // the server's: it is a number
-		if revision <= before || kind != "Deployment.apps" && kind != "StatefulSet.apps" ||
-			o.GetDeletionTimestamp() != nil {
+	for _, o := range slices.Concat(w.State().all("deployments.apps"), w.State().all("statefulsets.apps")) {
+		if o.GetDeletionTimestamp() != nil {
 			continue
 		}
 		w.update(o, func(o *object) {

@@ -3,7 +3,6 @@ package explore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,10 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -182,32 +178,22 @@ func Mutate(resource, what string, mutate func(*unstructured.Unstructured)) Step
 // Insist returns a step after which another writer patches an object, as [Patch] does, each time
 // somebody has changed it. It ends with Relent, and in the end.
 func Insist(object, patch string) Step {
-	name := fmt.Sprintf("another writer insists on %s %s", object,
-		strings.Join(strings.Fields(patch), " "))
-	var insist func(*World)
-	step := on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
-		body, err := yaml.YAMLToJSON([]byte(patch))
-		if err == nil {
-			_, err = c.Patch(context.Background(), name, types.MergePatchType, body,
-				metav1.PatchOptions{FieldManager: "another-writer"}, sub...)
-		}
-		return err
-	})
-	insist = func(w *World) {
-		w.mu.Lock()
-		goesOn := w.insist != nil
-		w.mu.Unlock()
-		if goesOn {
-			step.Do(w)
-		}
-	}
+	step := patchAs("another-writer", "another writer insists on", object, patch)
 	resource, _, _ := strings.Cut(object, "/")
-	return Step{name, func(w *World) {
+	return Step{step.Name, func(w *World) {
 		gvr, _, _ := w.server.Lookup(resource)
+		again := func() {
+			w.mu.Lock()
+			relented := w.insist == nil
+			w.mu.Unlock()
+			if !relented {
+				step.Do(w)
+			}
+		}
 		w.mu.Lock()
 		w.insist = func(r *apiserver.Request) {
 			if r.Resource == gvr {
-				time.AfterFunc(10*time.Millisecond, func() { insist(w) })
+				time.AfterFunc(10*time.Millisecond, again)
 			}
 		}
 		w.mu.Unlock()

@@ -314,7 +314,13 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 	for _, request := range r.requests {
 		watched[request.Kind] = true
 	}
-	for step, revisions := range r.history {
+	for step, now := range r.steps {
+		revisions := map[string][]int64{}
+		for _, c := range r.changes {
+			if resource := c.request.Resource.Resource; c.Revision <= now {
+				revisions[resource] = append(revisions[resource], c.Revision)
+			}
+		}
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {

@@ -16,17 +16,16 @@ import (
 
 // result is what came of a case.
 type result struct {
-	record             // until the verdict; its requests and events until the faults ended
-	findings           // until the verdict, but what was written until the faults ended
-	last     []Request // before the verdict
-
+	record              // until the verdict; its requests and events until the faults ended
+	findings            // until the verdict
+	last      []Request // before the verdict
 	problems  []string
-	remark    string               // what puts the problems right, or ""
-	differs   string               // how the end differs from that of the undisturbed run
-	state     string               // after the last step of a history
-	end       picture              // nil if it may differ
-	disturbed ends                 // of the other cases, if this is the undisturbed one
-	history   []map[string][]int64 // for each step, by resource, the revisions of all writes so far
+	remark    string   // what puts the problems right, or ""
+	differs   []string // how the end differs from that of the undisturbed run
+	state     string   // after the last step of a history
+	end       picture  // nil if it may differ
+	disturbed ends     // of the other cases, if this is the undisturbed one
+	steps     []int64  // for each step, the revision after it
 }
 
 // wrong returns all that is wrong, in words.
@@ -78,8 +77,8 @@ func newVerdicts(w *World) *verdicts {
 func (v *verdicts) look(r *apiserver.Request) {
 	v.mu.Lock()
 	changes := v.changes[v.seen:]
-	v.seen = len(v.changes)
 	v.mu.Unlock()
+	v.seen += len(changes)
 	v.beat(r, changes)
 	for _, c := range changes {
 		if c.byController() {
@@ -195,9 +194,7 @@ func (r *result) unmeant(calm *result) {
 
 // doneAfter returns what the controller has done since a revision, but not what differs only in a time.
 func (w *World) doneAfter(revision int64) (done []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, write := range w.changes {
+	for _, write := range w.recorded().changes {
 		if write.Revision <= revision || !write.byController() {
 			continue
 		}
@@ -253,12 +250,12 @@ type ends struct {
 	differing map[string]int // by how they differ from the undisturbed run
 }
 
-func (e *ends) count(differs string) {
+func (e *ends) count(differences []string) {
 	if e.differing == nil {
 		e.differing = map[string]int{}
 	}
-	if e.all++; differs != "" {
-		e.differing[differs]++
+	if e.all++; len(differences) > 0 {
+		e.differing[strings.Join(differences, "; ")]++
 	}
 }
 

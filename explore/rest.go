@@ -52,9 +52,7 @@ func (v *verdicts) beat(r *apiserver.Request, changes []change) {
 
 // otherWriter says who wrote an object, unless that was the controller.
 func (w *World) otherWriter(object *object) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.changes {
+	for _, c := range w.recorded().changes {
 		if c.Event.GetResourceVersion() == object.GetResourceVersion() && !c.byController() {
 			return ", and " + c.writer() + " changes it back"
 		}
@@ -98,9 +96,7 @@ const withoutReason = "although nothing had happened for a long time"
 
 // unrestSince returns what goes on changing although nothing happens.
 func (w *World) unrestSince(revision int64) (unrest []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.changes {
+	for _, c := range w.recorded().changes {
 		if c.Revision <= revision {
 			continue
 		}

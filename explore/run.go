@@ -62,34 +62,27 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		for _, step := range p.steps {
 			w.shoot(Shot{What: "step", Text: step.Name})
 			step.Do(w)
+			r.steps = append(r.steps, w.server.Revision())
 		}
 		if p.calm == nil {
 			r.state = w.state()
 		}
 		time.Sleep(p.rest)
-		w.mu.Lock()
-		requests, events := w.requests, w.events
-		w.mu.Unlock()
+		disturbed := w.recorded()
 		w.settle()
 		r.end = w.picture()
 		r.problems, r.differs = x.problems(w, p, r.end)
 		w.serving.Lock()
-		r.findings = v.findings
-		r.written = maps.Clone(v.written)
+		r.findings, r.written = v.findings, maps.Clone(v.written)
 		w.serving.Unlock()
-		w.mu.Lock()
-		w.filming.Lock()
-		r.record = w.record
-		w.filming.Unlock()
-		r.last, r.requests, r.events = slices.Clone(w.requests), requests, events
-		w.mu.Unlock()
+		r.record = w.recorded()
+		r.last, r.requests, r.events = r.requests, disturbed.requests, disturbed.events
 		switch {
 		case len(r.problems) > 0:
 			x.tryAgain(w, p, &r)
 		case p.restart:
 			revision := w.server.Revision()
-			w.stop()
-			w.start()
+			w.restart()
 			w.settle()
 			r.problems = w.doneAfter(revision)
 		}
@@ -119,8 +112,7 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 			return
 		}
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	w.settle()
 	if isRight() {
 		r.remark = "(a new process puts right what is wrong in the end)"
@@ -137,30 +129,21 @@ func idle() time.Duration {
 
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write; and how the end differs from that of the undisturbed run.
-func (x *explorer) problems(w *World, p plan, end picture) (problems []string, differs string) {
-	problems, differences := x.ending(w, p, end)
+func (x *explorer) problems(w *World, p plan, end picture) (problems, differences []string) {
+	if x.controller.Eventually != nil {
+		problems = x.controller.Eventually(w.State())
+	}
+	if p.calm != nil && p.calm.end != nil && slices.Equal(w.recorded().inVain, p.calm.inVain) {
+		differences = end.differences(p.calm.end)
+	}
 	before := w.server.Revision()
 	time.Sleep(idle())
-	problems = slices.Compact(append(problems, w.unrestSince(before)...))
+	problems = slices.Compact(slices.Concat(problems, differences, w.unrestSince(before)))
 	const most = 8
 	if more := len(problems) - most; more > 1 {
 		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
 	}
-	return problems, strings.Join(differences, "; ")
-}
-
-// ending returns what is wrong now, among it how it differs from the end of the undisturbed run.
-func (x *explorer) ending(w *World, p plan, end picture) (problems, differences []string) {
-	if x.controller.Eventually != nil {
-		problems = x.controller.Eventually(w.State())
-	}
-	w.mu.Lock()
-	inVain := slices.Clone(w.inVain)
-	w.mu.Unlock()
-	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
-		differences = end.differences(p.calm.end)
-	}
-	return append(problems, differences...), differences
+	return problems, differences
 }
 
 // calmly runs a scenario that nothing disturbs, once.
@@ -169,22 +152,8 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	if calm := x.calm[s.Name]; calm != nil {
 		return calm
 	}
-	var history []map[string][]int64
-	p := plan{steps: s.played(x.controller), restart: true}
-	for i, step := range p.steps {
-		p.steps[i].Do = func(w *World) {
-			step.Do(w)
-			revisions := map[string][]int64{}
-			for _, resource := range w.resources() {
-				for _, write := range w.server.History(resource) {
-					revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
-				}
-			}
-			history = append(history, revisions)
-		}
-	}
-	r := x.run(t, p)
-	if r.history = history; s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
+	r := x.run(t, plan{steps: s.played(x.controller), restart: true})
+	if s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
 		r.end = nil
 	}
 	for _, end := range r.ends {

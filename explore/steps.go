@@ -36,13 +36,16 @@ func Create(object string) Step {
 // Patch returns a step that changes an object by a JSON merge patch, which is YAML:
 // "spec: {replicas: 3}". The object is "foos/a", "foos/a/status", "foos/elsewhere/a" in another
 // namespace than the default, or "namespaces/red", which is in none.
-func Patch(object, patch string) Step {
-	name := fmt.Sprintf("patch %s %s", object, strings.Join(strings.Fields(patch), " "))
+func Patch(object, patch string) Step { return patchAs("", "patch", object, patch) }
+
+// patchAs returns a step in which a field manager patches an object.
+func patchAs(manager, verb, object, patch string) Step {
+	name := fmt.Sprintf("%s %s %s", verb, object, strings.Join(strings.Fields(patch), " "))
 	return on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
 		body, err := yaml.YAMLToJSON([]byte(patch))
 		if err == nil {
 			_, err = c.Patch(context.Background(), name, types.MergePatchType, body,
-				metav1.PatchOptions{}, sub...)
+				metav1.PatchOptions{FieldManager: manager}, sub...)
 		}
 		return err
 	})
@@ -116,10 +119,7 @@ var (
 	// RollOut is a step in which the Pods of all Deployments and StatefulSets become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
-	Restart = Step{"restart", func(w *World) {
-		w.stop()
-		w.start()
-	}}
+	Restart = Step{"restart", (*World).restart}
 	// Pause is a step that takes a moment, in which the controller does all that it can do at once.
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )

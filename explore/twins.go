@@ -1,13 +1,11 @@
 package explore
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -109,8 +107,6 @@ func (w *World) replace(p *process, end string) {
 // takeLeases lets nobody hold a Lease, so that a new process can take it.
 func (w *World) takeLeases() {
 	for _, lease := range w.State().all("leases.coordination.k8s.io") {
-		_, err := w.client(lease).Patch(context.Background(), lease.GetName(), types.MergePatchType,
-			[]byte(`{"spec": {"holderIdentity": null}}`), metav1.PatchOptions{})
-		w.tell("taking the Lease "+lease.GetName(), err)
+		w.update(lease, func(o *object) { unstructured.RemoveNestedField(o.Object, "spec", "holderIdentity") })
 	}
 }

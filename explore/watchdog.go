@@ -110,24 +110,13 @@ func explain(stacks string) string {
 }
 
 var (
-	// called matches a line of a stack: "example.com/x.(*T).take(0xc000123456)".
-	called   = regexp.MustCompile(`^(\S+?)\(([^()]*)\)$`)
-	internal = regexp.MustCompile(`^(internal/|runtime\.|sync\.|time\.|testing)`)
+	// called matches a function of a stack, such as example.com/x.fill. Of a method, it matches only the
+	// type, example.com/x.(*T), because any of its methods may hold the mutex.
+	called   = regexp.MustCompile(`(?m)^[^\s(]+(\(\*[^)]+\))?`)
+	internal = regexp.MustCompile(`^(goroutine$|created$|internal/|runtime\.|sync\.|time\.|testing)`)
 )
 
-// callers returns the functions of a stack, but not those of locks and sleeps. Of a method, it is the
-// type, because any of its methods may hold the mutex.
-func callers(stack string) (all []string) {
-	for line := range strings.Lines(stack) {
-		parts := called.FindStringSubmatch(strings.TrimSpace(line))
-		if parts == nil || internal.MatchString(parts[1]) {
-			continue
-		}
-		name := parts[1]
-		if i := strings.LastIndex(name, ")."); i > 0 && strings.Contains(name, "(*") {
-			name = name[:i+1]
-		}
-		all = append(all, name)
-	}
-	return all
+// callers returns the functions of a stack, but not those of locks and sleeps.
+func callers(stack string) []string {
+	return slices.DeleteFunc(called.FindAllString(stack, -1), internal.MatchString)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,8 +39,7 @@ type World struct {
 	serving sync.Mutex               // a write of the controller and what wrote says of it are one
 	wrote   func(*apiserver.Request) // is called after each write of the controller that has succeeded
 
-	rolledOut int64        // the revision up to which all is rolled out
-	waking    map[int]bool // which actors will act
+	waking map[int]bool // which actors will act
 
 	mu        sync.Mutex
 	hooks     []hook                   // the first one that matches is called
@@ -68,6 +68,17 @@ type record struct {
 	film             []Shot      // if it is not filmed, only steps and faults
 	numbers          map[any]int // of requests and events in the film
 	logs             []string    // the last lines
+}
+
+// recorded returns what has happened so far.
+func (w *World) recorded() record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.filming.Lock()
+	defer w.filming.Unlock()
+	r := w.record
+	r.requests = slices.Clone(r.requests) // because their answers are still to come
+	return r
 }
 
 // change is what the API server has stored, but not of Events and Leases.
@@ -179,23 +190,27 @@ func (w *World) end(p *process, how string, next time.Duration) {
 		return
 	}
 	time.AfterFunc(next, func() {
-		w.mu.Lock()
-		start := w.process == p && !w.down // otherwise, a step has started one, or the case has ended
-		w.mu.Unlock()
-		if start {
-			w.start()
-		}
+		w.startIf(func() bool { return w.process == p && !w.down }) // and not if a step has, or in the end
 	})
 }
 
 // startAgain starts a process if there is none, and none will start.
-func (w *World) startAgain() {
+func (w *World) startAgain() { w.startIf(func() bool { return w.down }) }
+
+// startIf starts a process if isToStart, for which it holds w.mu.
+func (w *World) startIf(isToStart func() bool) {
 	w.mu.Lock()
-	down := w.down
+	start := isToStart()
 	w.mu.Unlock()
-	if down {
+	if start {
 		w.start()
 	}
+}
+
+// restart stops the process, and starts another one.
+func (w *World) restart() {
+	w.stop()
+	w.start()
 }
 
 // stop stops the process, and lets nobody start another one.
