@@ -1,7 +1,6 @@
 package explore_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -17,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/explore"
@@ -31,12 +29,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-type (
-	object = *unstructured.Unstructured
-	syncer = func(*process, object) error
-	run    = func(context.Context, *rest.Config) error
-)
 
 func valueOf(gadget object) string {
 	value, _, _ := unstructured.NestedString(gadget.Object, "spec", "value")
@@ -190,11 +182,10 @@ func forgetful(p *process, key cache.ObjectName) error {
 
 // repair returns a program that repairs the image of its Deployment, if it is to be.
 func repair(isToBe func(image string) bool) run {
-	return keep(func(d *appsv1.Deployment) map[string]any {
-		if isToBe(d.Spec.Template.Spec.Containers[0].Image) {
-			setImage(d)
+	return keep(func(d *appsv1.Deployment) {
+		if c := d.Spec.Template.Spec.Containers; isToBe(c[0].Image) {
+			c[0].Image = "web"
 		}
-		return nil
 	})
 }
 
@@ -254,14 +245,13 @@ var catalogue = []struct {
 		steps(resolve(), createGadget)},
 	{"what the server fills in is taken for a difference",
 		"each sync changes spec.template.metadata.annotations.restart",
-		keep(func(d *appsv1.Deployment) map[string]any {
+		keep(func(d *appsv1.Deployment) {
 			want := deploymentOf(&unstructured.Unstructured{Object: map[string]any{
 				"metadata": map[string]any{"name": "a"}}}).Spec
 			if !equality.Semantic.DeepEqual(d.Spec, want) { // and so the Pods are started again
 				metav1.SetMetaDataAnnotation(
 					&d.Spec.Template.ObjectMeta, "restart", fmt.Sprint(restarted.Add(1)))
 			}
-			return nil
 		}), repair(isOther), steps(createGadget)},
 	{"another writer is never left alone", "and somebody else (another-writer) changes it back",
 		repair(isOther), repair(func(string) bool { return false }),
