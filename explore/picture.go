@@ -18,8 +18,10 @@ import (
 type picture map[string]map[string]string // by object, by field
 
 // picture returns what the state looks like now.
-func (w *World) picture() picture {
-	p, all := picture{}, w.objects()
+func (w *World) picture() picture { return pictureOf(w.objects()) }
+
+func pictureOf(all []*object) picture {
+	p := picture{}
 	names := map[types.UID]string{}
 	for _, o := range all {
 		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + o.GetName()

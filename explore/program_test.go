@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -141,12 +142,7 @@ func (p *process) setStatus(gadget object, status map[string]any) error {
 	return ignoreNotFound(err)
 }
 
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
+func ignoreNotFound(err error) error { return utilerrors.FilterOut(err, apierrors.IsNotFound) }
 
 // childOf returns a ConfigMap of a Gadget. It has the name and the spec.value of the Gadget.
 func childOf(gadget object) *corev1.ConfigMap {
