@@ -252,10 +252,10 @@ func TestCatalogue(t *testing.T) {
 	c := explore.Controller{Outside: func() any { return &registry{} }, Eventually: isLeft}
 	for _, entry := range catalogue {
 		t.Run(entry.bug, func(t *testing.T) {
-			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expectOf(t, c)
+			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expect(t, c)
 		})
 		t.Run("not "+entry.bug, func(t *testing.T) {
-			trial{run: entry.right, steps: entry.steps}.expectOf(t, c)
+			trial{run: entry.right, steps: entry.steps}.expect(t, c)
 		})
 		row := fmt.Sprintf("| %s | %s |", entry.bug, entry.says)
 		if page != nil && !strings.Contains(string(page), row) {

@@ -23,76 +23,103 @@
 package explore
 
 import (
-	"cmp"
-	"testing"
+	"context"
+	"flag"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/explore/apiserver"
+	"k8s.io/client-go/rest"
 )
 
-// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
-// that the failure names. It returns what the controller has done about errors.
-func Test(t *testing.T, c Controller) []Outcome {
-	t.Helper()
-	return explore(t, c, "", nil)
+var (
+	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
+		"for their time")
+	budget = flag.String("explore.budget", "10s", "how long to explore, or how many cases, with the most "+
+		"telling ones first; 0 is without end, as with -explore.every and -explore.shard")
+	shard  = flag.String("explore.shard", "", "which part of the cases to explore, and of how many: 1/4")
+	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
+	random = flag.Int("explore.random", 0, "how many random histories to try")
+	seed   = flag.Int64("explore.seed", 1, "which random histories")
+	film   = flag.String("explore.film", "", "folder for a film of each case that fails, and of the "+
+		"undisturbed run")
+)
+
+// Controller describes a controller and what happens around it.
+type Controller struct {
+	// Run runs one process of the controller: main, without its flags. It returns when ctx is done,
+	// or before, if it cannot go on. Then another process starts ten seconds later. All requests
+	// must be made with config. Servers, such as that of metrics, must be off.
+	Run func(ctx context.Context, config *rest.Config) error
+
+	// CRDs are YAML files with CustomResourceDefinitions.
+	CRDs []string
+
+	// Outside, if it is set, makes what is outside of the cluster, such as a registry that answers
+	// from memory. It is called for each case. Run finds it with [Outside], and a step in its World.
+	Outside func() any
+
+	// Scenarios is what users do.
+	Scenarios []Scenario
+
+	// Moves are what histories have besides all steps of all scenarios.
+	Moves []Step
+
+	// Always, if it is set, is called after each write of the controller that has succeeded, but not
+	// for Events and Leases. It returns "", or what speaks against the write in the newest state, such
+	// as "the Gadget is gone".
+	Always func(Write, State) string
+
+	// Eventually, if it is set, is called when everything is quiet. It returns what is wrong.
+	Eventually func(State) []string
+
+	// Delay is the longest time that the controller waits before it tries something again that the
+	// API server refuses; 20 s if it is 0. Users wait for that long between two steps.
+	Delay time.Duration
+
+	// Actors are the other parts of the cluster, such as [Kubelet]. They react to what happens. If it is
+	// nil, Deployments and StatefulSets roll out after each step: see [RollOut]. An empty list switches
+	// that off, for a controller that does it itself.
+	Actors []Actor
+
+	// OneProcess says that two processes are never at work at once, not even for a moment. Neither a
+	// Lease nor a Deployment promises that, so leave it unless you accept what Twin finds.
+	OneProcess bool
+
+	// Heal, if it is set, ends what steps have done to what is outside.
+	Heal func(*World)
+
+	// Settle is how long it may take until everything is right, when nothing goes wrong any more.
+	// If it is 0, that is 20 min: after many errors, the queues of client-go wait for up to 17 min.
+	Settle time.Duration
+
+	// Timeout is how long a sync may take; 10 s if it is 0. A request that takes longer is given up.
+	Timeout time.Duration
 }
 
-// Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
-// unless its name is "", is never left out, and its findings have the whole film.
-func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
-	t.Helper()
-	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
-	return findings
+// Outside returns what Controller.Outside has made.
+func Outside(ctx context.Context) any { return ctx.Value(outside{}) }
+
+type outside struct{}
+
+// Scenario is what users and the cluster do, in order. In the end, the garbage collector works, and
+// what is there rolls out, unless Controller.Actors is set. If no step is CollectGarbage or RollOut,
+// both follow each step.
+type Scenario struct {
+	Name  string
+	Steps []Step
+
+	// EndVaries says that the end is not compared with that of the undisturbed run. If two users want
+	// the same, it may depend on the moment who gets it.
+	EndVaries bool
+
+	// Begins is after how many of these steps histories begin, too; 0 for none. All histories also
+	// begin with nothing.
+	Begins int
 }
 
-func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
-	t.Helper()
-	names := map[string]bool{}
-	for _, s := range c.Scenarios {
-		if names[s.Name] {
-			t.Fatalf("two scenarios have the name %q: give each a name of its own", s.Name)
-		}
-		names[s.Name] = true
-	}
-	if c.Run == nil || len(names) == 0 {
-		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
-	}
-	c.Delay = cmp.Or(c.Delay, 20*time.Second)
-	c.Settle = cmp.Or(c.Settle, 20*time.Minute)
-	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	crds, err := apiserver.ReadCRDs(c.CRDs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit, err := newLimit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Of the handlers of errors, only the first one stays, which logs. The other one waits a moment
-	// after the last error: in a bubble, that was years ago.
-	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
-	defer func() {
-		logging.Restore()
-		utilruntime.ErrorHandlers = handlers
-	}()
-	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = handlers[:1]
-	x := &explorer{families: families{controller: &c, tried: map[string]bool{}}, t: t, limit: limit,
-		found: found, filmed: filmed, crds: crds, calm: map[string]*result{}, failures: map[string]failures{}}
-	defer x.summarize()
-	defer x.checkIsAlive()
-	var plans []plan
-	for _, family := range []struct {
-		name   string
-		faults func(plan, *result) []plan
-	}{{"Crash", x.crashes}, {"Error", x.errors}, {"Event", x.surprises}, {"Schedule", x.schedules},
-		{"Lag", x.lags}, {"Slow", x.slow}, {"Twin", x.twins}} {
-		plans = append(plans, x.plans(family.name, family.faults)...)
-	}
-	x.try(append(plans, x.histories()...))
-	x.randomHistories()
-	return x.outcomes
+// Step is one thing that a user, the cluster or the network does.
+type Step struct {
+	Name string
+	Do   func(*World)
 }
+
+func (s Step) String() string { return s.Name }

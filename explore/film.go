@@ -70,23 +70,16 @@ func (w *World) shootRequest(r *apiserver.Request, s Shot) {
 // shootAnswer adds a Shot of what answers a request.
 func (w *World) shootAnswer(r *apiserver.Request, answer *apiserver.Response, err error, injected bool) {
 	s := Shot{What: "answered", Injected: injected}
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &status):
-		s.Code, s.Text = int(status.Status().Code), string(status.Status().Reason)
-	case err != nil:
-		s.Text = err.Error()
-	case answer != nil:
+	if answer != nil {
 		s.Code, s.Object = answer.Code, answer.Object
 	}
+	if err != nil {
+		s.Text = err.Error()
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		s.Code, s.Text = int(status.Status().Code), string(status.Status().Reason)
+	}
 	w.shootRequest(r, s)
-}
-
-// filmedEvent is an event that has arrived.
-type filmedEvent struct {
-	watch  *apiserver.Request
-	object *unstructured.Unstructured
-	is     watch.EventType
 }
 
 func (s *stream) shoot(what string, event watch.Event) {
@@ -94,12 +87,12 @@ func (s *stream) shoot(what string, event watch.Event) {
 		return
 	}
 	object, _ := event.Object.(*unstructured.Unstructured)
-	number := s.process.world.numberOf(filmedEvent{s.Request, object, event.Type})
+	number := s.process.world.numberOf([3]any{s.Request, object, event.Type})
 	s.process.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
 		Initial: !s.begun})
 }
 
-// numberOf returns the number of a request, or of a filmedEvent, in the film.
+// numberOf returns the number of a request or an event in the film.
 func (w *World) numberOf(key any) int {
 	w.filming.Lock()
 	defer w.filming.Unlock()

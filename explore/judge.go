@@ -20,12 +20,12 @@ type result struct {
 	findings            // until the verdict
 	last      []Request // before the verdict
 	problems  []string
-	remark    string   // what puts the problems right, or ""
-	differs   []string // how the end differs from that of the undisturbed run
-	state     string   // after the last step of a history
-	end       picture  // nil if it may differ
-	disturbed ends     // of the other cases, if this is the undisturbed one
-	steps     []int64  // for each step, the revision after it
+	remark    string  // what puts the problems right, or ""
+	differs   string  // how the end differs from that of the undisturbed run
+	state     string  // after the last step of a history
+	end       picture // nil if it may differ
+	disturbed ends    // of the other cases, if this is the undisturbed one
+	steps     []int64 // for each step, the revision after it
 }
 
 // wrong returns all that is wrong, in words.
@@ -244,27 +244,19 @@ func (w Write) sentence(reason string) string {
 	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
 }
 
-// ends counts how the disturbed cases of a scenario end.
-type ends struct {
-	all       int
-	differing map[string]int // by how they differ from the undisturbed run
-}
-
-func (e *ends) count(differences []string) {
-	if e.differing == nil {
-		e.differing = map[string]int{}
-	}
-	if e.all++; len(differences) > 0 {
-		e.differing[strings.Join(differences, "; ")]++
-	}
-}
+// ends counts how the disturbed cases of a scenario end, by how they differ from the undisturbed run.
+type ends map[string]int
 
 // agreement says that most disturbed cases end alike, but otherwise than the undisturbed one, or "".
-func (e *ends) agreement(scenario string) string {
-	for how, n := range e.differing {
-		if n > 2 && 2*n > e.all {
+func (e ends) agreement(scenario string) string {
+	all := 0
+	for _, n := range e {
+		all += n
+	}
+	for how, n := range e {
+		if how != "" && n > 2 && 2*n > all {
 			return fmt.Sprintf("\nOf the %d disturbed runs of the scenario %s, %d end alike, but otherwise than "+
-				"the undisturbed run. So look at that first, it may be what is wrong: %s", e.all, scenario, n, how)
+				"the undisturbed run. So look at that first, it may be what is wrong: %s", all, scenario, n, how)
 		}
 	}
 	return ""

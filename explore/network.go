@@ -181,8 +181,7 @@ func describe(r *apiserver.Request) Request {
 	if r.Resource.Resource == "" {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
-	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
-		verb: r.Verb}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name), verb: r.Verb}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
 	}

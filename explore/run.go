@@ -3,6 +3,8 @@ package explore
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +73,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		disturbed := w.recorded()
 		w.settle()
 		r.end = w.picture()
-		r.problems, r.differs = x.problems(w, p, r.end)
+		problems, differences := x.problems(w, p, r.end)
+		r.problems, r.differs = problems, strings.Join(differences, "; ")
 		w.serving.Lock()
 		r.findings, r.written = v.findings, maps.Clone(v.written)
 		w.serving.Unlock()
@@ -119,14 +122,6 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 	}
 }
 
-// idle is how long nothing may be written in the end.
-func idle() time.Duration {
-	if *every || *random > 0 {
-		return time.Hour
-	}
-	return 10 * time.Minute
-}
-
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write; and how the end differs from that of the undisturbed run.
 func (x *explorer) problems(w *World, p plan, end picture) (problems, differences []string) {
@@ -136,8 +131,11 @@ func (x *explorer) problems(w *World, p plan, end picture) (problems, difference
 	if p.calm != nil && p.calm.end != nil && slices.Equal(w.recorded().inVain, p.calm.inVain) {
 		differences = end.differences(p.calm.end)
 	}
-	before := w.server.Revision()
-	time.Sleep(idle())
+	before, idle := w.server.Revision(), 10*time.Minute
+	if *every || *random > 0 {
+		idle = time.Hour
+	}
+	time.Sleep(idle)
 	problems = slices.Compact(slices.Concat(problems, differences, w.unrestSince(before)))
 	const most = 8
 	if more := len(problems) - most; more > 1 {
@@ -153,6 +151,7 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 		return calm
 	}
 	r := x.run(t, plan{steps: s.played(x.controller), restart: true})
+	r.disturbed = ends{}
 	if s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
 		r.end = nil
 	}
@@ -166,5 +165,113 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	}
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r
+	return r
+}
+
+// moves returns the steps that a history may have.
+func (x *explorer) moves() []Step {
+	all := append(slices.Clip(x.controller.Moves), x.controller.cluster()...)
+	for _, s := range x.controller.Scenarios {
+		all = append(all, s.Steps...)
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s Step) bool {
+		twice := seen[s.Name]
+		seen[s.Name] = true
+		return twice
+	})
+}
+
+// histories returns all histories of up to -explore.depth steps, in a hurry and with pauses, after
+// nothing and after what scenarios begin with. They go on only from states that were not seen: a
+// state is what the API server has, and what goes wrong.
+func (x *explorer) histories() (all []plan) {
+	for _, calm := range x.calm {
+		if len(calm.unrest) > 0 {
+			return nil // it fails already, and each case would take long
+		}
+	}
+	for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
+		for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
+			if s.Begins == 0 && i > 0 {
+				continue
+			}
+			begin := plan{name: path.Join("History", s.Name, pause.String())}
+			for _, step := range s.Steps[:s.Begins] {
+				begin.steps = append(begin.steps, played(step))
+			}
+			all = append(all, x.longer(begin, *depth, pause, map[string]bool{})...)
+		}
+	}
+	return all
+}
+
+// longer returns the histories with one more step, and then up to n. Only those with all n steps
+// are divided among the shards: the others lead to them.
+func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
+	for _, move := range x.moves() {
+		name := strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name)
+		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
+			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
+		q.then = func(r *result) []plan {
+			known := seen[r.state]
+			if seen[r.state] = true; known || n <= 1 {
+				return nil
+			}
+			return x.longer(q, n-1, pause, seen)
+		}
+		plans = append(plans, q)
+	}
+	return plans
+}
+
+// lenient accepts all writes, because users do many things at once.
+func lenient(got, _ *result) { got.unasked, got.deletions = nil, nil }
+
+// then returns the step with a pause after it.
+func (s Step) then(pause time.Duration) Step {
+	return Step{s.Name, func(w *World) {
+		s.Do(w)
+		time.Sleep(pause)
+	}}
+}
+
+// randomHistories tries -explore.random histories of up to 25 random steps, with random pauses.
+func (x *explorer) randomHistories() {
+	x.t.Run("Random", func(t *testing.T) {
+		moves := x.moves()
+		pauses := []time.Duration{0, time.Microsecond, time.Millisecond, 50 * time.Millisecond,
+			2 * time.Second, time.Minute}
+		for i := range *random {
+			choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
+			history := make([]Step, 1+choice.IntN(25))
+			for i := range history {
+				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
+				history[i] = move.then(pause)
+				history[i].Name += fmt.Sprintf(", then %v", pause)
+			}
+			t.Run(fmt.Sprintf("-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
+				x.fail(t, nil, x.shortest(t, history))
+			})
+		}
+	})
+}
+
+// shortest runs a history. If it fails, it leaves out the steps without which it still fails, one
+// after the other, and returns what comes of the others.
+func (x *explorer) shortest(t *testing.T, history []Step) *result {
+	t.Helper()
+	r := x.run(t, plan{steps: history})
+	lenient(r, nil)
+	for i := range slices.Backward(history) {
+		if len(r.wrong()) == 0 {
+			break
+		}
+		shorter := slices.Delete(slices.Clone(history), i, i+1)
+		fewer := x.run(t, plan{steps: shorter})
+		if lenient(fewer, nil); len(fewer.wrong()) > 0 {
+			history, r = shorter, fewer
+		}
+	}
 	return r
 }

@@ -38,13 +38,8 @@ type trial struct {
 	settle time.Duration
 }
 
-func (test trial) expect(t *testing.T) {
-	t.Helper()
-	test.expectOf(t, explore.Controller{})
-}
-
-// expectOf is expect for a controller of which more is known.
-func (test trial) expectOf(t *testing.T, c explore.Controller) {
+// expect explores the program. What else is known of the controller is in c.
+func (test trial) expect(t *testing.T, c explore.Controller) {
 	t.Helper()
 	c.Run, c.CRDs, c.Settle = test.run, []string{gadgetsFile(t)}, test.settle
 	c.Scenarios = []explore.Scenario{{Name: "users", Steps: test.steps}}
@@ -162,6 +157,6 @@ func TestVerdicts(t *testing.T) {
 		"a process that ends": {func(context.Context, *rest.Config) error { return errors.New("no port") },
 			steps(createGadget), "the controller ended by itself: no port", 0},
 	} {
-		t.Run(name, test.expect)
+		t.Run(name, func(t *testing.T) { test.expect(t, explore.Controller{}) })
 	}
 }

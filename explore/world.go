@@ -31,31 +31,23 @@ type World struct {
 	controller *Controller
 	server     *apiserver.Server
 	users      dynamic.Interface
+	latency    time.Duration            // of each write of the controller; users wait longer between two steps
+	hurry      chan struct{}            // the next step does not wait for its time
+	serving    sync.Mutex               // a write of the controller and what wrote says of it are one
+	wrote      func(*apiserver.Request) // is called after each write of the controller that has succeeded
+	filmed     bool
+	filming    sync.Mutex // guards the film
 
-	latency time.Duration // of each write of the controller; users wait longer between two steps
-
-	hurry chan struct{} // the next step does not wait for its time
-
-	serving sync.Mutex               // a write of the controller and what wrote says of it are one
-	wrote   func(*apiserver.Request) // is called after each write of the controller that has succeeded
-
-	waking map[int]bool // which actors will act
-
-	mu        sync.Mutex
-	hooks     []hook                   // the first one that matches is called
-	lines     map[string]*line         // by resource
-	processes int                      // so far
-	process   *process                 // the newest
-	down      bool                     // it has ended, and nobody starts another one
-	insist    func(*apiserver.Request) // what another writer does after a write, unless it is nil
-	slowed    bool                     // each request takes a second, because there is no end to them
-
-	mistakes []string // of the description
-
+	mu       sync.Mutex
+	hooks    []hook                   // the first one that matches is called
+	lines    map[string]*line         // by resource
+	process  *process                 // the newest
+	down     bool                     // it has ended, and nobody starts another one
+	waking   map[int]bool             // which actors will act
+	insist   func(*apiserver.Request) // what another writer does after a write, unless it is nil
+	slowed   bool                     // each request takes a second, because there is no end to them
+	mistakes []string                 // of the description
 	record
-
-	filmed  bool
-	filming sync.Mutex // guards the film
 }
 
 // record is what has happened in a case.
@@ -125,10 +117,8 @@ func newWorld(t *testing.T, c *Controller, crds []*apiserver.CRD) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{
-		controller: c, server: server, users: users, hurry: make(chan struct{}, 1),
-		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{},
-	}
+	w := &World{controller: c, server: server, users: users, hurry: make(chan struct{}, 1),
+		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{}}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if c.Outside != nil {
 		w.Outside = c.Outside()
@@ -160,10 +150,12 @@ func (w *World) start() {
 	logging := klog.NewContext(context.Background(), w.logger())
 	ctx, cancel := context.WithCancel(context.WithValue(logging, outside{}, w.Outside))
 	stopped := make(chan struct{})
-	p := &process{world: w, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
+	p := &process{world: w, number: 1, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
 	w.mu.Lock()
-	w.processes++
-	p.number, w.process, w.down = w.processes, p, false
+	if w.process != nil {
+		p.number += w.process.number
+	}
+	w.process, w.down = p, false
 	w.mu.Unlock()
 	w.shoot(Shot{What: "started"})
 	go func() {
