@@ -1,7 +1,7 @@
 # The targets of the book, of the lens and of the examples.
 PROGRAM := .
 LENSFLAGS :=
-BENCH :=
+LONG :=
 export PROGRAM
 
 #= The book, the lens and the examples
@@ -45,13 +45,9 @@ conformance-examples: # the conformance suite on the same controller on other fr
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C examples/bench run . $(BENCH)
-	go -C examples/bench run . -draw
-bench-long: build # run the benchmark with up to 20,000 Foos
-	@hack/cluster build
-	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C examples/bench run . -foos 1000,5000,20000 -modes paused -repetitions 1 -o results/long.json
-	go -C examples/bench run . -draw
+	go -C examples/bench run . $(LONG)
+bench-long: LONG = -long
+bench-long: bench # run the benchmark with up to 20,000 Foos
 
 .PHONY: docs
 docs: # update the listings and the transcripts in all pages

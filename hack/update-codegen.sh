@@ -41,7 +41,7 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
 # generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from
 # FOLDER/pkg/apis/GROUP, for each of VERSIONS, with commas between them. One that is not the first
 # may be a package elsewhere. PLURAL is that of the resource. Without it, the generators would guess
-# it from the kind. If APPLY is no, there are no apply configurations.
+# it from the kind. If APPLY is no, there are no apply configurations, and the CRD describes no field.
 generate() (
   cd "$1"
   IFS=, read -ra versions <<<"$3"
@@ -85,8 +85,9 @@ generate() (
 
   echo controller-gen
   crds=$(mktemp -d "$top/crds.XXXXXX")
-  "$root/.local/bin/controller-gen" crd "${apis[@]/#/paths=}" \
-    output:crd:dir="$crds"
+  local how=crd
+  [[ $apply ]] || how=crd:maxDescLen=0 # no descriptions
+  "$root/.local/bin/controller-gen" "$how" "${apis[@]/#/paths=}" output:crd:dir="$crds"
   mkdir -p "$(dirname "$5")"
   cat "$crds"/*.yaml >"$5"
 )

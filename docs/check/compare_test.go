@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"testing"
 )
 
 // varying lists what differs between runs and between machines.
@@ -155,41 +154,4 @@ func outputLines(output string) []string {
 		return nil
 	}
 	return strings.Split(output, "\n")
-}
-
-// populated is what client-go logs when a cache is filled.
-const populated = `I1121 09:33:19.496329   23301 reflector.go:507] "Caches populated" type="Foo"` +
-	"\n"
-
-func TestTranscriptsMatchButForWhatVaries(t *testing.T) {
-	tests := []struct {
-		name, shown, output string
-		want                bool
-	}{
-		{"the same", "a\nb", "a\nb", true},
-		{"another word", "a\nb", "a\nc", false},
-		{"one line less", "a\nb", "a", false},
-		{"one line more", "a", "a\nb", false},
-		{"an age", "web 1 12s", "web   1   3m5s", true},
-		{"another number", "web 1 12s", "web 2 12s", false},
-		{"a duration in a test's summary", "ok pkg 0.041s", "ok pkg (cached)", true},
-		{"the name of a Pod", "pod/web-7d9ffb885b-v6h2z 1/1", "pod/web-6c4c6b8bb9-xk2lp 1/1", true},
-		{"the name of another Pod", "pod/web-7d9ffb885b-v6h2z", "pod/app-7d9ffb885b-v6h2z", false},
-		{"the head of a log line", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
-			`I0102 10:00:00.000001       1 writes.go:43] "Created"`, true},
-		{"another line of the code", `I1121 08:59:15.444652   12987 writes.go:43] "Created"`,
-			`I1121 08:59:15.444652   12987 writes.go:44] "Created"`, false},
-		{"a wildcard in the middle", "a\n...\nd", "a\nb\nc\nd", true},
-		{"a wildcard for no line", "a\n...", "a", true},
-		{"a wildcard does not hide the end", "a\n...\nd", "a\nb\nc", false},
-		{"a line of a library after", `I1121 08:59:15.444652 1 controller.go:9] "Starting"`,
-			`I1121 08:59:15.444652 1 controller.go:9] "Starting"` + "\n" + populated, true},
-		{"a line of a library that the page shows is missing", strings.TrimSpace(populated), "", false},
-		{"an error of a library", "", "E" + populated[1:], false},
-	}
-	for _, test := range tests {
-		if got := matches(outputLines(test.shown), outputLines(test.output)); got != test.want {
-			t.Errorf("%s: matches: got %v, want %v", test.name, got, test.want)
-		}
-	}
 }

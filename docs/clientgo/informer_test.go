@@ -8,10 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
@@ -22,7 +19,7 @@ import (
 func Example_listIsStreamed() {
 	connection := stream(event("ADDED", foo("a", "7")), event("ADDED", foo("b", "3")), endOfList("10"))
 	w := newWire(connection)
-	factory := newFactory(w, 0)
+	factory := newFactory(w)
 	seen := make(chan string)
 	foosOf(factory).TypedInformer().AddTypedEventHandler(notes(seen))
 	defer start(factory)()
@@ -46,7 +43,7 @@ func TestBookmarkMovesTheWatchOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connection := stream(event("ADDED", foo("a", "7")), endOfList("10"), bookmark("20"))
 		w := newWire(connection)
-		factory := newFactory(w, 0)
+		factory := newFactory(w)
 		store := foosOf(factory).Informer().GetStore()
 		defer start(factory)()
 		synctest.Wait()
@@ -69,7 +66,7 @@ func TestExpiredWatchListsAgainAndTellsTheDifference(t *testing.T) {
 			event("ADDED", foo("remade", "3", `"uid": "1"`)), endOfList("10"))
 		w := newWire(lost, reply(http.StatusGone, expired), stream(event("ADDED", foo("same", "2")),
 			event("ADDED", foo("remade", "90", `"uid": "2"`)), endOfList("95")))
-		factory := newFactory(w, 0)
+		factory := newFactory(w)
 		seen := make(chan string, 100)
 		foosOf(factory).TypedInformer().AddTypedEventHandler(notes(seen))
 		defer start(factory)()
@@ -92,7 +89,7 @@ func TestExpiredWatchListsAgainAndTellsTheDifference(t *testing.T) {
 // for the first of three Foos, the handler finds all of them.
 func Example_handlerFindsItsEventInTheCache() {
 	factory := newFactory(newWire(stream(event("ADDED", foo("a", "1")),
-		event("ADDED", foo("b", "2")), event("ADDED", foo("c", "3")), endOfList("10"))), 0)
+		event("ADDED", foo("b", "2")), event("ADDED", foo("c", "3")), endOfList("10"))))
 	foos := foosOf(factory)
 	found := make(chan int)
 	foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
@@ -112,7 +109,7 @@ func Example_handlerFindsItsEventInTheCache() {
 // neither the cache nor the other handlers.
 func Example_slowHandlerDelaysOnlyItself() {
 	connection := stream(endOfList("10"))
-	factory := newFactory(newWire(connection), 0)
+	factory := newFactory(newWire(connection))
 	informer := foosOf(factory).TypedInformer()
 	slow, fast := make(chan string), make(chan string)
 	informer.AddTypedEventHandler(notes(slow)) // hangs until slow is read
@@ -129,132 +126,6 @@ func Example_slowHandlerDelaysOnlyItself() {
 	// fast: add a 11 | update a 11 to 12 | delete default/a 13
 	// cache: []
 	// slow: add a 11 | update a 11 to 12 | delete default/a 13
-}
-
-// A lister reads only the cache. If an object is not there, the lister reports it as not found and
-// does not ask the server.
-func Example_listerAsksNobody() {
-	w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
-	factory := newFactory(w, 0)
-	foos := foosOf(factory)
-	foos.Informer()
-	defer start(factory)()
-	<-foos.Informer().HasSyncedChecker().Done()
-
-	_, err := foos.Lister().Foos("default").Get("b")
-	fmt.Println(apierrors.IsNotFound(err), err)
-	fmt.Println("requests:", len(w.requests))
-	// Output:
-	// true foo.samplecontroller.k8s.io "b" not found
-	// requests: 1
-}
-
-// A factory has one informer for a resource, however often you ask for it.
-func Example_factorySharesItsInformers() {
-	factory := newFactory(newWire(), 0)
-	fmt.Println(foosOf(factory).Informer().GetStore() == foosOf(factory).Informer().GetStore())
-	// Output:
-	// true
-}
-
-// A resync calls the handlers for each object in the cache, as an update to the same state. It
-// makes no request.
-func TestResyncReadsTheCacheAndNotTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWire(stream(event("ADDED", foo("a", "7")), endOfList("10")))
-		factory := newFactory(w, 10*time.Minute)
-		seen := make(chan string, 100)
-		foosOf(factory).TypedInformer().AddTypedEventHandler(notes(seen))
-		defer start(factory)()
-
-		time.Sleep(25 * time.Minute) // virtual
-		expect(t, drain(seen), "add a 7, in the initial list", "update a 7 to 7", "update a 7 to 7")
-		expect(t, drain(w.requests),
-			"allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true")
-	})
-}
-
-// The queue between reflector and indexer hands out every event, in the order of the watch. A list
-// is one event.
-func Example_queueKeepsTheOrderOfTheWatch() {
-	queue := cache.NewRealFIFOWithOptions(cache.RealFIFOOptions{AtomicEvents: true})
-	a, b := &v1alpha1.Foo{}, &v1alpha1.Foo{}
-	a.Name, b.Name = "a", "b"
-	queue.Replace([]any{a, b}, "10")
-	queue.Update(a)
-	queue.Update(b)
-	queue.Update(a)
-	queue.Delete(a)
-
-	for range 5 {
-		queue.Pop(func(deltas any, _ bool) error {
-			switch delta := deltas.(cache.Deltas)[0]; object := delta.Object.(type) {
-			case cache.ReplacedAllInfo:
-				fmt.Println(delta.Type, len(object.Objects))
-			case *v1alpha1.Foo:
-				fmt.Println(delta.Type, object.Name)
-			}
-			return nil
-		})
-	}
-	// Output:
-	// ReplacedAll 2
-	// Updated a
-	// Updated b
-	// Updated a
-	// Deleted a
-}
-
-// newIndexer returns a store like that inside an informer, with an index like that of this
-// controller: it finds the Foos that name a Deployment.
-func newIndexer() cache.Indexer {
-	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.TypedIndexersToIndexers(
-		informers.FooIndexers{
-			"deploymentName": func(foo *v1alpha1.Foo) ([]string, error) {
-				return []string{foo.Namespace + "/" + foo.Spec.DeploymentName}, nil
-			},
-		}))
-}
-
-func newFoo(name, deploymentName string) *v1alpha1.Foo {
-	return &v1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       v1alpha1.FooSpec{DeploymentName: deploymentName},
-	}
-}
-
-// An index maps a value, which a function computes from an object, to the keys of the objects with
-// that value. It follows each change of the store.
-func Example_indexFollowsEachChange() {
-	indexer := newIndexer()
-	indexer.Add(newFoo("a", "web"))
-	indexer.Add(newFoo("b", "web"))
-	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
-
-	indexer.Update(newFoo("b", "db"))
-	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
-	fmt.Println(indexer.IndexKeys("deploymentName", "default/db"))
-	// Output:
-	// [default/a default/b] <nil>
-	// [default/a] <nil>
-	// [default/b] <nil>
-}
-
-// The cache returns the object that it holds, not a copy. If you change it, you change it for
-// everybody, and the index does not notice.
-func Example_cacheReturnsTheObjectItself() {
-	indexer := newIndexer()
-	indexer.Add(newFoo("a", "web"))
-
-	object, _, _ := indexer.GetByKey("default/a")
-	object.(*v1alpha1.Foo).Spec.DeploymentName = "changed"
-
-	again, _, _ := indexer.GetByKey("default/a")
-	fmt.Println(again.(*v1alpha1.Foo).Spec.DeploymentName)
-	fmt.Println(indexer.IndexKeys("deploymentName", "default/web"))
-	// Output:
-	// changed
-	// [default/a] <nil>
 }
 
 // drain returns what is in the channel now.

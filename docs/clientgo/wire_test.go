@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -84,9 +83,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // newFactory returns a factory of informers that list and watch over w.
-func newFactory(w *wire, resync time.Duration) factories.SharedInformerFactory {
+func newFactory(w *wire) factories.SharedInformerFactory {
 	client := clientset.NewForConfigOrDie(&rest.Config{Host: "http://wire", Transport: w, QPS: -1})
-	return factories.NewSharedInformerFactory(client, resync)
+	return factories.NewSharedInformerFactory(client, 0)
 }
 
 // foosOf returns the informer of Foos that factory makes.

@@ -99,20 +99,6 @@ func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
 	}
 }
 
-func TestQuantiles(t *testing.T) {
-	tens := []float64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110}
-	for _, test := range []struct {
-		sorted     []float64
-		part, want float64
-	}{
-		{nil, 0.5, 0}, {[]float64{7}, 0.99, 7}, {tens, 0.5, 60}, {tens, 0.99, 110}, {tens, 0, 10},
-	} {
-		if got := quantile(test.sorted, test.part); got != test.want {
-			t.Errorf("quantile(%v, %v) is %v, want %v", test.sorted, test.part, got, test.want)
-		}
-	}
-}
-
 func TestTableShowsMediansAndRatios(t *testing.T) {
 	run := func(contender string, foos int, value float64) Result {
 		return Result{Contender: contender, Mode: modePaused, Foos: foos,
@@ -177,7 +163,7 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 }
 
 func TestContendersTakeTurns(t *testing.T) {
-	o := must.Get(parseFlags([]string{"-foos=100", "-repetitions=2", "-modes=paused"}))(t)
+	o := options{sizes: []int{100}, modes: []string{modePaused}, repetitions: 2}
 	var got []string
 	for _, run := range o.plan() {
 		got = append(got, fmt.Sprint(run.Contender, " ", run.Foos, " ", run.Repetition))

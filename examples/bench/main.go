@@ -17,8 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -29,70 +27,45 @@ import (
 
 const root = "../.."
 
-// options are the settings from the command line.
+// options are what is measured, and where the figures go.
 type options struct {
 	sizes       []int // numbers of Foos
 	modes       []string
 	repetitions int
-	file        string
-	draw        bool
 	idleTime    time.Duration // how long to count requests while idle
+	file        string
 }
 
+// short is for all tables but the one that shows more Foos, for which long is.
+var (
+	short = options{[]int{1000}, modes, 6, 10 * time.Second, "results/short.json"}
+	long  = options{[]int{1000, 5000, 20000}, []string{modePaused}, 1, 10 * time.Second, "results/long.json"}
+)
+
 func main() {
-	o, err := parseFlags(os.Args[1:])
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
+	isLong := flag.Bool("long", false, "measure up to 20,000 Foos")
+	drawOnly := flag.Bool("draw", false, "measure nothing: write the tables of docs/performance.md")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := short, error(nil)
+	if *isLong {
+		o = long
+	}
+	if !*drawOnly {
 		err = o.run(ctx)
 	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err == nil {
+		err = draw()
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func parseFlags(args []string) (o options, err error) {
-	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	foos := fs.String("foos", "1000", "list of numbers of Foos")
-	list := fs.String("modes", strings.Join(modes, ","),
-		"list of working and paused (without the control plane's other controllers)")
-	fs.IntVar(&o.repetitions, "repetitions", 6, "number of runs for each median")
-	fs.StringVar(&o.file, "o", "results/short.json", "`file` to write the figures to")
-	fs.BoolVar(&o.draw, "draw", false, "measure nothing: write the tables of docs/performance.md")
-	if err := fs.Parse(args); err != nil {
-		return o, err
-	}
-	if fs.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	if o.repetitions < 1 {
-		return o, fmt.Errorf("-repetitions must be at least 1, not %d", o.repetitions)
-	}
-	for text := range strings.SplitSeq(*foos, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return o, fmt.Errorf("-foos must be numbers, not %q", text)
-		}
-		o.sizes = append(o.sizes, n)
-	}
-	for _, mode := range modes { // in the order in which they are measured
-		if slices.Contains(strings.Split(*list, ","), mode) {
-			o.modes = append(o.modes, mode)
-		}
-	}
-	if strings.Count(*list, ",")+1 != len(o.modes) {
-		return o, fmt.Errorf("-modes must be some of %q, not %q", modes, *list)
-	}
-	o.idleTime = 10 * time.Second
-	return o, nil
-}
-
-// run measures, or writes the tables.
+// run measures, and writes the figures.
 func (o options) run(ctx context.Context) error {
-	if o.draw {
-		return draw()
-	}
 	for _, c := range contenders {
 		if _, err := os.Stat(filepath.Join(root, ".local/bin", c.program)); err != nil {
 			return fmt.Errorf("%w; 'make bench' builds it", err)

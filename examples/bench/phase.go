@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -177,13 +176,4 @@ func (r *run) memory() (float64, error) {
 		return 0, fmt.Errorf("reading the controller's memory: %w", err)
 	}
 	return float64(memory.RSS), nil
-}
-
-// syncs returns how many keys the controller's workers have processed, or 0 if it has no metrics.
-func (r *run) syncs() (float64, error) {
-	if r.metrics == "" {
-		return 0, nil
-	}
-	served, err := metrics.Read(r.metrics)
-	return served["workqueue_work_duration_seconds_count"], err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -27,7 +26,6 @@ var (
 			format: "%.1f ms", relative: true},
 		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
 		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB", relative: true},
-		{title: "syncs per Foo", figure: "burst/syncs per Foo", format: "%.2f"},
 		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
 	}
 	speed = []column{
@@ -136,7 +134,6 @@ var tables = map[string]func(*Results) string{
 	"cost-working":  func(r *Results) string { return r.table(modeWorking, cost) },
 	"speed-paused":  func(r *Results) string { return r.table(modePaused, speed) },
 	"speed-working": func(r *Results) string { return r.table(modeWorking, speed) },
-	"requests":      (*Results).requests,
 	"restart":       func(r *Results) string { return r.table(modePaused, restart) },
 	"growth":        func(r *Results) string { return r.table(modePaused, growth) },
 }
@@ -188,37 +185,6 @@ func (c column) cell(r *Results, contender, mode string, foos int) string {
 		text += fmt.Sprintf(" (%.2f ×)", value/base)
 	}
 	return text
-}
-
-// requests returns a table of the requests for each Foo at work, by verb and resource.
-func (r *Results) requests() string {
-	const prefix = "burst/requests per Foo/"
-	heads := []string{""}
-	kinds := map[string]bool{}
-	foos := r.sizes()[0]
-	for _, c := range contenders {
-		runs := r.repetitions(c.id, modeWorking, foos)
-		if len(runs) > 0 {
-			heads = append(heads, c.title)
-		}
-		for _, run := range runs {
-			for figure := range run.Figures {
-				if kind, ok := strings.CutPrefix(figure, prefix); ok {
-					kinds[kind] = true
-				}
-			}
-		}
-	}
-	rows := [][]string{heads}
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		row := []string{kind}
-		for _, c := range contenders[:len(heads)-1] {
-			value, _ := r.median(c.id, modeWorking, foos, prefix+kind)
-			row = append(row, fmt.Sprintf("%.2f", value))
-		}
-		rows = append(rows, row)
-	}
-	return markdown(rows)
 }
 
 // markdown returns a table whose first row is its head.

@@ -86,9 +86,6 @@ func (h *harness) expectEdited(name string) {
 	}
 }
 
-// childKinds are those of the children.
-var childKinds = []string{"ConfigMap", "Service", "Deployment"}
-
 // start starts the controller, and waits until it has nothing left to do.
 func (h *harness) start() {
 	h.t.Helper()

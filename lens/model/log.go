@@ -43,9 +43,6 @@ func (l *lines) add(line string, read time.Time) (record, bool) {
 	text := string(l.open)
 	l.open = nil
 	r, ok := parseText(text, read)
-	if !ok {
-		r, ok = parseJSON(text)
-	}
 	if skew := r.at.Sub(read); skew < -maxSkew || skew > maxSkew {
 		r.at = read
 	}
@@ -106,34 +103,6 @@ func parseValue(text string) (value, rest string) {
 	}
 	value, rest, _ = strings.Cut(text, " ")
 	return value, rest
-}
-
-// parseJSON reads a record of component-base, whose time is in milliseconds:
-// {"ts":1700000000000.123,"caller":"file:line","msg":"...","v":4,"key":"value"}.
-// Errors have no "v".
-func parseJSON(text string) (record, bool) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &fields) != nil || fields["msg"] == nil {
-		return record{}, false
-	}
-	r := record{failed: fields["v"] == nil, values: map[string]string{}}
-	for name, raw := range fields {
-		var text string
-		var reference struct{ Namespace, Name string } // as klog.KObj is logged
-		switch {
-		case json.Unmarshal(raw, &text) == nil:
-			r.values[name] = text
-		case json.Unmarshal(raw, &reference) == nil && reference.Name != "":
-			r.values[name] = objectName(reference.Namespace, reference.Name)
-		default:
-			r.values[name] = string(raw)
-		}
-	}
-	r.message = r.values["msg"]
-	if milliseconds, err := strconv.ParseFloat(r.values["ts"], 64); err == nil {
-		r.at = time.UnixMicro(int64(milliseconds * 1000))
-	}
-	return r, true
 }
 
 // objectName returns what cache.ObjectName shows: namespace/name, or the name alone.

@@ -291,24 +291,9 @@ lens.show = async (place) => {
   if (codePlace.value !== place) return;
   const found = live ? codeOf.get(place) : lens.replay?.code?.[place];
   say(codeFile, found ? `${found.file}:${found.line}  ${found.name}` : "There is no code here.");
-  code.replaceChildren(...coloured(found?.text ?? ""));
+  say(code, found?.text ?? "");
   code.scrollTop = 0;
 };
-
-const goToken = new RegExp(/(\/\/.*)|("(?:[^"\\\n]|\\.)*"|`[^`]*`)|/.source + "\\b(" +
-  "break|case|chan|const|continue|default|defer|else|for|func|go|if|import|interface|map|nil|" +
-  "package|range|return|select|struct|switch|type|var)\\b", "g");
-
-function coloured(text) {
-  const pieces = [];
-  let end = 0;
-  for (const match of text.matchAll(goToken)) {
-    const look = match[1] ? "comment" : match[2] ? "string" : "keyword";
-    pieces.push(text.slice(end, match.index), make("span", { class: look }, match[0]));
-    end = match.index + match[0].length;
-  }
-  return [...pieces, text.slice(end)];
-}
 
 let newestPlace, shownRecording;
 

@@ -174,6 +174,7 @@ func TestRequestsFailAndServersAreKilled(t *testing.T) {
 			return restart(server, time.Duration(random.IntN(1000))*time.Millisecond)
 		})
 		h.lastWave()
+		must.Do(h.t, controlPlane.Hurry())
 
 		h.settle()
 		h.checkNeedless()

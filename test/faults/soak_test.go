@@ -127,6 +127,7 @@ func (s *soaking) settle() {
 	for _, h := range s.histories() {
 		h.lastWave()
 	}
+	must.Do(s.t, controlPlane.Hurry())
 	select {
 	case <-s.program.Exited:
 		total.count(unexplained)

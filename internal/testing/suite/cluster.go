@@ -106,12 +106,11 @@ func kubectlCommand(args ...string) *exec.Cmd {
 }
 
 // orphan is an object that the garbage collector deletes as soon as it knows the custom resource.
-// It looks for new kinds when it starts, and then every 30 s. Until then, a deleted owner leaves its
-// objects behind.
+// It looks for new kinds every 30 s. Until then, a deleted owner leaves its objects behind.
 var orphan *corev1.ConfigMap
 
-// restartCollector saves this time on a cluster that the suite has started.
-var restartCollector = func() error { return nil }
+// hurry saves this time, on a cluster that the suite has started.
+var hurry = func() error { return nil }
 
 // makeOrphan creates orphan, whose owner never existed.
 func makeOrphan() (err error) {

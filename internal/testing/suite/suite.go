@@ -120,7 +120,7 @@ func Run(m *testing.M) (code int) {
 		}
 		defer c.Stop()
 		os.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.Kubeconfig())
-		restartCollector = func() error { return errors.Join(c.Kill("kube-controller-manager"), c.Mend()) }
+		hurry = c.Hurry
 	}
 	code, err := run(m)
 	if err = errors.Join(err, others()); err != nil {
@@ -171,7 +171,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(tempDir)
 	for _, prepare := range []func() error{
-		build, connect, installCRD, restartCollector, makeOrphan, checkControlPlane,
+		build, connect, installCRD, hurry, makeOrphan, checkControlPlane,
 	} {
 		if err := prepare(); err != nil {
 			return 1, err
