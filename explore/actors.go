@@ -3,17 +3,70 @@ package explore
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/explore/apiserver"
 )
+
+// Write is a write of the controller that has succeeded.
+type Write struct {
+	Verb        string // create, update, patch or delete
+	Resource    string // "deployments"
+	Subresource string // "status"
+	// Old is the object before, and New after it. After a creation, Old is nil. After a deletion, New
+	// is nil, unless a finalizer holds the object.
+	Old, New *unstructured.Unstructured
+}
+
+// State is what the API server has.
+type State struct {
+	Outside any // what Controller.Outside has made
+
+	server *apiserver.Server
+}
+
+// Get returns an object of a resource, such as "foos" or "deployments.apps", or nil. The name is
+// "a", or "elsewhere/a" in another namespace than the default.
+func Get[T any](s State, resource, name string) *T {
+	_, namespaced, _ := s.server.Lookup(resource)
+	namespace, name := split(name, namespaced)
+	for _, u := range s.all(resource) {
+		if u.GetNamespace() == namespace && u.GetName() == name {
+			return As[T](u)
+		}
+	}
+	return nil
+}
+
+// List returns all objects of a resource, by namespace and name.
+func List[T any](s State, resource string) (list []*T) {
+	for _, u := range s.all(resource) {
+		list = append(list, As[T](u))
+	}
+	return list
+}
+
+// all returns all objects of a resource.
+func (s State) all(resource string) []*object {
+	gvr, _, _ := s.server.Lookup(resource)
+	return s.server.List(gvr)
+}
+
+// As returns an object as its Go type has it, or nil.
+func As[T any](u *unstructured.Unstructured) *T {
+	typed := new(T)
+	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed) != nil {
+		return nil
+	}
+	return typed
+}
 
 type object = unstructured.Unstructured
 
@@ -124,15 +177,9 @@ func (w *World) finishNamespaces() {
 }
 
 // rollOut makes the Pods of Deployments and StatefulSets available, as their controllers would.
-// What has not changed since then needs nothing more.
 func (w *World) rollOut() {
-	before := w.rolledOut
-	w.rolledOut = w.server.Revision()
-	for _, o := range w.objects() {
-		kind := o.GroupVersionKind().GroupKind().String()
-		revision, _ := strconv.ParseInt(o.GetResourceVersion(), 10, 64) // the server's: it is a number
-		if revision <= before || kind != "Deployment.apps" && kind != "StatefulSet.apps" ||
-			o.GetDeletionTimestamp() != nil {
+	for _, o := range slices.Concat(w.State().all("deployments.apps"), w.State().all("statefulsets.apps")) {
+		if o.GetDeletionTimestamp() != nil {
 			continue
 		}
 		w.update(o, func(o *object) {

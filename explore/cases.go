@@ -1,43 +1,85 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math/bits"
-	"math/rand/v2"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
-// plan is what happens in a case.
-type plan struct {
-	name    string
-	steps   []Step        // with the waits after them
-	faults  []fault       // that happen meanwhile
-	rest    time.Duration // how long they may still happen after the last step
-	more    int           // how many faults may follow after these
-	calm    *result       // of the undisturbed run, or nil if there is none to compare with
-	restart bool          // what a new process changes in the end is wrong
-	shared  bool          // only one shard has it
-	slow    bool          // each write takes more than a second
-	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
-	// deletions are: the controller cannot know yet that something is no longer asked for.
-	strict bool
-	judge  func(got, calm *result)  // unless it is nil
-	then   func(got *result) []plan // what else to try, unless it is nil
-
-	kind string // of the fault, and of what it happens to
-	rank int    // the lower, the more telling
+// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
+// that the failure names. It returns what the controller has done about errors.
+func Test(t *testing.T, c Controller) []Outcome {
+	t.Helper()
+	return explore(t, c, "", nil)
 }
 
-// with returns the plan with one more fault. Its name begins with that of the request or event.
-func (p plan) with(name string, rank int, f fault) plan {
-	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1, rank: rank,
-		kind: f.at.Kind + strings.TrimPrefix(name, f.at.String()), faults: append(slices.Clip(p.faults), f)}
+// Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
+// unless its name is "", is never left out, and its findings have the whole film.
+func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
+	t.Helper()
+	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
+	return findings
+}
+
+func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
+	t.Helper()
+	names := map[string]bool{}
+	for _, s := range c.Scenarios {
+		if names[s.Name] {
+			t.Fatalf("two scenarios have the name %q: give each a name of its own", s.Name)
+		}
+		names[s.Name] = true
+	}
+	if c.Run == nil || len(names) == 0 {
+		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
+	}
+	c.Delay = cmp.Or(c.Delay, 20*time.Second)
+	c.Settle = cmp.Or(c.Settle, 20*time.Minute)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	crds, err := apiserver.ReadCRDs(c.CRDs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, err := newLimit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of the handlers of errors, only the first one stays, which logs. The other one waits a moment
+	// after the last error: in a bubble, that was years ago.
+	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
+	defer func() {
+		logging.Restore()
+		utilruntime.ErrorHandlers = handlers
+	}()
+	klog.SetLogger(klog.Logger{})
+	utilruntime.ErrorHandlers = handlers[:1]
+	x := &explorer{families: families{controller: &c, tried: map[string]bool{}}, t: t, limit: limit,
+		found: found, filmed: filmed, crds: crds, calm: map[string]*result{}, failures: map[string]failures{}}
+	defer x.summarize()
+	defer x.checkIsAlive()
+	var plans []plan
+	for _, family := range []struct {
+		name   string
+		faults func(plan, *result) []plan
+	}{{"Crash", x.crashes}, {"Error", x.errors}, {"Event", x.surprises}, {"Schedule", x.schedules},
+		{"Lag", x.lags}, {"Slow", x.slow}, {"Twin", x.twins}} {
+		plans = append(plans, x.plans(family.name, family.faults)...)
+	}
+	x.try(append(plans, x.histories()...))
+	x.randomHistories()
+	return x.outcomes
 }
 
 // plans returns the cases of a family: in each scenario, what faults returns, which is what else can
@@ -118,7 +160,7 @@ func (x *explorer) judge(t *testing.T, p plan, r *result) []plan {
 		r.unasked = nil
 	}
 	if p.calm != nil && p.calm.end != nil {
-		p.calm.disturbed.count(r.differs)
+		p.calm.disturbed[r.differs]++
 	}
 	x.fail(t, p.calm, r)
 	if p.then == nil {
@@ -175,112 +217,4 @@ func (l limit) has(name string) bool {
 // isUsed reports whether the budget is used.
 func (l limit) isUsed(cases int, since time.Duration) bool {
 	return l.cases > 0 && cases >= l.cases || l.time > 0 && since >= l.time
-}
-
-// moves returns the steps that a history may have.
-func (x *explorer) moves() []Step {
-	all := append(slices.Clip(x.controller.Moves), x.controller.cluster()...)
-	for _, s := range x.controller.Scenarios {
-		all = append(all, s.Steps...)
-	}
-	seen := map[string]bool{}
-	return slices.DeleteFunc(all, func(s Step) bool {
-		twice := seen[s.Name]
-		seen[s.Name] = true
-		return twice
-	})
-}
-
-// histories returns all histories of up to -explore.depth steps, in a hurry and with pauses, after
-// nothing and after what scenarios begin with. They go on only from states that were not seen: a
-// state is what the API server has, and what goes wrong.
-func (x *explorer) histories() (all []plan) {
-	for _, calm := range x.calm {
-		if len(calm.unrest) > 0 {
-			return nil // it fails already, and each case would take long
-		}
-	}
-	for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
-		for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
-			if s.Begins == 0 && i > 0 {
-				continue
-			}
-			begin := plan{name: path.Join("History", s.Name, pause.String())}
-			for _, step := range s.Steps[:s.Begins] {
-				begin.steps = append(begin.steps, played(step))
-			}
-			all = append(all, x.longer(begin, *depth, pause, map[string]bool{})...)
-		}
-	}
-	return all
-}
-
-// longer returns the histories with one more step, and then up to n. Only those with all n steps
-// are divided among the shards: the others lead to them.
-func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
-	for _, move := range x.moves() {
-		name := strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name)
-		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
-			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
-		q.then = func(r *result) []plan {
-			known := seen[r.state]
-			if seen[r.state] = true; known || n <= 1 {
-				return nil
-			}
-			return x.longer(q, n-1, pause, seen)
-		}
-		plans = append(plans, q)
-	}
-	return plans
-}
-
-// lenient accepts all writes, because users do many things at once.
-func lenient(got, _ *result) { got.unasked, got.deletions = nil, nil }
-
-// then returns the step with a pause after it.
-func (s Step) then(pause time.Duration) Step {
-	return Step{s.Name, func(w *World) {
-		s.Do(w)
-		time.Sleep(pause)
-	}}
-}
-
-// randomHistories tries -explore.random histories of up to 25 random steps, with random pauses.
-func (x *explorer) randomHistories() {
-	x.t.Run("Random", func(t *testing.T) {
-		moves := x.moves()
-		pauses := []time.Duration{0, time.Microsecond, time.Millisecond, 50 * time.Millisecond,
-			2 * time.Second, time.Minute}
-		for i := range *random {
-			choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
-			history := make([]Step, 1+choice.IntN(25))
-			for i := range history {
-				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
-				history[i] = move.then(pause)
-				history[i].Name += fmt.Sprintf(", then %v", pause)
-			}
-			t.Run(fmt.Sprintf("-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
-				x.fail(t, nil, x.shortest(t, history))
-			})
-		}
-	})
-}
-
-// shortest runs a history. If it fails, it leaves out the steps without which it still fails, one
-// after the other, and returns what comes of the others.
-func (x *explorer) shortest(t *testing.T, history []Step) *result {
-	t.Helper()
-	r := x.run(t, plan{steps: history})
-	lenient(r, nil)
-	for i := range slices.Backward(history) {
-		if len(r.wrong()) == 0 {
-			break
-		}
-		shorter := slices.Delete(slices.Clone(history), i, i+1)
-		fewer := x.run(t, plan{steps: shorter})
-		if lenient(fewer, nil); len(fewer.wrong()) > 0 {
-			history, r = shorter, fewer
-		}
-	}
-	return r
 }

@@ -1,7 +1,6 @@
 package explore_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,12 +11,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/explore"
@@ -31,12 +29,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-type (
-	object = *unstructured.Unstructured
-	syncer = func(*process, object) error
-	run    = func(context.Context, *rest.Config) error
-)
 
 func valueOf(gadget object) string {
 	value, _, _ := unstructured.NestedString(gadget.Object, "spec", "value")
@@ -66,33 +58,16 @@ func createOrUpdate(onConflict func(error) error, mayTake bool) syncer {
 	}
 }
 
-func report(err error) error { return err }
-
-func swallow(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
+func report(err error) error  { return err }
+func swallow(err error) error { return utilerrors.FilterOut(err, apierrors.IsConflict) }
 func ignoreAlreadyExists(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-// second returns another child.
-func second(gadget object) *corev1.ConfigMap {
-	child := childOf(gadget)
-	child.Name += "-2"
-	return child
+	return utilerrors.FilterOut(err, apierrors.IsAlreadyExists)
 }
 
 const held = "example.com/held"
 
 // outside registers a Gadget, and removes it from the registry before the Gadget may go, or after.
-func outside(finish func(release, clean func() error) error) syncer {
+func outside(cleansFirst bool) syncer {
 	return func(p *process, gadget object) error {
 		r, has := explore.Outside(p.ctx).(*registry), slices.Contains(gadget.GetFinalizers(), held)
 		setFinalizers := func(finalizers ...string) error {
@@ -100,10 +75,12 @@ func outside(finish func(release, clean func() error) error) syncer {
 			_, err := p.gadgets.Namespace(gadget.GetNamespace()).Update(p.ctx, gadget, metav1.UpdateOptions{})
 			return ignoreNotFound(err)
 		}
-		clean := func() error { r.hasA.Store(false); return nil }
 		switch {
 		case gadget.GetDeletionTimestamp() != nil && has:
-			return finish(func() error { return setFinalizers() }, clean)
+			r.hasA.Store(!cleansFirst)
+			err := setFinalizers()
+			r.hasA.Store(err != nil && !cleansFirst)
+			return err
 		case gadget.GetDeletionTimestamp() != nil:
 			return nil
 		case !has:
@@ -114,31 +91,30 @@ func outside(finish func(release, clean func() error) error) syncer {
 	}
 }
 
-func inOrder(first, then func() error) error {
-	if err := first(); err != nil {
-		return err
-	}
-	return then()
-}
-
-// once makes a ConfigMap for each value, unless ran says that it was made.
-func once(name func(*corev1.ConfigMap, string), ran func(*process, object) string) syncer {
+// once makes a ConfigMap for each value, unless the status says that it was made.
+func once(cached, generated bool) syncer {
 	return func(p *process, gadget object) error {
-		value := valueOf(gadget)
-		if ran(p, gadget) == value {
+		value, ran := valueOf(gadget), ranOf(gadget)
+		if cached {
+			old, err := p.cached.ByNamespace(gadget.GetNamespace()).Get(gadget.GetName())
+			if err != nil {
+				return err
+			}
+			ran = ranOf(old.(object))
+		}
+		if ran == value {
 			return nil
 		}
 		child := childOf(gadget)
-		name(child, "run-"+value)
+		if child.Name = "run-" + value; generated {
+			child.Name, child.GenerateName = "", child.Name+"-"
+		}
 		if err := ignoreAlreadyExists(p.create(child)); err != nil {
 			return err
 		}
 		return p.setStatus(gadget, map[string]any{"ran": value})
 	}
 }
-
-func generated(c *corev1.ConfigMap, name string) { c.Name, c.GenerateName = "", name+"-" }
-func fixed(c *corev1.ConfigMap, name string)     { c.Name = name }
 
 func ranOf(gadget object) string {
 	ran, _, _ := unstructured.NestedString(gadget.Object, "status", "ran")
@@ -152,7 +128,9 @@ func createBoth(onFirst func(error) error, goesOn bool) syncer {
 		if onFirst(err) != nil || err != nil && !goesOn {
 			return onFirst(err)
 		}
-		return ignoreAlreadyExists(p.create(second(gadget)))
+		second := childOf(gadget)
+		second.Name += "-2"
+		return ignoreAlreadyExists(p.create(second))
 	}
 }
 
@@ -164,16 +142,6 @@ func remember(p *process, gadget object) error {
 	p.memory[gadget.GetName()] = err == nil
 	return err
 }
-
-func cachedRan(p *process, gadget object) string {
-	cached, err := p.cached.ByNamespace(gadget.GetNamespace()).Get(gadget.GetName())
-	if err != nil {
-		return ""
-	}
-	return ranOf(cached.(object))
-}
-
-func liveRan(_ *process, gadget object) string { return ranOf(gadget) }
 
 // forgetful cleans up when it hears that the Gadget is gone: a process that was not there does not.
 func forgetful(p *process, key cache.ObjectName) error {
@@ -190,15 +158,12 @@ func forgetful(p *process, key cache.ObjectName) error {
 
 // repair returns a program that repairs the image of its Deployment, if it is to be.
 func repair(isToBe func(image string) bool) run {
-	return keep(func(d *appsv1.Deployment) map[string]any {
-		if isToBe(d.Spec.Template.Spec.Containers[0].Image) {
-			setImage(d)
+	return keep(func(d *appsv1.Deployment) {
+		if c := d.Spec.Template.Spec.Containers; isToBe(c[0].Image) {
+			c[0].Image = "web"
 		}
-		return nil
 	})
 }
-
-func cleanThenRelease(release, clean func() error) error { return inOrder(clean, release) }
 
 var (
 	steps     = func(steps ...explore.Step) []explore.Step { return steps }
@@ -218,13 +183,13 @@ var catalogue = []struct {
 		program(createBoth(ignoreAlreadyExists, false)), program(createBoth(ignoreAlreadyExists, true)),
 		steps(createGadget)},
 	{"the finalizer goes before what is outside", "a is left in the registry",
-		program(outside(inOrder)), program(outside(cleanThenRelease)), steps(createGadget, deleteGadget)},
+		program(outside(false)), program(outside(true)), steps(createGadget, deleteGadget)},
 	{"a deletion is noticed only by its event", "a is left in the registry",
-		rawProgram(forgetful), program(outside(cleanThenRelease)), steps(createGadget, deleteGadget)},
+		rawProgram(forgetful), program(outside(true)), steps(createGadget, deleteGadget)},
 	{"an old state is read from the cache", "the ConfigMap run-1- (2) is left, but there is none",
-		program(once(generated, cachedRan)), program(once(fixed, liveRan)), steps(createGadget)},
+		program(once(true, true)), program(once(false, false)), steps(createGadget)},
 	{"a name is generated", "the ConfigMap run-1- (2) is left, but there is none",
-		program(once(generated, liveRan)), program(once(fixed, liveRan)), steps(createGadget)},
+		program(once(false, true)), program(once(false, false)), steps(createGadget)},
 	{"a conflict is taken for success", `the ConfigMap a has data.value "1", but "2"`,
 		program(createOrUpdate(swallow, false)), program(createOrUpdate(report, false)),
 		steps(createGadget, changeGadget)},
@@ -254,14 +219,13 @@ var catalogue = []struct {
 		steps(resolve(), createGadget)},
 	{"what the server fills in is taken for a difference",
 		"each sync changes spec.template.metadata.annotations.restart",
-		keep(func(d *appsv1.Deployment) map[string]any {
+		keep(func(d *appsv1.Deployment) {
 			want := deploymentOf(&unstructured.Unstructured{Object: map[string]any{
 				"metadata": map[string]any{"name": "a"}}}).Spec
 			if !equality.Semantic.DeepEqual(d.Spec, want) { // and so the Pods are started again
 				metav1.SetMetaDataAnnotation(
 					&d.Spec.Template.ObjectMeta, "restart", fmt.Sprint(restarted.Add(1)))
 			}
-			return nil
 		}), repair(isOther), steps(createGadget)},
 	{"another writer is never left alone", "and somebody else (another-writer) changes it back",
 		repair(isOther), repair(func(string) bool { return false }),
@@ -288,10 +252,10 @@ func TestCatalogue(t *testing.T) {
 	c := explore.Controller{Outside: func() any { return &registry{} }, Eventually: isLeft}
 	for _, entry := range catalogue {
 		t.Run(entry.bug, func(t *testing.T) {
-			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expectOf(t, c)
+			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expect(t, c)
 		})
 		t.Run("not "+entry.bug, func(t *testing.T) {
-			trial{run: entry.right, steps: entry.steps}.expectOf(t, c)
+			trial{run: entry.right, steps: entry.steps}.expect(t, c)
 		})
 		row := fmt.Sprintf("| %s | %s |", entry.bug, entry.says)
 		if page != nil && !strings.Contains(string(page), row) {

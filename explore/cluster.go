@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // Actor is another part of the cluster. It acts some time after something has changed, also by itself,
@@ -162,4 +166,50 @@ func (c *Controller) cluster() []Step {
 		return []Step{CollectGarbage, RollOut}
 	}
 	return []Step{CollectGarbage}
+}
+
+// Mutate returns a step after which admission changes all objects of a resource that somebody creates
+// or changes, as a MutatingAdmissionPolicy does. It stays so until the end, unless another step
+// Mutate for the resource has no function.
+func Mutate(resource, what string, mutate func(*unstructured.Unstructured)) Step {
+	return onLine("admission: "+what+" in ", resource, func(_ *World, l *line) { l.mutate = mutate })
+}
+
+// Insist returns a step after which another writer patches an object, as [Patch] does, each time
+// somebody has changed it. It ends with Relent, and in the end.
+func Insist(object, patch string) Step {
+	step := patchAs("another-writer", "another writer insists on", object, patch)
+	resource, _, _ := strings.Cut(object, "/")
+	return Step{step.Name, func(w *World) {
+		gvr, _, _ := w.server.Lookup(resource)
+		again := func() {
+			w.mu.Lock()
+			relented := w.insist == nil
+			w.mu.Unlock()
+			if !relented {
+				step.Do(w)
+			}
+		}
+		w.mu.Lock()
+		w.insist = func(r *apiserver.Request) {
+			if r.Resource == gvr {
+				time.AfterFunc(10*time.Millisecond, again)
+			}
+		}
+		w.mu.Unlock()
+		step.Do(w)
+	}}
+}
+
+// Relent is a step that ends Insist.
+var Relent = network("the other writer relents", func(w *World) { w.insist = nil })
+
+// admit changes an object as admission does.
+func (w *World) admit(r *apiserver.Request, object *unstructured.Unstructured) {
+	w.mu.Lock()
+	mutate := w.line(r.Resource.Resource).mutate
+	w.mu.Unlock()
+	if mutate != nil && r.Subresource == "" {
+		mutate(object)
+	}
 }

@@ -16,19 +16,15 @@ import (
 // TestActors shows each part of a cluster at work, and that what it does is left undone without it.
 func TestActors(t *testing.T) {
 	const spec = "containers: [{name: c, image: c}]"
-	secrets := func(w *World) (kubernetes.Interface, *corev1.Secret, error) {
-		kube := kubernetes.NewForConfigOrDie(w.Config())
-		secret, err := kube.CoreV1().Secrets(Namespace).Get(context.Background(), "a", metav1.GetOptions{})
-		return kube, secret, err
-	}
 	// One's own actor fills in what another program waits for.
 	ours := Actor{"issuer", time.Second, func(w *World) error {
-		kube, secret, err := secrets(w)
+		secrets := kubernetes.NewForConfigOrDie(w.Config()).CoreV1().Secrets(Namespace)
+		secret, err := secrets.Get(context.Background(), "a", metav1.GetOptions{})
 		if err != nil || len(secret.Data["token"]) == 3 {
 			return err
 		}
 		secret.Data = map[string][]byte{"token": append(secret.Data["token"], 'x')}
-		_, err = kube.CoreV1().Secrets(Namespace).Update(context.Background(), secret, metav1.UpdateOptions{})
+		_, err = secrets.Update(context.Background(), secret, metav1.UpdateOptions{})
 		return err
 	}}
 	steps := []Step{
@@ -80,7 +76,7 @@ func TestActors(t *testing.T) {
 			}
 		}
 		bubble(t, func(t *testing.T) {
-			w := (&explorer{controller: c}).newWorld(t)
+			w := newWorld(t, c, nil)
 			for _, step := range steps {
 				step.Do(w)
 			}

@@ -93,7 +93,7 @@ func (a Answer) isFor(r Request) bool {
 
 // errors answers each request with each error, once and for good. Without -explore.every, it takes
 // the first request of each kind.
-func (x *explorer) errors(p plan, r *result) (plans []plan) {
+func (x *families) errors(p plan, r *result) (plans []plan) {
 	for _, r := range r.requests {
 		if len(p.faults) > 0 || !*every && x.tried[r.Kind] {
 			continue
@@ -114,8 +114,8 @@ var telling = [][]string{{"409-Conflict/once", "cut-after/once"},
 	{"403/for-good", "409-Conflict/for-good", "timeout-after/once", "422/once"}}
 
 // failure returns the plan with a request that gets an error.
-func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
-	f := fault{at: r, forGood: forGood, request: a.instead}
+func (x *families) failure(p plan, r Request, a Answer, forGood bool) plan {
+	f := fault{at: r, forGood: forGood, hook: hook{request: a.instead}}
 	f.what = fmt.Sprintf("the request %s got the answer %q", r, a.Name)
 	often, rest := "once", time.Duration(0)
 	if forGood {
@@ -159,4 +159,32 @@ func waits(got *result, r Request) (waits []time.Duration) {
 		}
 	}
 	return waits
+}
+
+// FailWrites returns a step after which the next n writes of the controller fail.
+func FailWrites(n int) Step {
+	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
+}
+
+// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
+// else had written in between.
+func Conflict(n int) Step {
+	return trouble("let %d writes conflict", n,
+		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
+}
+
+// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
+// an error.
+func LoseAnswers(n int) Step {
+	return trouble("lose %d answers", n,
+		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
+}
+
+func trouble(format string, n int, a Answer) Step {
+	name := fmt.Sprintf(format, n)
+	return network(name, func(w *World) {
+		isWrite := func(of Request) bool { return of.write }
+		w.hooks = append(w.hooks, slices.Repeat(
+			[]hook{{what: name, matches: isWrite, once: true, request: a.instead}}, n)...)
+	})
 }

@@ -23,17 +23,11 @@
 package explore
 
 import (
-	"cmp"
 	"context"
 	"flag"
-	"testing"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 var (
@@ -129,67 +123,3 @@ type Step struct {
 }
 
 func (s Step) String() string { return s.Name }
-
-// Test explores a controller. Each case is a subtest. What fails can be run alone, with the command
-// that the failure names. It returns what the controller has done about errors.
-func Test(t *testing.T, c Controller) []Outcome {
-	t.Helper()
-	return explore(t, c, "", nil)
-}
-
-// Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
-// unless its name is "", is never left out, and its findings have the whole film.
-func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
-	t.Helper()
-	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
-	return findings
-}
-
-func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
-	t.Helper()
-	names := map[string]bool{}
-	for _, s := range c.Scenarios {
-		if names[s.Name] {
-			t.Fatalf("two scenarios have the name %q: give each a name of its own", s.Name)
-		}
-		names[s.Name] = true
-	}
-	if c.Run == nil || len(names) == 0 {
-		t.Fatal("nothing to explore: set Run and Scenarios of the explore.Controller")
-	}
-	c.Delay = cmp.Or(c.Delay, 20*time.Second)
-	c.Settle = cmp.Or(c.Settle, 20*time.Minute)
-	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
-	crds, err := apiserver.ReadCRDs(c.CRDs...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit, err := newLimit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Of the handlers of errors, only the first one stays, which logs. The other one waits a moment
-	// after the last error: in a bubble, that was years ago.
-	logging, handlers := klog.CaptureState(), utilruntime.ErrorHandlers
-	defer func() {
-		logging.Restore()
-		utilruntime.ErrorHandlers = handlers
-	}()
-	klog.SetLogger(klog.Logger{})
-	utilruntime.ErrorHandlers = handlers[:1]
-	x := &explorer{t: t, controller: &c, limit: limit, found: found, filmed: filmed, crds: crds,
-		calm: map[string]*result{}, tried: map[string]bool{}, failures: map[string]failures{}}
-	defer x.summarize()
-	defer x.checkIsAlive()
-	var plans []plan
-	for _, family := range []struct {
-		name   string
-		faults func(plan, *result) []plan
-	}{{"Crash", x.crashes}, {"Error", x.errors}, {"Event", x.surprises}, {"Schedule", x.schedules},
-		{"Lag", x.lags}, {"Slow", x.slow}, {"Twin", x.twins}} {
-		plans = append(plans, x.plans(family.name, family.faults)...)
-	}
-	x.try(append(plans, x.histories()...))
-	x.randomHistories()
-	return x.outcomes
-}

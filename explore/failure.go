@@ -1,17 +1,16 @@
 package explore
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Finding is what is wrong in a case.
@@ -67,32 +66,6 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 type failures struct {
 	cases, length int
 	shortest      string
-}
-
-// ends counts how the disturbed cases of a scenario end.
-type ends struct {
-	all       int
-	differing map[string]int // by how they differ from the undisturbed run
-}
-
-func (e *ends) count(differs string) {
-	if e.differing == nil {
-		e.differing = map[string]int{}
-	}
-	if e.all++; differs != "" {
-		e.differing[differs]++
-	}
-}
-
-// agreement says that most disturbed cases end alike, but otherwise than the undisturbed one, or "".
-func (e *ends) agreement(scenario string) string {
-	for how, n := range e.differing {
-		if n > 2 && 2*n > e.all {
-			return fmt.Sprintf("\nOf the %d disturbed runs of the scenario %s, %d end alike, but otherwise than "+
-				"the undisturbed run. So look at that first, it may be what is wrong: %s", e.all, scenario, n, how)
-		}
-	}
-	return ""
 }
 
 // summarize says how many cases have failed, unless it was only one.
@@ -183,8 +156,6 @@ func (r *result) story() string {
 	return faults + "\nIt happened at the step with the arrow:" + strings.Join(steps, "")
 }
 
-const lastFew = 10 // requests and lines of the log that a failure shows
-
 // did says what the controller did last: its requests, but not those of its informers that have
 // succeeded, nor those for Events and Leases; and what it logged.
 func (r *result) did() (text string) {
@@ -227,29 +198,40 @@ func alone(name string) string {
 	return command
 }
 
-// nameOf returns what people call an object, such as "the Deployment x of Foo a".
-func nameOf(u *unstructured.Unstructured) string {
-	name := fmt.Sprintf("the %s %s", u.GetKind(), u.GetName())
-	if namespace := u.GetNamespace(); namespace != "" && namespace != Namespace {
-		name += " in " + namespace
+// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
+// where.
+func writeFilms(name string, calm, r *result, wrong []string) string {
+	shots := slices.Clone(r.film)
+	for _, what := range wrong {
+		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
 	}
-	if owner := metav1.GetControllerOf(u); owner != nil {
-		name += fmt.Sprintf(" of %s %s", owner.Kind, owner.Name)
+	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
+	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
+	err := os.MkdirAll(*film, 0o755)
+	if err == nil {
+		err = Film{name, strings.Join(wrong, "; "), shots}.write(file + ".json")
 	}
-	return name
+	if calm != nil && err == nil {
+		shots = slices.Clone(calm.film)
+		for _, s := range r.film {
+			if s.What == "fault" {
+				s.Text = "in the other film, " + s.Text
+				shots = append(shots, s)
+			}
+		}
+		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
+		err = Film{"undisturbed: " + name, "", shots}.write(file + ".undisturbed.json")
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return file + ".json, and beside it that of the undisturbed run"
 }
 
-// sentence says what a write did, and what speaks against it.
-func (w Write) sentence(reason string) string {
-	did, object := "changed", w.Old
-	switch {
-	case w.Old == nil:
-		did, object = "created", w.New
-	case strings.HasPrefix(strings.ToLower(w.Verb), "delete"):
-		did = "deleted"
+func (f Film) write(file string) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
 	}
-	if w.Subresource != "" {
-		did = "changed in its " + w.Subresource
-	}
-	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
+	return os.WriteFile(file, text, 0o644)
 }

@@ -1,10 +1,11 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -14,18 +15,65 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 )
 
+// plan is what happens in a case.
+type plan struct {
+	name    string
+	steps   []Step        // with the waits after them
+	faults  []fault       // that happen meanwhile
+	rest    time.Duration // how long they may still happen after the last step
+	more    int           // how many faults may follow after these
+	calm    *result       // of the undisturbed run, or nil if there is none to compare with
+	restart bool          // what a new process changes in the end is wrong
+	shared  bool          // only one shard has it
+	slow    bool          // each write takes more than a second
+	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
+	// deletions are: the controller cannot know yet that something is no longer asked for.
+	strict bool
+	judge  func(got, calm *result)  // unless it is nil
+	then   func(got *result) []plan // what else to try, unless it is nil
+
+	kind string // of the fault, and of what it happens to
+	rank int    // the lower, the more telling
+}
+
+// with returns the plan with one more fault. Its name begins with that of the request or event.
+func (p plan) with(name string, rank int, f fault) plan {
+	return plan{name: path.Join(p.name, name), steps: p.steps, calm: p.calm, more: p.more - 1, rank: rank,
+		kind: f.at.Kind + strings.TrimPrefix(name, f.at.String()), faults: append(slices.Clip(p.faults), f)}
+}
+
 // fault is one thing that goes wrong in a case.
 type fault struct {
-	at   Request // or event; if it is none, any write
-	what string  // in words
+	hook
+	at      Request // or event
+	hurry   bool    // the users take their next step meanwhile
+	forGood bool    // it happens to all later requests that are about the same, too
+}
 
-	// request is called in place of the request; do lets that happen. event is called in place of
-	// showing the event, with w.mu held.
-	request func(w *World, p *process, do call) (*apiserver.Response, error)
-	event   func(s *stream, e watch.Event)
+// in returns the hook that lets the fault happen in a world.
+func (f fault) in(w *World) hook {
+	f.matches = func(of Request) bool {
+		switch {
+		case f.at.String() == of.String():
+			w.shoot(Shot{What: "fault", Text: f.what})
+		case !f.forGood || f.at.about() != of.about() ||
+			cmp.Or(of.Process-f.at.Process, of.Nth-f.at.Nth) < 0: // it came before
+			return false
+		}
+		if f.hurry {
+			w.hurryUp()
+		}
+		return true
+	}
+	return f.hook
+}
 
-	hurry   bool // the users take their next step meanwhile
-	forGood bool // it happens to all later requests that are about the same, too
+// families makes the cases of a controller in which something goes wrong. Each of its methods for a
+// family returns what else can go wrong in a plan of which that is the result.
+type families struct {
+	controller *Controller
+	tried      map[string]bool // kinds of requests that have had every error
+	outcomes   []Outcome
 }
 
 // The places of a fault of a request.
@@ -34,64 +82,23 @@ const (
 	after  = "after"  // the request, and before the answer
 )
 
-// crashes lets the process die at each request. A new process must find what is to be done, and
-// nothing may be created or deleted twice. The new process starts at once, or only after the next
-// step. Without -explore.every, it takes only the writes: after another request, the objects are
-// the same as before it.
-//
-// If the process dies when it has the answer, but has done nothing more, that looks the same from
-// outside as if it dies before the answer: what it knew is lost.
-func (x *explorer) crashes(p plan, r *result) (plans []plan) {
-	for _, at := range r.requests {
-		if !*every && !at.write || len(p.faults) > 0 && at.Process <= p.faults[0].at.Process {
-			continue
+// around returns what happens in place of a request, with a pause at a place.
+func around(
+	place string, pause func(*World, *process),
+) func(*World, *process, call) (*apiserver.Response, error) {
+	return func(w *World, p *process, do call) (*apiserver.Response, error) {
+		if place == before {
+			pause(w, p)
+			return do()
 		}
-		plans = append(plans, p.crash(at, before, false), p.crash(at, after, false))
-		if len(p.faults) == 0 {
-			plans = append(plans, p.crash(at, before, true), p.crash(at, after, true))
-		}
-	}
-	return plans
-}
-
-// crash returns the plan with a process that dies at a request.
-func (p plan) crash(at Request, place string, late bool) plan {
-	name, next := at.String()+"/"+place, time.Millisecond
-	what := fmt.Sprintf("the process died %s its request %s", place, at)
-	rank := 0 // without these, no controller is explored
-	if late {
-		name, next, rank = name+"-for-longer", 0, 1
-		what += ", and the next one started only after the next step"
-	}
-	request := func(w *World, p *process, do call) (*apiserver.Response, error) {
-		if place == after {
-			_, _ = do()
-		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.end(p, "It died.", next)
-		return nil, errDead
-	}
-	p = p.with(name, rank, fault{at: at, what: what, request: request})
-	p.strict, p.judge = true, more
-	if late {
-		p.more = 0
-	}
-	return p
-}
-
-// more notes what was created or deleted more often than in the undisturbed run.
-func more(got, calm *result) {
-	for d, n := range got.written {
-		if want := calm.written[d]; n > want {
-			got.problems = append(got.problems, fmt.Sprintf("the controller %s %d %s, but only %d if "+
-				"nothing goes wrong", d.what, n, d.resource, want))
-		}
+		response, err := do()
+		pause(w, p)
+		return response, err
 	}
 }
 
 // surprises disturbs each event of the watches. Only -explore.every tries the rare ways.
-func (x *explorer) surprises(p plan, r *result) (plans []plan) {
+func (x *families) surprises(p plan, r *result) (plans []plan) {
 	begin := 1 + slices.IndexFunc(r.events, func(e Request) bool {
 		return len(p.faults) > 0 && e.String() == p.faults[0].at.String()
 	})
@@ -116,12 +123,19 @@ func (x *explorer) surprises(p plan, r *result) (plans []plan) {
 				continue
 			}
 			q := p.with(e.String()+"/"+way.name, 1, fault{at: e,
-				what: "the event " + e.String() + " " + way.what, event: way.event})
+				hook: hook{what: "the event " + e.String() + " " + way.what, event: way.event}})
 			q.rest = time.Minute
 			plans = append(plans, q)
 		}
 	}
 	return plans
+}
+
+// slow lets each write take more than a second, so that a time is another one in each write, even if
+// it has no fractions of seconds.
+func (x *families) slow(p plan, _ *result) []plan {
+	p.name, p.slow, p.more = path.Join(p.name, "writes"), true, 0
+	return []plan{p}
 }
 
 // How long a request or an event waits.
@@ -141,7 +155,7 @@ const (
 // go on: the other workers, the other informers and, if the wait is long enough, the users. Without
 // -explore.every, it takes only the writes, and only the long waits. So does a second wait, which
 // would otherwise take hours.
-func (x *explorer) schedules(p plan, r *result) (plans []plan) {
+func (x *families) schedules(p plan, r *result) (plans []plan) {
 	few := len(p.faults) > 0 || !*every
 	add := func(of Request, place string, waits ...string) {
 		for _, wait := range waits {
@@ -171,7 +185,7 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 }
 
 // schedule returns the plan with a request or an event that waits.
-func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
+func (x *families) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
 		aStep:   3 * time.Second,
 		tooLong: max(r.untilStep(of, x.controller.Delay), x.controller.Timeout) + 2*time.Second}[wait]
@@ -181,19 +195,13 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 	if f.hurry {
 		f.what += ", and meanwhile the users took their next step"
 	}
-	f.request = func(_ *World, _ *process, do call) (*apiserver.Response, error) {
-		switch {
-		case wait == tooLong:
+	f.request = around(place, func(*World, *process) { time.Sleep(d) })
+	if wait == tooLong {
+		f.request = func(_ *World, _ *process, do call) (*apiserver.Response, error) {
 			time.AfterFunc(d, func() { _, _ = do() })
 			time.Sleep(x.controller.Timeout)
 			return nil, &url.Error{Op: "Any", URL: "https://injected", Err: context.DeadlineExceeded}
-		case place == before:
-			time.Sleep(d)
-			return do()
 		}
-		response, err := do()
-		time.Sleep(d)
-		return response, err
 	}
 	f.event = func(s *stream, e watch.Event) {
 		s.late = true
@@ -215,7 +223,7 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 		p.more = 0
 	}
 	if f.hurry || wait == tooLong {
-		p.judge = pardon(of)
+		p.judge = func(got, _ *result) { got.pardon(of) }
 	}
 	return p
 }
@@ -223,11 +231,10 @@ func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) p
 // pardon accepts deletions if a request was late that asks before it, or deletes: then something may
 // be deleted although the users have just asked for it again. No controller can call that back, and no
 // API server compares the owner when it deletes something.
-func pardon(late Request) func(got, calm *result) {
-	if late.verb != "get" && late.verb != "delete" {
-		return nil
+func (r *result) pardon(late Request) {
+	if late.verb == "get" || late.verb == "delete" {
+		r.deletions = nil
 	}
-	return func(got, _ *result) { got.deletions = nil }
 }
 
 // untilStep returns how long it takes until the users take their next step after a request, or end.
@@ -238,68 +245,4 @@ func (r *result) untilStep(of Request, end time.Duration) time.Duration {
 		}
 	}
 	return end
-}
-
-// lags restarts the controller after each step, with an API server that lags: what it lists is an
-// older state of one resource, or of all. It catches up one step later, or in the end. Without
-// -explore.every, it takes only the latter, and only the scenarios in which the controller deletes
-// something: elsewhere, an old state makes it do less harm.
-//
-// The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
-// the newest state. But after most errors of a stream, client-go lists, and takes an old list, too:
-// Reflector.ListAndWatchWithContext in its tools/cache.
-func (x *explorer) lags(p plan, r *result) (plans []plan) {
-	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
-		func(d deed) bool { return d.what == "deleted" })
-	if len(p.faults) > 0 || !*every && !deletes {
-		return nil
-	}
-	watched := map[string]bool{}
-	for _, request := range r.requests {
-		watched[request.Kind] = true
-	}
-	for step, revisions := range r.history {
-		for behind := 1; ; behind++ {
-			pasts := map[string]map[string]int64{"all": {}}
-			for resource, all := range revisions {
-				if n := len(all); behind <= n && watched["watch-"+resource] {
-					past := all[n-behind] - 1
-					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
-				}
-			}
-			if len(pasts) == 1 {
-				break
-			}
-			for _, name := range slices.Sorted(maps.Keys(pasts)) {
-				what := fmt.Sprintf("%s-%d-writes-behind", name, behind)
-				plans = append(plans, p.lag(step+1, what, pasts[name])...)
-			}
-		}
-	}
-	return plans
-}
-
-// lag returns the plans with a process that begins after a step with lists of the past.
-func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
-	restart := played(Step{"(a new process)", func(w *World) {
-		w.server.DisableStreams()
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for resource, revision := range past {
-			w.line(resource).past = revision
-		}
-		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
-		w.end(w.process, "It died.", time.Millisecond)
-	}})
-	q := plan{name: fmt.Sprintf("%s/step-%d/%s", p.name, step+1, what), calm: p.calm, rank: 1,
-		kind: fmt.Sprint("lag ", slices.Sorted(maps.Keys(past)))}
-	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
-	if *every {
-		short := q
-		short.name += "-for-a-step"
-		short.steps = slices.Insert(slices.Clone(q.steps), min(step+2, len(q.steps)),
-			played(Step{"(" + LetWatchesGo.Name + ")", LetWatchesGo.Do}))
-		plans = append(plans, short)
-	}
-	return append(plans, q)
 }

@@ -1,11 +1,7 @@
 package explore
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -74,23 +70,16 @@ func (w *World) shootRequest(r *apiserver.Request, s Shot) {
 // shootAnswer adds a Shot of what answers a request.
 func (w *World) shootAnswer(r *apiserver.Request, answer *apiserver.Response, err error, injected bool) {
 	s := Shot{What: "answered", Injected: injected}
-	var status apierrors.APIStatus
-	switch {
-	case errors.As(err, &status):
-		s.Code, s.Text = int(status.Status().Code), string(status.Status().Reason)
-	case err != nil:
-		s.Text = err.Error()
-	case answer != nil:
+	if answer != nil {
 		s.Code, s.Object = answer.Code, answer.Object
 	}
+	if err != nil {
+		s.Text = err.Error()
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		s.Code, s.Text = int(status.Status().Code), string(status.Status().Reason)
+	}
 	w.shootRequest(r, s)
-}
-
-// filmedEvent is an event that has arrived.
-type filmedEvent struct {
-	watch  *apiserver.Request
-	object *unstructured.Unstructured
-	is     watch.EventType
 }
 
 func (s *stream) shoot(what string, event watch.Event) {
@@ -98,12 +87,12 @@ func (s *stream) shoot(what string, event watch.Event) {
 		return
 	}
 	object, _ := event.Object.(*unstructured.Unstructured)
-	number := s.process.world.numberOf(filmedEvent{s.Request, object, event.Type})
+	number := s.process.world.numberOf([3]any{s.Request, object, event.Type})
 	s.process.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
 		Initial: !s.begun})
 }
 
-// numberOf returns the number of a request, or of a filmedEvent, in the film.
+// numberOf returns the number of a request or an event in the film.
 func (w *World) numberOf(key any) int {
 	w.filming.Lock()
 	defer w.filming.Unlock()
@@ -115,6 +104,8 @@ func (w *World) numberOf(key any) int {
 	}
 	return w.numbers[key]
 }
+
+const lastFew = 10 // lines of the log, and requests that a failure shows
 
 // reel puts what a process logs into the film, and keeps the last lines.
 type reel struct{ world *World }
@@ -138,42 +129,4 @@ func (w *World) logger() klog.Logger {
 	}
 	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
 		textlogger.Output(reel{w})))
-}
-
-// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
-// where.
-func writeFilms(name string, calm, r *result, wrong []string) string {
-	shots := slices.Clone(r.film)
-	for _, what := range wrong {
-		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
-	}
-	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
-	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
-	err := os.MkdirAll(*film, 0o755)
-	if err == nil {
-		err = Film{name, strings.Join(wrong, "; "), shots}.write(file + ".json")
-	}
-	if calm != nil && err == nil {
-		shots = slices.Clone(calm.film)
-		for _, s := range r.film {
-			if s.What == "fault" {
-				s.Text = "in the other film, " + s.Text
-				shots = append(shots, s)
-			}
-		}
-		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		err = Film{"undisturbed: " + name, "", shots}.write(file + ".undisturbed.json")
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return file + ".json, and beside it that of the undisturbed run"
-}
-
-func (f Film) write(file string) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o644)
 }

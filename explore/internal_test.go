@@ -8,43 +8,19 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-
-	"example.com/sample-controller/explore/apiserver"
 )
 
 // TestPictures shows what makes no difference between two ends: the order of what has a merge key,
 // and a generated name. But the name of a Pod of a StatefulSet says which it is.
 func TestPictures(t *testing.T) {
 	picture := func(name string, finalizers []any, conditions ...string) picture {
-		server, err := apiserver.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &World{server: server}
-		if w.users, err = dynamic.NewForConfig(server.Config(nil)); err != nil {
-			t.Fatal(err)
-		}
 		var list []any
 		for _, c := range conditions {
 			list = append(list, map[string]any{"type": c, "status": "True"})
 		}
-		pod := &object{Object: map[string]any{"apiVersion": "v1", "kind": "Pod",
-			"metadata": map[string]any{"name": name, "namespace": "default", "generateName": "a-",
-				"finalizers": finalizers},
-			"spec":   map[string]any{"containers": []any{map[string]any{"name": "c", "image": "c"}}},
-			"status": map[string]any{"conditions": list}}}
-		if _, err := w.client(pod).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		_, err = w.client(pod).UpdateStatus(t.Context(), pod,
-			metav1.UpdateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w.picture()
+		return pictureOf([]*object{{Object: map[string]any{"kind": "Pod",
+			"metadata": map[string]any{"name": name, "generateName": "a-", "finalizers": finalizers},
+			"status":   map[string]any{"conditions": list}}}})
 	}
 	x, y := "example.com/x", "example.com/y"
 	one := picture("a-bcdfg", []any{x, y}, "Ready", "Sound")
@@ -62,15 +38,12 @@ func TestPictures(t *testing.T) {
 
 // TestEndsThatAgree shows what is said when the undisturbed run seems to be the wrong one.
 func TestEndsThatAgree(t *testing.T) {
-	e := &ends{}
-	for _, differs := range []string{"there is no x", "there is no x", "", "there is no x", "another"} {
-		e.count(differs)
-	}
+	e := ends{"there is no x": 3, "": 1, "another": 1}
 	if got := e.agreement("scale"); !strings.Contains(got, "Of the 5 disturbed runs of the scenario "+
 		"scale, 3 end alike") || !strings.HasSuffix(got, ": there is no x") {
 		t.Error("3 of 5:", got)
 	}
-	if e.count(""); e.agreement("scale") != "" {
+	if e[""]++; e.agreement("scale") != "" {
 		t.Error("3 of 6:", e.agreement("scale"))
 	}
 }

@@ -6,49 +6,101 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/explore/apiserver"
 )
 
-// stored notes what the API server stores, and by whom. The API server is locked meanwhile.
-func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
-	if isSideshow(r.Resource.Resource) {
-		return
+// result is what came of a case.
+type result struct {
+	record              // until the verdict; its requests and events until the faults ended
+	findings            // until the verdict
+	last      []Request // before the verdict
+	problems  []string
+	remark    string  // what puts the problems right, or ""
+	differs   string  // how the end differs from that of the undisturbed run
+	state     string  // after the last step of a history
+	end       picture // nil if it may differ
+	disturbed ends    // of the other cases, if this is the undisturbed one
+	steps     []int64 // for each step, the revision after it
+}
+
+// wrong returns all that is wrong, in words.
+func (r *result) wrong() []string {
+	wrong := slices.Concat(r.unrest, r.taken, r.deletions, r.unasked, r.problems)
+	if len(r.problems) > 0 && r.remark != "" {
+		wrong = append(wrong, r.remark)
 	}
-	w.mu.Lock()
-	if w.insist != nil {
-		w.insist(r)
+	for _, request := range r.restless {
+		wrong = append(wrong, "the controller makes one request after the other at once: "+request)
 	}
-	w.wake()
-	if _, isController := r.Interceptor().(*process); isController {
-		w.writes = append(w.writes, write)
-		w.writers[write.Event.GetResourceVersion()] = describe(r).about()
-	} else {
-		w.noteSet(r, write)
-		w.writers[write.Event.GetResourceVersion()] = "somebody else (" + r.Options.FieldManager + ")"
-	}
-	w.mu.Unlock()
-	if r.Resource.Resource != "namespaces" {
-		w.shootRequest(r, Shot{What: "stored", Type: write.Type, Object: write.Event})
+	return wrong
+}
+
+// verdicts is what is wrong in a case, and how it is found in the changes of its world.
+type verdicts struct {
+	*World
+	findings
+
+	seen   int                          // how many of the changes
+	own    map[types.UID]bool           // what the controller has created
+	set    map[types.UID]map[string]any // the fields that others have set, by object
+	pulses map[string]*pulse            // of objects that the controller writes
+}
+
+// findings is what the writes of a controller tell. The world's mutex serving guards it.
+type findings struct {
+	written   map[deed]int     // by the controller
+	foreign   map[string]doing // what the controller did to objects of others
+	unrest    []string         // objects that are written without end
+	unasked   []string         // creations and changes that the newest state did not ask for
+	deletions []string         // such deletions
+	taken     []string         // what users had set, and the controller took away
+}
+
+// deed is what the controller does several times: objects of a resource are "created" or "deleted".
+type deed struct{ what, resource string }
+
+// newVerdicts returns verdicts that look at each write of the controller.
+func newVerdicts(w *World) *verdicts {
+	v := &verdicts{World: w, own: map[types.UID]bool{}, set: map[types.UID]map[string]any{},
+		pulses:   map[string]*pulse{},
+		findings: findings{written: map[deed]int{}, foreign: map[string]doing{}}}
+	w.wrote = v.look
+	return v
+}
+
+// look judges the changes since the last look, after a request of the controller.
+func (v *verdicts) look(r *apiserver.Request) {
+	v.mu.Lock()
+	changes := v.changes[v.seen:]
+	v.mu.Unlock()
+	v.seen += len(changes)
+	v.beat(r, changes)
+	for _, c := range changes {
+		if c.byController() {
+			v.judge(c)
+		} else {
+			v.noteSet(c)
+		}
 	}
 }
 
-// noteSet notes which fields a user has set, but not what the API server has filled in. w.mu must be
-// held.
-func (w *World) noteSet(r *apiserver.Request, write apiserver.Write) {
-	uid := write.Event.GetUID()
-	if write.Old == nil && r.Body != nil {
-		w.set[uid] = fieldsOf(r.Body)
+// noteSet notes which fields a user has set, but not what the API server has filled in.
+func (v *verdicts) noteSet(c change) {
+	uid, fields := c.Event.GetUID(), fieldsOf(c.New)
+	if c.Old == nil && c.request.Body != nil {
+		v.set[uid] = fieldsOf(c.request.Body)
 		return
 	}
-	fields := fieldsOf(write.New)
-	for _, path := range changed(write) {
-		if w.set[uid] == nil {
-			w.set[uid] = map[string]any{}
+	for _, path := range changed(c.Write) {
+		if v.set[uid] == nil {
+			v.set[uid] = map[string]any{}
 		}
-		w.set[uid][path] = fields[path]
+		v.set[uid][path] = fields[path]
 	}
 }
 
@@ -62,55 +114,54 @@ func fieldsOf(o *unstructured.Unstructured) map[string]any {
 }
 
 // judge counts a write of the controller, and notes what speaks against it.
-func (w *World) judge(r *apiserver.Request, write apiserver.Write) {
+func (v *verdicts) judge(c change) {
+	r := c.request
 	what := Write{
-		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource,
-		Old: write.Old, New: write.New,
+		Verb: r.Verb, Resource: r.Resource.Resource, Subresource: r.Subresource, Old: c.Old, New: c.New,
 	}
-	reason := ""
-	if w.controller.Always != nil {
-		reason = w.controller.Always(what, w.State())
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	deletes := strings.HasPrefix(r.Verb, "delete") // and not the removal of the last finalizer
 	switch {
-	case write.Type == watch.Added:
-		w.written[deed{"created", what.Resource}]++
-		w.own[write.New.GetUID()] = true
-	case deletes && write.Old.GetDeletionTimestamp() == nil:
-		w.written[deed{"deleted", what.Resource}]++
+	case c.Type == watch.Added:
+		v.written[deed{"created", what.Resource}]++
+		v.own[c.New.GetUID()] = true
+	case deletes && c.Old.GetDeletionTimestamp() == nil:
+		v.written[deed{"deleted", what.Resource}]++
 	}
-	switch {
-	case reason == "":
-	case deletes:
-		w.deletions = append(w.deletions, what.sentence(reason))
-	default:
-		w.unasked = append(w.unasked, what.sentence(reason))
+	if v.controller.Always != nil {
+		if reason := v.controller.Always(what, v.State()); reason != "" {
+			v.add(doing{what.sentence(reason), deletes})
+		}
 	}
-	if write.Old != nil && !w.own[write.Old.GetUID()] && r.Subresource != "status" && !r.IsCustom() {
-		w.judgeForeign(what, write, deletes)
+	if c.Old != nil && !v.own[c.Old.GetUID()] && r.Subresource != "status" && !r.IsCustom() {
+		v.judgeForeign(what, c.Write, deletes)
 	}
 }
 
-// doing is what the controller does to an object that somebody else has created.
+// doing is what the controller does to an object although something speaks against it.
 type doing struct {
 	sentence string
 	deletes  bool
 }
 
+func (f *findings) add(d doing) {
+	if d.deletes {
+		f.deletions = append(f.deletions, d.sentence)
+	} else {
+		f.unasked = append(f.unasked, d.sentence)
+	}
+}
+
 // judgeForeign notes what a write does to an object that somebody else has created. What the
 // undisturbed run does, too, is meant: see unmeant. But nothing may take away what users have set.
-// w.mu must be held.
-func (w *World) judgeForeign(what Write, write apiserver.Write, deletes bool) {
+func (v *verdicts) judgeForeign(what Write, write apiserver.Write, deletes bool) {
 	const reason = "it belongs to somebody else, and stays as it is if nothing goes wrong"
 	name := nameOf(write.Old)
 	if deletes {
-		w.foreign[name] = doing{what.sentence(reason), true}
+		v.foreign[name] = doing{what.sentence(reason), true}
 		return
 	}
 	write.New = write.Event // also if it has gone with its last finalizer
-	old, set := fieldsOf(write.Old), w.set[write.Old.GetUID()]
+	old, set := fieldsOf(write.Old), v.set[write.Old.GetUID()]
 	var taken []string
 	for _, path := range changed(write) {
 		mark := slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(path, mark) })
@@ -119,11 +170,11 @@ func (w *World) judgeForeign(what Write, write apiserver.Write, deletes bool) {
 		case isSet && same(users, old[path]) && !strings.HasPrefix(path, "status."):
 			taken = append(taken, path)
 		case !mark:
-			w.foreign[name+" "+path] = doing{what.sentence(reason) + ": " + path, false}
+			v.foreign[name+" "+path] = doing{what.sentence(reason) + ": " + path, false}
 		}
 	}
 	if len(taken) > 0 {
-		w.taken = append(w.taken, what.sentence("users had set its "+list(taken)))
+		v.taken = append(v.taken, what.sentence("users had set its "+list(taken)))
 	}
 }
 
@@ -135,27 +186,21 @@ func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // unmeant notes what was done to objects of others, and is not done in the undisturbed run.
 func (r *result) unmeant(calm *result) {
 	for _, key := range slices.Sorted(maps.Keys(r.foreign)) {
-		switch did := r.foreign[key]; {
-		case calm.foreign[key] != doing{}:
-		case did.deletes:
-			r.deletions = append(r.deletions, did.sentence)
-		default:
-			r.unasked = append(r.unasked, did.sentence)
+		if calm.foreign[key] == (doing{}) {
+			r.add(r.foreign[key])
 		}
 	}
 }
 
 // doneAfter returns what the controller has done since a revision, but not what differs only in a time.
 func (w *World) doneAfter(revision int64) (done []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, write := range w.writes {
-		if write.Revision <= revision {
+	for _, write := range w.recorded().changes {
+		if write.Revision <= revision || !write.byController() {
 			continue
 		}
 		what := Write{Verb: string(write.Type), Old: write.Old, New: write.New}
 		old, written := fieldsOf(write.Old), fieldsOf(write.New)
-		fields := slices.DeleteFunc(changed(write), func(path string) bool {
+		fields := slices.DeleteFunc(changed(write.Write), func(path string) bool {
 			before, now := old[path], written[path]
 			return before != nil && now != nil && normal(path, before, 0, nil) == normal(path, now, 0, nil)
 		})
@@ -170,4 +215,49 @@ func (w *World) doneAfter(revision int64) (done []string) {
 		done = append(done, sentence)
 	}
 	return slices.Compact(done)
+}
+
+// nameOf returns what people call an object, such as "the Deployment x of Foo a".
+func nameOf(u *unstructured.Unstructured) string {
+	name := fmt.Sprintf("the %s %s", u.GetKind(), u.GetName())
+	if namespace := u.GetNamespace(); namespace != "" && namespace != Namespace {
+		name += " in " + namespace
+	}
+	if owner := metav1.GetControllerOf(u); owner != nil {
+		name += fmt.Sprintf(" of %s %s", owner.Kind, owner.Name)
+	}
+	return name
+}
+
+// sentence says what a write did, and what speaks against it.
+func (w Write) sentence(reason string) string {
+	did, object := "changed", w.Old
+	switch {
+	case w.Old == nil:
+		did, object = "created", w.New
+	case strings.HasPrefix(strings.ToLower(w.Verb), "delete"):
+		did = "deleted"
+	}
+	if w.Subresource != "" {
+		did = "changed in its " + w.Subresource
+	}
+	return fmt.Sprintf("%s was %s although %s", nameOf(object), did, reason)
+}
+
+// ends counts how the disturbed cases of a scenario end, by how they differ from the undisturbed run.
+type ends map[string]int
+
+// agreement says that most disturbed cases end alike, but otherwise than the undisturbed one, or "".
+func (e ends) agreement(scenario string) string {
+	all := 0
+	for _, n := range e {
+		all += n
+	}
+	for how, n := range e {
+		if how != "" && n > 2 && 2*n > all {
+			return fmt.Sprintf("\nOf the %d disturbed runs of the scenario %s, %d end alike, but otherwise than "+
+				"the undisturbed run. So look at that first, it may be what is wrong: %s", all, scenario, n, how)
+		}
+	}
+	return ""
 }

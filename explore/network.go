@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -34,7 +35,7 @@ func (p *process) Serve(
 	w.requests = append(w.requests, request)
 	w.shootRequest(r, Shot{What: "requested", Object: r.Body})
 	tooMany := p.isRestless(request)
-	fault := w.faultAt(request)
+	h := w.hookFor(request)
 	w.lag(r)
 	w.mu.Unlock()
 	if tooMany {
@@ -49,8 +50,8 @@ func (p *process) Serve(
 		return w.answer(r, request, do)
 	}
 	serve := happen
-	if fault != nil {
-		serve = func() (*apiserver.Response, error) { return fault.request(w, p, happen) }
+	if h != nil {
+		serve = func() (*apiserver.Response, error) { return h.request(w, p, happen) }
 	}
 	var response *apiserver.Response
 	var err error
@@ -58,7 +59,7 @@ func (p *process) Serve(
 	go func() { // because the client may give up while the request waits
 		defer close(answered)
 		response, err = serve()
-		w.shootAnswer(r, response, err, fault != nil && err != nil)
+		w.shootAnswer(r, response, err, h != nil && err != nil)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.requests[number].answered, w.requests[number].err = true, err
@@ -71,25 +72,29 @@ func (p *process) Serve(
 	}
 }
 
-// faultAt returns the fault of a request or an event, or nil. w.mu must be held.
-func (w *World) faultAt(at Request) *fault {
-	for i, f := range w.faults {
-		switch {
-		case f.at.String() == at.String():
-			w.shoot(Shot{What: "fault", Text: f.what})
-		case f.forGood && f.at.about() == at.about() &&
-			cmp.Or(at.Process-f.at.Process, at.Nth-f.at.Nth) > 0: // it comes later
-		case f.at.Kind == "" && at.write:
-			w.faults = slices.Delete(w.faults, i, i+1)
-		default:
-			continue
-		}
-		if f.hurry {
-			w.hurryUp()
-		}
-		return &f
+// hook lets something else happen to requests and events of the controller.
+type hook struct {
+	what    string // in words
+	matches func(of Request) bool
+	once    bool
+
+	// request is called in place of the request; do lets that happen. event is called in place of
+	// showing the event, with w.mu held.
+	request func(w *World, p *process, do call) (*apiserver.Response, error)
+	event   func(s *stream, e watch.Event)
+}
+
+// hookFor returns the hook for a request or an event, or nil. w.mu must be held.
+func (w *World) hookFor(of Request) *hook {
+	i := slices.IndexFunc(w.hooks, func(h hook) bool { return h.matches(of) })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	h := w.hooks[i]
+	if h.once {
+		w.hooks = slices.Delete(w.hooks, i, i+1)
+	}
+	return &h
 }
 
 // hurryUp lets users take their next step at once.
@@ -107,7 +112,7 @@ func (p *process) isRestless(r Request) bool {
 		p.moment, p.atOnce = r.At, 0
 	}
 	if p.atOnce++; p.atOnce < most {
-		return len(p.world.restless) > 0 || len(p.world.unrest) > 0
+		return len(p.world.restless) > 0 || p.world.slowed
 	}
 	if about := r.about(); !slices.Contains(p.world.restless, about) {
 		p.world.restless = append(p.world.restless, about)
@@ -115,8 +120,7 @@ func (p *process) isRestless(r Request) bool {
 	return true
 }
 
-// answer answers a request as the API server does, unless admission refuses it. It judges what a
-// write has changed.
+// answer answers a request as the API server does, unless admission refuses it.
 func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Response, error) {
 	if !at.write {
 		return do()
@@ -130,18 +134,9 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 		return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name,
 			errors.New("refused by a policy"))
 	}
-	w.mu.Lock()
-	before := len(w.writes)
-	w.mu.Unlock()
 	response, err := do()
-	if err == nil {
-		w.mu.Lock()
-		stored := w.writes[before:]
-		w.beat(r, stored)
-		w.mu.Unlock()
-		for _, write := range stored {
-			w.judge(r, write)
-		}
+	if err == nil && w.wrote != nil {
+		w.wrote(r)
 	}
 	return response, err
 }
@@ -186,8 +181,7 @@ func describe(r *apiserver.Request) Request {
 	if r.Resource.Resource == "" {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
-	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
-		verb: r.Verb}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name), verb: r.Verb}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -50,6 +51,12 @@ func gadgetsFile(t *testing.T) string {
 	return crd
 }
 
+type (
+	object = *unstructured.Unstructured
+	syncer = func(*process, object) error
+	run    = func(context.Context, *rest.Config) error
+)
+
 // process is one process of a small controller.
 type process struct {
 	ctx        context.Context
@@ -63,9 +70,7 @@ type process struct {
 
 // program returns a controller in as few lines as that takes. It syncs each Gadget, as the API server
 // has it, when it changes, or when a Deployment or a ConfigMap of its name does.
-func program(
-	sync func(*process, *unstructured.Unstructured) error,
-) func(context.Context, *rest.Config) error {
+func program(sync syncer) run {
 	return rawProgram(func(p *process, key cache.ObjectName) error {
 		gadget, err := p.gadgets.Namespace(key.Namespace).Get(p.ctx, key.Name, metav1.GetOptions{})
 		if err != nil {
@@ -76,9 +81,7 @@ func program(
 }
 
 // rawProgram returns a controller whose sync gets the names.
-func rawProgram(
-	sync func(*process, cache.ObjectName) error,
-) func(context.Context, *rest.Config) error {
+func rawProgram(sync func(*process, cache.ObjectName) error) run {
 	return func(ctx context.Context, config *rest.Config) error {
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {
@@ -130,7 +133,7 @@ func rawProgram(
 }
 
 // setStatus writes a status, unless it is nil or there already.
-func (p *process) setStatus(gadget *unstructured.Unstructured, status map[string]any) error {
+func (p *process) setStatus(gadget object, status map[string]any) error {
 	if status == nil || equality.Semantic.DeepEqual(gadget.Object["status"], status) {
 		return nil
 	}
@@ -139,17 +142,11 @@ func (p *process) setStatus(gadget *unstructured.Unstructured, status map[string
 	return ignoreNotFound(err)
 }
 
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
+func ignoreNotFound(err error) error { return utilerrors.FilterOut(err, apierrors.IsNotFound) }
 
 // childOf returns a ConfigMap of a Gadget. It has the name and the spec.value of the Gadget.
-func childOf(gadget *unstructured.Unstructured) *corev1.ConfigMap {
-	value, _, _ := unstructured.NestedString(gadget.Object, "spec", "value")
-	return &corev1.ConfigMap{Data: map[string]string{"value": value},
+func childOf(gadget object) *corev1.ConfigMap {
+	return &corev1.ConfigMap{Data: map[string]string{"value": valueOf(gadget)},
 		ObjectMeta: metav1.ObjectMeta{Name: gadget.GetName(), Namespace: gadget.GetNamespace(),
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(gadget, gadget.GroupVersionKind())}}}

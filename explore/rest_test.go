@@ -1,7 +1,6 @@
 package explore_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -11,15 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/explore"
 )
 
-// keep returns a program that gives each Gadget a Deployment. Its repair gets the Deployment that it
-// may change, and returns what to write into the Gadget's status, unless that is nil.
-func keep(repair func(*appsv1.Deployment) map[string]any) func(context.Context, *rest.Config) error {
-	return program(func(p *process, gadget *unstructured.Unstructured) error {
+// keep returns a program that gives each Gadget a Deployment. Its repair gets what it may change.
+func keep(repair func(*appsv1.Deployment)) run {
+	return program(func(p *process, gadget object) error {
 		deployments := p.kube.AppsV1().Deployments(gadget.GetNamespace())
 		observed, err := deployments.Get(p.ctx, gadget.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -30,28 +27,21 @@ func keep(repair func(*appsv1.Deployment) map[string]any) func(context.Context, 
 			return err
 		}
 		desired := observed.DeepCopy()
-		status := repair(desired)
-		if !equality.Semantic.DeepEqual(observed, desired) {
-			if _, err := deployments.Update(p.ctx, desired, metav1.UpdateOptions{}); err != nil {
-				return err
-			}
+		if repair(desired); !equality.Semantic.DeepEqual(observed, desired) {
+			_, err = deployments.Update(p.ctx, desired, metav1.UpdateOptions{})
 		}
-		return p.setStatus(gadget, status)
+		return err
 	})
 }
 
-func deploymentOf(gadget *unstructured.Unstructured) *appsv1.Deployment {
+func deploymentOf(gadget object) *appsv1.Deployment {
 	labels := map[string]string{"gadget": gadget.GetName()}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: gadget.GetName(), OwnerReferences: []metav1.
-		OwnerReference{*metav1.NewControllerRef(gadget, gadget.GroupVersionKind())}}}
+	d := &appsv1.Deployment{ObjectMeta: childOf(gadget).ObjectMeta}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	d.Spec.Template.Labels = labels
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
 	return d
 }
-
-// setImage is what a right controller repairs.
-func setImage(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web" }
 
 // resolve is what admission does to images: a tag becomes a digest, another one in each change.
 func resolve() explore.Step {

@@ -3,6 +3,8 @@ package explore
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -15,42 +17,14 @@ import (
 
 // explorer explores one controller.
 type explorer struct {
-	t          *testing.T
-	controller *Controller
-	found      func(Finding) // gets what is wrong, unless it is nil
-	filmed     string        // the name of a case
-	crds       []*apiserver.CRD
-	calm       map[string]*result // by scenario, what comes of it if nothing goes wrong
-	tried      map[string]bool    // kinds of requests that have had every error
-	outcomes   []Outcome
-	failures   map[string]failures // by what was wrong first
-	limit      limit
-}
-
-// result is what came of a case.
-type result struct {
-	record           // until the verdict; its requests and events until the faults ended
-	last   []Request // before the verdict
-
-	problems  []string
-	remark    string               // what puts the problems right, or ""
-	differs   string               // how the end differs from that of the undisturbed run
-	state     string               // after the last step of a history
-	end       picture              // nil if it may differ
-	disturbed ends                 // of the other cases, if this is the undisturbed one
-	history   []map[string][]int64 // for each step, by resource, the revisions of all writes so far
-}
-
-// wrong returns all that is wrong, in words.
-func (r *result) wrong() []string {
-	wrong := slices.Concat(r.unrest, r.taken, r.deletions, r.unasked, r.problems)
-	if len(r.problems) > 0 && r.remark != "" {
-		wrong = append(wrong, r.remark)
-	}
-	for _, request := range r.restless {
-		wrong = append(wrong, "the controller makes one request after the other at once: "+request)
-	}
-	return wrong
+	families
+	t        *testing.T
+	found    func(Finding) // gets what is wrong, unless it is nil
+	filmed   string        // the name of a case
+	crds     []*apiserver.CRD
+	calm     map[string]*result  // by scenario, what comes of it if nothing goes wrong
+	failures map[string]failures // by what was wrong first
+	limit    limit
 }
 
 // played returns the steps of a scenario, with the waits of users. What the cluster does after a
@@ -69,33 +43,19 @@ func (s *Scenario) played(c *Controller) (steps []Step) {
 	return steps
 }
 
-// played returns a step after which users wait, and wait again after what the cluster does then,
-// unless they are in a hurry. A process that was killed for longer starts again after the step.
-func played(s Step, then ...Step) Step {
-	return Step{s.Name, func(w *World) {
-		for i, step := range append([]Step{s}, then...) {
-			time.Sleep(time.Millisecond) // nobody does two things in the same instant
-			if step.Do(w); i == 0 {
-				w.startAgain()
-			}
-			select {
-			case <-time.After(w.controller.Delay):
-			case <-w.hurry:
-				return
-			}
-		}
-	}}
-}
-
 // run runs a case in a world of its own.
 func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result
 	bubble(t, func(t *testing.T) {
-		w := x.newWorld(t)
+		w := newWorld(t, x.controller, x.crds)
+		w.filmed = *film != "" || t.Name() == x.filmed
+		v := newVerdicts(w)
 		// Handlers have no context.
 		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
-		w.faults = slices.Clone(p.faults)
+		for _, f := range p.faults {
+			w.hooks = append(w.hooks, f.in(w))
+		}
 		if p.slow {
 			w.latency = 1100 * time.Millisecond
 			w.shoot(Shot{What: "fault", Text: fmt.Sprintf("each write took %v", w.latency)})
@@ -104,31 +64,28 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		for _, step := range p.steps {
 			w.shoot(Shot{What: "step", Text: step.Name})
 			step.Do(w)
+			r.steps = append(r.steps, w.server.Revision())
 		}
 		if p.calm == nil {
 			r.state = w.state()
 		}
 		time.Sleep(p.rest)
-		w.mu.Lock()
-		requests, events := w.requests, w.events
-		w.mu.Unlock()
+		disturbed := w.recorded()
 		w.settle()
 		r.end = w.picture()
-		r.problems, r.differs = x.problems(w, p, r.end)
-		w.mu.Lock()
-		w.filming.Lock()
-		r.record = w.record
-		w.filming.Unlock()
-		r.last = slices.Clone(w.requests)
-		r.requests, r.events, r.written = requests, events, maps.Clone(w.written)
-		w.mu.Unlock()
+		problems, differences := x.problems(w, p, r.end)
+		r.problems, r.differs = problems, strings.Join(differences, "; ")
+		w.serving.Lock()
+		r.findings, r.written = v.findings, maps.Clone(v.written)
+		w.serving.Unlock()
+		r.record = w.recorded()
+		r.last, r.requests, r.events = r.requests, disturbed.requests, disturbed.events
 		switch {
 		case len(r.problems) > 0:
 			x.tryAgain(w, p, &r)
 		case p.restart:
 			revision := w.server.Revision()
-			w.stop()
-			w.start()
+			w.restart()
 			w.settle()
 			r.problems = w.doneAfter(revision)
 		}
@@ -158,51 +115,33 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 			return
 		}
 	}
-	w.stop()
-	w.start()
+	w.restart()
 	w.settle()
 	if isRight() {
 		r.remark = "(a new process puts right what is wrong in the end)"
 	}
 }
 
-// idle is how long nothing may be written in the end.
-func idle() time.Duration {
-	if *every || *random > 0 {
-		return time.Hour
-	}
-	return 10 * time.Minute
-}
-
 // problems returns what is wrong when everything is quiet, and after more time without a reason to
 // write; and how the end differs from that of the undisturbed run.
-func (x *explorer) problems(w *World, p plan, end picture) (problems []string, differs string) {
-	problems, differences := x.ending(w, p, end)
-	before := w.server.Revision()
-	time.Sleep(idle())
-	for _, resource := range w.resources() {
-		problems = append(problems, w.unrestOf(w.server.History(resource), before)...)
-	}
-	const most = 8
-	problems = slices.Compact(problems)
-	if more := len(problems) - most; more > 1 {
-		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
-	}
-	return problems, strings.Join(differences, "; ")
-}
-
-// ending returns what is wrong now, among it how it differs from the end of the undisturbed run.
-func (x *explorer) ending(w *World, p plan, end picture) (problems, differences []string) {
+func (x *explorer) problems(w *World, p plan, end picture) (problems, differences []string) {
 	if x.controller.Eventually != nil {
 		problems = x.controller.Eventually(w.State())
 	}
-	w.mu.Lock()
-	inVain := slices.Clone(w.inVain)
-	w.mu.Unlock()
-	if p.calm != nil && p.calm.end != nil && slices.Equal(inVain, p.calm.inVain) {
+	if p.calm != nil && p.calm.end != nil && slices.Equal(w.recorded().inVain, p.calm.inVain) {
 		differences = end.differences(p.calm.end)
 	}
-	return append(problems, differences...), differences
+	before, idle := w.server.Revision(), 10*time.Minute
+	if *every || *random > 0 {
+		idle = time.Hour
+	}
+	time.Sleep(idle)
+	problems = slices.Compact(slices.Concat(problems, differences, w.unrestSince(before)))
+	const most = 8
+	if more := len(problems) - most; more > 1 {
+		problems = append(problems[:most], fmt.Sprintf("and %d more", more))
+	}
+	return problems, differences
 }
 
 // calmly runs a scenario that nothing disturbs, once.
@@ -211,22 +150,9 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	if calm := x.calm[s.Name]; calm != nil {
 		return calm
 	}
-	var history []map[string][]int64
-	p := plan{steps: s.played(x.controller), restart: true}
-	for i, step := range p.steps {
-		p.steps[i].Do = func(w *World) {
-			step.Do(w)
-			revisions := map[string][]int64{}
-			for _, resource := range w.resources() {
-				for _, write := range w.server.History(resource) {
-					revisions[resource.Resource] = append(revisions[resource.Resource], write.Revision)
-				}
-			}
-			history = append(history, revisions)
-		}
-	}
-	r := x.run(t, p)
-	if r.history = history; s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
+	r := x.run(t, plan{steps: s.played(x.controller), restart: true})
+	r.disturbed = ends{}
+	if s.EndVaries || len(r.problems) > 0 { // then another end may be the right one
 		r.end = nil
 	}
 	for _, end := range r.ends {
@@ -239,5 +165,113 @@ func (x *explorer) calmly(t *testing.T, s *Scenario) *result {
 	}
 	x.fail(t, nil, r)
 	x.calm[s.Name] = r
+	return r
+}
+
+// moves returns the steps that a history may have.
+func (x *explorer) moves() []Step {
+	all := append(slices.Clip(x.controller.Moves), x.controller.cluster()...)
+	for _, s := range x.controller.Scenarios {
+		all = append(all, s.Steps...)
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s Step) bool {
+		twice := seen[s.Name]
+		seen[s.Name] = true
+		return twice
+	})
+}
+
+// histories returns all histories of up to -explore.depth steps, in a hurry and with pauses, after
+// nothing and after what scenarios begin with. They go on only from states that were not seen: a
+// state is what the API server has, and what goes wrong.
+func (x *explorer) histories() (all []plan) {
+	for _, calm := range x.calm {
+		if len(calm.unrest) > 0 {
+			return nil // it fails already, and each case would take long
+		}
+	}
+	for i, s := range append([]Scenario{{Name: "nothing"}}, x.controller.Scenarios...) {
+		for _, pause := range []time.Duration{time.Millisecond, x.controller.Delay} {
+			if s.Begins == 0 && i > 0 {
+				continue
+			}
+			begin := plan{name: path.Join("History", s.Name, pause.String())}
+			for _, step := range s.Steps[:s.Begins] {
+				begin.steps = append(begin.steps, played(step))
+			}
+			all = append(all, x.longer(begin, *depth, pause, map[string]bool{})...)
+		}
+	}
+	return all
+}
+
+// longer returns the histories with one more step, and then up to n. Only those with all n steps
+// are divided among the shards: the others lead to them.
+func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
+	for _, move := range x.moves() {
+		name := strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name)
+		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
+			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
+		q.then = func(r *result) []plan {
+			known := seen[r.state]
+			if seen[r.state] = true; known || n <= 1 {
+				return nil
+			}
+			return x.longer(q, n-1, pause, seen)
+		}
+		plans = append(plans, q)
+	}
+	return plans
+}
+
+// lenient accepts all writes, because users do many things at once.
+func lenient(got, _ *result) { got.unasked, got.deletions = nil, nil }
+
+// then returns the step with a pause after it.
+func (s Step) then(pause time.Duration) Step {
+	return Step{s.Name, func(w *World) {
+		s.Do(w)
+		time.Sleep(pause)
+	}}
+}
+
+// randomHistories tries -explore.random histories of up to 25 random steps, with random pauses.
+func (x *explorer) randomHistories() {
+	x.t.Run("Random", func(t *testing.T) {
+		moves := x.moves()
+		pauses := []time.Duration{0, time.Microsecond, time.Millisecond, 50 * time.Millisecond,
+			2 * time.Second, time.Minute}
+		for i := range *random {
+			choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
+			history := make([]Step, 1+choice.IntN(25))
+			for i := range history {
+				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
+				history[i] = move.then(pause)
+				history[i].Name += fmt.Sprintf(", then %v", pause)
+			}
+			t.Run(fmt.Sprintf("-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
+				x.fail(t, nil, x.shortest(t, history))
+			})
+		}
+	})
+}
+
+// shortest runs a history. If it fails, it leaves out the steps without which it still fails, one
+// after the other, and returns what comes of the others.
+func (x *explorer) shortest(t *testing.T, history []Step) *result {
+	t.Helper()
+	r := x.run(t, plan{steps: history})
+	lenient(r, nil)
+	for i := range slices.Backward(history) {
+		if len(r.wrong()) == 0 {
+			break
+		}
+		shorter := slices.Delete(slices.Clone(history), i, i+1)
+		fewer := x.run(t, plan{steps: shorter})
+		if lenient(fewer, nil); len(fewer.wrong()) > 0 {
+			history, r = shorter, fewer
+		}
+	}
 	return r
 }

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,13 +36,16 @@ func Create(object string) Step {
 // Patch returns a step that changes an object by a JSON merge patch, which is YAML:
 // "spec: {replicas: 3}". The object is "foos/a", "foos/a/status", "foos/elsewhere/a" in another
 // namespace than the default, or "namespaces/red", which is in none.
-func Patch(object, patch string) Step {
-	name := fmt.Sprintf("patch %s %s", object, strings.Join(strings.Fields(patch), " "))
+func Patch(object, patch string) Step { return patchAs("", "patch", object, patch) }
+
+// patchAs returns a step in which a field manager patches an object.
+func patchAs(manager, verb, object, patch string) Step {
+	name := fmt.Sprintf("%s %s %s", verb, object, strings.Join(strings.Fields(patch), " "))
 	return on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {
 		body, err := yaml.YAMLToJSON([]byte(patch))
 		if err == nil {
 			_, err = c.Patch(context.Background(), name, types.MergePatchType, body,
-				metav1.PatchOptions{}, sub...)
+				metav1.PatchOptions{FieldManager: manager}, sub...)
 		}
 		return err
 	})
@@ -118,39 +119,10 @@ var (
 	// RollOut is a step in which the Pods of all Deployments and StatefulSets become available.
 	RollOut = Step{"roll out", (*World).rollOut}
 	// Restart is a step in which the controller is stopped and started.
-	Restart = Step{"restart", func(w *World) {
-		w.stop()
-		w.start()
-	}}
+	Restart = Step{"restart", (*World).restart}
 	// Pause is a step that takes a moment, in which the controller does all that it can do at once.
 	Pause = Step{"pause", func(*World) { time.Sleep(time.Millisecond) }}
 )
-
-// FailWrites returns a step after which the next n writes of the controller fail.
-func FailWrites(n int) Step {
-	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
-}
-
-// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
-// else had written in between.
-func Conflict(n int) Step {
-	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
-}
-
-// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
-// an error.
-func LoseAnswers(n int) Step {
-	return trouble("lose %d answers", n,
-		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
-}
-
-func trouble(format string, n int, a Answer) Step {
-	name := fmt.Sprintf(format, n)
-	return network(name, func(w *World) {
-		w.faults = append(w.faults, slices.Repeat([]fault{{what: name, request: a.instead}}, n)...)
-	})
-}
 
 // Refuse returns a step after which admission refuses to let the controller create or change
 // objects of a resource. In this and the next steps, it is named as "foos" or "deployments.apps".
@@ -208,6 +180,24 @@ func Together(name string, steps ...Step) Step {
 	return Step{name, func(w *World) {
 		for _, s := range steps {
 			s.Do(w)
+		}
+	}}
+}
+
+// played returns a step after which users wait, and wait again after what the cluster does then,
+// unless they are in a hurry. A process that was killed for longer starts again after the step.
+func played(s Step, then ...Step) Step {
+	return Step{s.Name, func(w *World) {
+		for i, step := range append([]Step{s}, then...) {
+			time.Sleep(time.Millisecond) // nobody does two things in the same instant
+			if step.Do(w); i == 0 {
+				w.startAgain()
+			}
+			select {
+			case <-time.After(w.controller.Delay):
+			case <-w.hurry:
+				return
+			}
 		}
 	}}
 }

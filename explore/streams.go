@@ -76,8 +76,8 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 	e := p.note(Request{Kind: resource + "-" + string(event.Type),
 		Name: nameIn(object.GetNamespace(), object.GetName())})
 	w.events = append(w.events, e)
-	if f := w.faultAt(e); f != nil {
-		f.event(s, event)
+	if h := w.hookFor(e); h != nil {
+		h.event(s, event)
 	} else {
 		s.deliver(event)
 	}

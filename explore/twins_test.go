@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,25 +27,24 @@ type meter struct {
 }
 
 // set sets the value. If the device is fenced, it refuses what an older Gadget has asked for.
-func (m *meter) set(gadget *unstructured.Unstructured, fenced bool) {
+func (m *meter) set(gadget object, fenced bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !fenced || gadget.GetGeneration() >= m.generation {
 		m.generation = gadget.GetGeneration()
-		m.value, _, _ = unstructured.NestedString(gadget.Object, "spec", "value")
+		m.value = valueOf(gadget)
 	}
 }
 
 // operate returns a program that says in the status what it does, and then sets the meter.
-func operate(fenced bool) func(context.Context, *rest.Config) error {
+func operate(fenced bool) run {
 	return rawProgram(func(p *process, key cache.ObjectName) error {
 		cached, err := p.cached.ByNamespace(key.Namespace).Get(key.Name)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		gadget := cached.DeepCopyObject().(*unstructured.Unstructured)
-		doing, _, _ := unstructured.NestedMap(gadget.Object, "spec")
-		if err := p.setStatus(gadget, doing); err != nil {
+		gadget := cached.DeepCopyObject().(object)
+		if err := p.setStatus(gadget, map[string]any{"doing": valueOf(gadget)}); err != nil {
 			return err
 		}
 		explore.Outside(p.ctx).(*meter).set(gadget, fenced)
@@ -55,9 +53,7 @@ func operate(fenced bool) func(context.Context, *rest.Config) error {
 }
 
 // lead returns a program that works only while it holds a Lease.
-func lead(
-	run func(context.Context, *rest.Config) error,
-) func(context.Context, *rest.Config) error {
+func lead(run run) run {
 	return func(ctx context.Context, config *rest.Config) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
@@ -82,7 +78,7 @@ func TestTwin(t *testing.T) {
 	crd := gadgetsFile(t)
 	for _, test := range []struct {
 		name  string
-		run   func(context.Context, *rest.Config) error
+		run   run
 		finds bool
 	}{
 		{"without a fence", operate(false), true},
@@ -94,8 +90,7 @@ func TestTwin(t *testing.T) {
 			found := map[bool]string{} // by whether a twin did it
 			for _, f := range explore.Find(t, explore.Controller{
 				Run: test.run, CRDs: []string{crd}, Outside: func() any { return &meter{} },
-				Scenarios: []explore.Scenario{{Name: "set", Steps: []explore.Step{createGadget,
-					explore.Patch("gadgets/a", "spec: {value: '2'}")}}},
+				Scenarios: []explore.Scenario{{Name: "set", Steps: steps(createGadget, changeGadget)}},
 				Eventually: func(now explore.State) []string {
 					m := now.Outside.(*meter)
 					m.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -33,19 +32,14 @@ var (
 
 // trial explores a program, and expects a finding that contains a text. "" stands for no finding.
 type trial struct {
-	run    func(context.Context, *rest.Config) error
+	run    run
 	steps  []explore.Step
 	finds  string
 	settle time.Duration
 }
 
-func (test trial) expect(t *testing.T) {
-	t.Helper()
-	test.expectOf(t, explore.Controller{})
-}
-
-// expectOf is expect for a controller of which more is known.
-func (test trial) expectOf(t *testing.T, c explore.Controller) {
+// expect explores the program. What else is known of the controller is in c.
+func (test trial) expect(t *testing.T, c explore.Controller) {
 	t.Helper()
 	c.Run, c.CRDs, c.Settle = test.run, []string{gadgetsFile(t)}, test.settle
 	c.Scenarios = []explore.Scenario{{Name: "users", Steps: test.steps}}
@@ -63,9 +57,7 @@ func (test trial) expectOf(t *testing.T, c explore.Controller) {
 }
 
 // forConfigMaps returns a program whose sync gets a copy of each ConfigMap in the cache.
-func forConfigMaps(
-	sync func(*process, *corev1.ConfigMap) error,
-) func(context.Context, *rest.Config) error {
+func forConfigMaps(sync func(*process, *corev1.ConfigMap) error) run {
 	return rawProgram(func(p *process, key cache.ObjectName) error {
 		c, err := p.configMaps.ConfigMaps(key.Namespace).Get(key.Name)
 		if err != nil {
@@ -94,21 +86,22 @@ func (p *process) delete(key cache.ObjectName) error {
 func TestVerdicts(t *testing.T) {
 	const finalizer = "example.com/outside"
 	for name, test := range map[string]trial{
-		"nothing is written": {program(func(*process, *unstructured.Unstructured) error { return nil }),
-			[]explore.Step{createGadget}, "none of its", 0},
-		"each write fails": {program(func(p *process, _ *unstructured.Unstructured) error {
+		"nothing is written": {program(func(*process, object) error { return nil }),
+			steps(createGadget), "none of its", 0},
+		"each write fails": {program(func(p *process, _ object) error {
 			return p.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "nowhere"}})
-		}), []explore.Step{createGadget}, `it was create-configmaps-nowhere-a: namespaces "nowhere" not found`,
+		}), steps(createGadget), `it was create-configmaps-nowhere-a: namespaces "nowhere" not found`,
 			0},
 
-		"a mark on objects of users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
+		"marks on objects of users, and more data": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Labels["seen"] != "" {
 				return nil
 			}
+			c.Data["more"] = "of mine"
 			metav1.SetMetaDataLabel(&c.ObjectMeta, "seen", "yes")
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, "example.com/by", "me")
 			return p.update(c)
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
+		}), steps(createConfigMap, changeConfigMap), "", 0},
 		"a finalizer on objects of users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			has := slices.Contains(c.Finalizers, finalizer)
 			patch := `{"metadata": {"finalizers": ["` + finalizer + `"]}}`
@@ -121,46 +114,31 @@ func TestVerdicts(t *testing.T) {
 			_, err := p.kube.CoreV1().ConfigMaps(c.Namespace).Patch(p.ctx, c.Name, types.MergePatchType,
 				[]byte(patch), metav1.PatchOptions{})
 			return ignoreNotFound(err)
-		}), []explore.Step{createConfigMap, changeConfigMap, deleteConfigMap}, "", 0},
-		"data that users have set": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
-			if c.Data["value"] == "mine" {
-				return nil
-			}
-			c.Data["value"] = "mine"
-			return p.update(c)
-		}), []explore.Step{createConfigMap, changeConfigMap},
-			"the ConfigMap a was changed although users had set its data.value", 0},
+		}), steps(createConfigMap, changeConfigMap, deleteConfigMap), "", 0},
 		"a label that users have set": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Labels = map[string]string{"tier": "mine"}; c.Data["value"] == "others" {
 				return p.update(c)
 			}
 			return nil
-		}), []explore.Step{createConfigMap, changeConfigMap},
+		}), steps(createConfigMap, changeConfigMap),
 			"the ConfigMap a was changed although users had set its metadata.labels.tier", 0},
-		"more data for users": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
-			if c.Data["more"] != "" {
-				return nil
-			}
-			c.Data["more"] = "of mine"
-			return p.update(c)
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
 
 		"a deletion that is the purpose": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Data["value"] != "others" {
 				return nil
 			}
 			return p.delete(cache.MetaObjectToName(c))
-		}), []explore.Step{createConfigMap, changeConfigMap}, "", 0},
+		}), steps(createConfigMap, changeConfigMap), "", 0},
 		"a deletion by mistake": {rawProgram(func(p *process, key cache.ObjectName) error {
 			gadget, err := p.gadgets.Namespace(key.Namespace).Get(p.ctx, key.Name, metav1.GetOptions{})
 			if err != nil { // any error
 				return p.delete(key)
 			}
 			return p.setStatus(gadget, map[string]any{"seen": true})
-		}), []explore.Step{createGadget, createConfigMap},
+		}), steps(createGadget, createConfigMap),
 			"the ConfigMap a was deleted although it belongs to somebody else", 0},
 
-		"a name that is free": {program(func(p *process, gadget *unstructured.Unstructured) error {
+		"a name that is free": {program(func(p *process, gadget object) error {
 			_, err := p.kube.CoreV1().ConfigMaps(gadget.GetNamespace()).Get(p.ctx, gadget.GetName(),
 				metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
@@ -169,18 +147,16 @@ func TestVerdicts(t *testing.T) {
 			return ignoreAlreadyExists(p.create(childOf(gadget))) // its event comes
 		}), []explore.Step{createGadget,
 			explore.Patch("gadgets/a", "metadata: {labels: {new: event}}")}, "", 0},
-		"what a new process does": {program(remember), []explore.Step{createGadget, deleteConfigMap},
-			"the ConfigMap a of Gadget a was created although nothing had happened: a new process did that", 0},
-		"a wait that is longer than Settle": {program(func(p *process, g *unstructured.Unstructured) error {
+		"a wait that is longer than Settle": {program(func(p *process, g object) error {
 			err := p.create(childOf(g))
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				p.queue.AddAfter(cache.MetaObjectToName(g), 20*time.Minute)
 			}
 			return nil
-		}), []explore.Step{createGadget}, "later: if that is soon enough, set Settle to more", time.Minute},
+		}), steps(createGadget), "later: if that is soon enough, set Settle to more", time.Minute},
 		"a process that ends": {func(context.Context, *rest.Config) error { return errors.New("no port") },
-			[]explore.Step{createGadget}, "the controller ended by itself: no port", 0},
+			steps(createGadget), "the controller ended by itself: no port", 0},
 	} {
-		t.Run(name, test.expect)
+		t.Run(name, func(t *testing.T) { test.expect(t, explore.Controller{}) })
 	}
 }

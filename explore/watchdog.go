@@ -75,7 +75,7 @@ var inBubble = regexp.MustCompile(`^goroutine \d+ \[([^]]*), synctest bubble \d+
 // explain names those of the goroutines that keep time from passing, and who may hold the mutexes that
 // they wait for: who is asleep or waits in a method of the same type, or in the same function.
 func explain(stacks string) string {
-	var waiting, others []string
+	var waiting, others, wanted []string
 	for stack := range strings.SplitSeq(stacks, "\n\n") {
 		first := inBubble.FindStringSubmatch(stack)
 		switch {
@@ -84,24 +84,15 @@ func explain(stacks string) string {
 			others = append(others, stack)
 		default:
 			waiting = append(waiting, stack)
-		}
-	}
-	text := "It waits here:\n\n" + strings.Join(waiting, "\n\n") + "\n"
-	var holding []string
-	for _, stack := range waiting {
-		if !strings.Contains(stack, "sync.(*Mutex)") && !strings.Contains(stack, "sync.(*RWMutex)") {
-			continue
-		}
-		wanted := callers(stack)
-		for _, other := range others {
-			holds := slices.ContainsFunc(callers(other), func(call string) bool {
-				return slices.Contains(wanted[:min(2, len(wanted))], call) // who locks, and its caller
-			})
-			if holds && !slices.Contains(holding, other) {
-				holding = append(holding, other)
+			if calls := callers(stack); strings.Contains(stack, "Mutex)") {
+				wanted = append(wanted, calls[:min(2, len(calls))]...) // who locks, and its caller
 			}
 		}
 	}
+	text := "It waits here:\n\n" + strings.Join(waiting, "\n\n") + "\n"
+	holding := slices.DeleteFunc(others, func(stack string) bool {
+		return !slices.ContainsFunc(callers(stack), func(call string) bool { return slices.Contains(wanted, call) })
+	})
 	if len(holding) > 0 {
 		text += "\nThe mutex seems to be held here, while time would have to pass:\n\n" +
 			strings.Join(holding, "\n\n") + "\n"
@@ -110,24 +101,13 @@ func explain(stacks string) string {
 }
 
 var (
-	// called matches a line of a stack: "example.com/x.(*T).take(0xc000123456)".
-	called   = regexp.MustCompile(`^(\S+?)\(([^()]*)\)$`)
-	internal = regexp.MustCompile(`^(internal/|runtime\.|sync\.|time\.|testing)`)
+	// called matches a function of a stack, such as example.com/x.fill. Of a method, it matches only the
+	// type, example.com/x.(*T), because any of its methods may hold the mutex.
+	called   = regexp.MustCompile(`(?m)^[^\s(]+(\(\*[^)]+\))?`)
+	internal = regexp.MustCompile(`^(goroutine$|created$|internal/|runtime\.|sync\.|time\.|testing)`)
 )
 
-// callers returns the functions of a stack, but not those of locks and sleeps. Of a method, it is the
-// type, because any of its methods may hold the mutex.
-func callers(stack string) (all []string) {
-	for line := range strings.Lines(stack) {
-		parts := called.FindStringSubmatch(strings.TrimSpace(line))
-		if parts == nil || internal.MatchString(parts[1]) {
-			continue
-		}
-		name := parts[1]
-		if i := strings.LastIndex(name, ")."); i > 0 && strings.Contains(name, "(*") {
-			name = name[:i+1]
-		}
-		all = append(all, name)
-	}
-	return all
+// callers returns the functions of a stack, but not those of locks and sleeps.
+func callers(stack string) []string {
+	return slices.DeleteFunc(called.FindAllString(stack, -1), internal.MatchString)
 }

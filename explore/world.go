@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -31,56 +31,67 @@ type World struct {
 	controller *Controller
 	server     *apiserver.Server
 	users      dynamic.Interface
+	latency    time.Duration            // of each write of the controller; users wait longer between two steps
+	hurry      chan struct{}            // the next step does not wait for its time
+	serving    sync.Mutex               // a write of the controller and what wrote says of it are one
+	wrote      func(*apiserver.Request) // is called after each write of the controller that has succeeded
+	filmed     bool
+	filming    sync.Mutex // guards the film
 
-	latency time.Duration // of each write of the controller; users wait longer between two steps
-
-	hurry chan struct{} // the next step does not wait for its time
-
-	serving sync.Mutex                   // a write and what Always says of it are one
-	own     map[types.UID]bool           // what the controller has created
-	set     map[types.UID]map[string]any // the fields that others have set, by object
-
-	rolledOut int64        // the revision up to which all is rolled out
-	waking    map[int]bool // which actors will act
-
-	mu        sync.Mutex
-	faults    []fault                  // to come
-	lines     map[string]*line         // by resource
-	processes int                      // so far
-	process   *process                 // the newest
-	down      bool                     // it has ended, and nobody starts another one
-	pulses    map[string]*pulse        // of objects that the controller writes
-	insist    func(*apiserver.Request) // what another writer does after a write, unless it is nil
-
-	mistakes []string // of the description
-
+	mu       sync.Mutex
+	hooks    []hook                   // the first one that matches is called
+	lines    map[string]*line         // by resource
+	process  *process                 // the newest
+	down     bool                     // it has ended, and nobody starts another one
+	waking   map[int]bool             // which actors will act
+	insist   func(*apiserver.Request) // what another writer does after a write, unless it is nil
+	slowed   bool                     // each request takes a second, because there is no end to them
+	mistakes []string                 // of the description
 	record
-
-	filmed  bool
-	filming sync.Mutex // guards the film
 }
 
 // record is what has happened in a case.
 type record struct {
 	requests, events []Request
-	writes           []apiserver.Write // of the controller, but not of Events and Leases
-	writers          map[string]string // by resourceVersion, the request of the controller, or somebody else
-	written          map[deed]int      // by the controller
-	foreign          map[string]doing  // what the controller did to objects of others
-	ends             []string          // why processes have ended by themselves
-	restless         []string          // requests that were made without waiting
-	unrest           []string          // objects that are written without end
-	unasked          []string          // creations and changes that the newest state did not ask for
-	deletions        []string          // such deletions
-	taken            []string          // what users had set, and the controller took away
-	inVain           []string          // what users could not do
-	film             []Shot            // if it is not filmed, only steps and faults
-	numbers          map[any]int       // of requests and events in the film
-	logs             []string          // the last lines
+	changes          []change
+	ends             []string    // why processes have ended by themselves
+	restless         []string    // requests that were made without waiting
+	inVain           []string    // what users could not do
+	film             []Shot      // if it is not filmed, only steps and faults
+	numbers          map[any]int // of requests and events in the film
+	logs             []string    // the last lines
 }
 
-// deed is what the controller does several times: objects of a resource are "created" or "deleted".
-type deed struct{ what, resource string }
+// recorded returns what has happened so far.
+func (w *World) recorded() record {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.filming.Lock()
+	defer w.filming.Unlock()
+	r := w.record
+	r.requests = slices.Clone(r.requests) // because their answers are still to come
+	return r
+}
+
+// change is what the API server has stored, but not of Events and Leases.
+type change struct {
+	apiserver.Write
+	request *apiserver.Request
+}
+
+// byController reports whether the controller made the change.
+func (c change) byController() bool {
+	_, is := c.request.Interceptor().(*process)
+	return is
+}
+
+// writer says who made the change.
+func (c change) writer() string {
+	if c.byController() {
+		return describe(c.request).about()
+	}
+	return "somebody else (" + c.request.Options.FieldManager + ")"
+}
 
 // process is one process of the controller. The world's mu guards it.
 type process struct {
@@ -95,10 +106,10 @@ type process struct {
 	stop   func()         // and wait for its end
 }
 
-// newWorld returns a world without a controller. It must be called in a bubble.
-func (x *explorer) newWorld(t *testing.T) *World {
+// newWorld returns a world in which no process runs yet. It must be called in a bubble.
+func newWorld(t *testing.T, c *Controller, crds []*apiserver.CRD) *World {
 	t.Helper()
-	server, err := apiserver.New(x.crds...)
+	server, err := apiserver.New(crds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,20 +117,31 @@ func (x *explorer) newWorld(t *testing.T) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{
-		controller: x.controller, server: server, users: users, hurry: make(chan struct{}, 1),
-		latency: 100 * time.Microsecond, filmed: *film != "" || t.Name() == x.filmed,
-		lines: map[string]*line{}, waking: map[int]bool{}, own: map[types.UID]bool{}, pulses: map[string]*pulse{},
-		set: map[types.UID]map[string]any{},
-		record: record{
-			written: map[deed]int{}, foreign: map[string]doing{}, writers: map[string]string{}},
-	}
+	w := &World{controller: c, server: server, users: users, hurry: make(chan struct{}, 1),
+		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{}}
 	server.OnWrite, server.Admit = w.stored, w.admit
-	if x.controller.Outside != nil {
-		w.Outside = x.controller.Outside()
+	if c.Outside != nil {
+		w.Outside = c.Outside()
 	}
 	Create("{apiVersion: v1, kind: Namespace, metadata: {name: " + Namespace + "}}").Do(w)
 	return w
+}
+
+// stored notes what the API server stores. The API server is locked meanwhile.
+func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
+	if isSideshow(r.Resource.Resource) {
+		return
+	}
+	w.mu.Lock()
+	if w.insist != nil {
+		w.insist(r)
+	}
+	w.wake()
+	w.changes = append(w.changes, change{write, r})
+	w.mu.Unlock()
+	if r.Resource.Resource != "namespaces" {
+		w.shootRequest(r, Shot{What: "stored", Type: write.Type, Object: write.Event})
+	}
 }
 
 // start starts a process of the controller. If it ends by itself, another one is started ten
@@ -128,10 +150,12 @@ func (w *World) start() {
 	logging := klog.NewContext(context.Background(), w.logger())
 	ctx, cancel := context.WithCancel(context.WithValue(logging, outside{}, w.Outside))
 	stopped := make(chan struct{})
-	p := &process{world: w, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
+	p := &process{world: w, number: 1, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
 	w.mu.Lock()
-	w.processes++
-	p.number, w.process, w.down = w.processes, p, false
+	if w.process != nil {
+		p.number += w.process.number
+	}
+	w.process, w.down = p, false
 	w.mu.Unlock()
 	w.shoot(Shot{What: "started"})
 	go func() {
@@ -158,23 +182,27 @@ func (w *World) end(p *process, how string, next time.Duration) {
 		return
 	}
 	time.AfterFunc(next, func() {
-		w.mu.Lock()
-		start := w.process == p && !w.down // otherwise, a step has started one, or the case has ended
-		w.mu.Unlock()
-		if start {
-			w.start()
-		}
+		w.startIf(func() bool { return w.process == p && !w.down }) // and not if a step has, or in the end
 	})
 }
 
 // startAgain starts a process if there is none, and none will start.
-func (w *World) startAgain() {
+func (w *World) startAgain() { w.startIf(func() bool { return w.down }) }
+
+// startIf starts a process if isToStart, for which it holds w.mu.
+func (w *World) startIf(isToStart func() bool) {
 	w.mu.Lock()
-	down := w.down
+	start := isToStart()
 	w.mu.Unlock()
-	if down {
+	if start {
 		w.start()
 	}
+}
+
+// restart stops the process, and starts another one.
+func (w *World) restart() {
+	w.stop()
+	w.start()
 }
 
 // stop stops the process, and lets nobody start another one.
@@ -187,10 +215,20 @@ func (w *World) stop() {
 	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 
+// wait waits while the process is frozen.
+func (p *process) wait() {
+	p.world.mu.Lock()
+	frozen := p.frozen
+	p.world.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+}
+
 // settle ends all disturbances and gives the controller time to finish its work.
 func (w *World) settle() {
 	w.mu.Lock()
-	w.faults, w.insist = nil, nil
+	w.hooks, w.insist = nil, nil
 	for _, l := range w.lines {
 		l.refused = false
 		if l.lost || l.dropped { // to list the others would hide missed events

@@ -10,73 +10,18 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-
-	"example.com/sample-controller/explore/apiserver"
 )
-
-// Write is a write of the controller that has succeeded.
-type Write struct {
-	Verb        string // create, update, patch or delete
-	Resource    string // "deployments"
-	Subresource string // "status"
-	// Old is the object before, and New after it. After a creation, Old is nil. After a deletion, New
-	// is nil, unless a finalizer holds the object.
-	Old, New *unstructured.Unstructured
-}
-
-// State is what the API server has.
-type State struct {
-	Outside any // what Controller.Outside has made
-
-	server *apiserver.Server
-}
-
-// Get returns an object of a resource, such as "foos" or "deployments.apps", or nil. The name is
-// "a", or "elsewhere/a" in another namespace than the default.
-func Get[T any](s State, resource, name string) *T {
-	gvr, namespaced, _ := s.server.Lookup(resource)
-	namespace, name := split(name, namespaced)
-	for _, u := range s.server.List(gvr) {
-		if u.GetNamespace() == namespace && u.GetName() == name {
-			return As[T](u)
-		}
-	}
-	return nil
-}
-
-// List returns all objects of a resource, by namespace and name.
-func List[T any](s State, resource string) (list []*T) {
-	for _, u := range s.all(resource) {
-		list = append(list, As[T](u))
-	}
-	return list
-}
-
-// all returns all objects of a resource.
-func (s State) all(resource string) []*object {
-	gvr, _, _ := s.server.Lookup(resource)
-	return s.server.List(gvr)
-}
-
-// As returns an object as its Go type has it, or nil.
-func As[T any](u *unstructured.Unstructured) *T {
-	typed := new(T)
-	if u == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed) != nil {
-		return nil
-	}
-	return typed
-}
 
 // picture is what a state looks like: the values of all fields of all objects, without what differs
 // from run to run, such as UIDs and times.
 type picture map[string]map[string]string // by object, by field
 
 // picture returns what the state looks like now.
-func (w *World) picture() picture {
-	p, all := picture{}, w.objects()
+func (w *World) picture() picture { return pictureOf(w.objects()) }
+
+func pictureOf(all []*object) picture {
+	p := picture{}
 	names := map[types.UID]string{}
 	for _, o := range all {
 		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + o.GetName()
@@ -184,8 +129,8 @@ func (w *World) state() string {
 	text := fmt.Sprint(w.picture())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, f := range w.faults {
-		text += f.what
+	for _, h := range w.hooks {
+		text += h.what
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.lines)) {
 		l := w.lines[name]

@@ -1,0 +1,228 @@
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"example.com/sample-controller/explore/apiserver"
+)
+
+// takeover is how long a new process works beside a frozen one, before users take their next step, and
+// after it.
+const takeover = 2 * time.Second
+
+// twins freezes the process at each request, and lets another one take over. Meanwhile, the users take
+// their next step. Then the first process goes on with what it had in mind, and ends a moment or a while
+// later. Leader election cannot prevent that: nothing tells a process that it was frozen.
+//
+// Without -explore.every, it takes the first write of each kind, and the process ends a moment later. And
+// it takes what comes after a write only if there is something outside: otherwise, that is as before
+// the next write.
+func (x *families) twins(p plan, r *result) (plans []plan) {
+	tried := map[string]bool{}
+	for _, at := range r.requests {
+		if len(p.faults) > 0 || x.controller.OneProcess || !*every && (!at.write || tried[at.Kind]) {
+			continue
+		}
+		tried[at.Kind] = true
+		if at.write || at.verb == "get" {
+			plans = append(plans, x.twin(p, at, before, moment))
+		}
+		if at.write && (*every || x.controller.Outside != nil) {
+			plans = append(plans, x.twin(p, at, after, moment))
+		}
+		if at.write && *every {
+			plans = append(plans, x.twin(p, at, before, while), x.twin(p, at, after, while))
+		}
+	}
+	return plans
+}
+
+// twin returns the plan with a process that is frozen at a request, and how long it then goes on.
+func (x *families) twin(p plan, at Request, place, end string) plan {
+	request := around(place, func(w *World, p *process) { w.replace(p, end) })
+	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), 2, fault{at: at, hook: hook{request: request,
+		what: fmt.Sprintf("the process was frozen %s its request %s until another one had taken over and "+
+			"users had taken their next step. It ended %s later", place, at, strings.Replace(end, "-", " ", 1))}})
+	p.rest, p.more = time.Minute, 0
+	p.judge = func(got, _ *result) {
+		got.unrest = nil // if both want different things, it ends with the first one
+		got.pardon(at)
+	}
+	return p
+}
+
+// replace freezes a process while another one takes over. It returns when the first one goes on.
+//
+// That one may still believe for a while that it leads, as if its clock had stood still: the other one
+// takes over within seconds, because the Lease is taken away. Or it notices that at once, and knows
+// nothing new before it ends.
+func (w *World) replace(p *process, end string) {
+	goOn := make(chan struct{})
+	w.mu.Lock()
+	p.frozen, p.deaf = goOn, true
+	w.mu.Unlock()
+	w.takeLeases()
+	w.start()
+	time.Sleep(takeover)
+	w.hurryUp()
+	time.Sleep(takeover)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(goOn)
+	p.frozen = nil
+	rest := 10 * w.latency
+	if end == while {
+		rest, p.deaf = 15*time.Second, false
+		for _, l := range w.lines {
+			for _, s := range l.streams {
+				s.deliver()
+			}
+		}
+	}
+	time.AfterFunc(rest, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !p.dead {
+			w.end(p, "It was frozen, and another process has taken over.", time.Second)
+		}
+	})
+}
+
+// takeLeases lets nobody hold a Lease, so that a new process can take it.
+func (w *World) takeLeases() {
+	for _, lease := range w.State().all("leases.coordination.k8s.io") {
+		w.update(lease, func(o *object) { unstructured.RemoveNestedField(o.Object, "spec", "holderIdentity") })
+	}
+}
+
+// crashes lets the process die at each request. A new process must find what is to be done, and
+// nothing may be created or deleted twice. The new process starts at once, or only after the next
+// step. Without -explore.every, it takes only the writes: after another request, the objects are
+// the same as before it.
+//
+// If the process dies when it has the answer, but has done nothing more, that looks the same from
+// outside as if it dies before the answer: what it knew is lost.
+func (x *families) crashes(p plan, r *result) (plans []plan) {
+	for _, at := range r.requests {
+		if !*every && !at.write || len(p.faults) > 0 && at.Process <= p.faults[0].at.Process {
+			continue
+		}
+		plans = append(plans, p.crash(at, before, false), p.crash(at, after, false))
+		if len(p.faults) == 0 {
+			plans = append(plans, p.crash(at, before, true), p.crash(at, after, true))
+		}
+	}
+	return plans
+}
+
+// crash returns the plan with a process that dies at a request.
+func (p plan) crash(at Request, place string, late bool) plan {
+	name, next := at.String()+"/"+place, time.Millisecond
+	what := fmt.Sprintf("the process died %s its request %s", place, at)
+	rank := 0 // without these, no controller is explored
+	if late {
+		name, next, rank = name+"-for-longer", 0, 1
+		what += ", and the next one started only after the next step"
+	}
+	request := func(w *World, p *process, do call) (*apiserver.Response, error) {
+		if place == after {
+			_, _ = do()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end(p, "It died.", next)
+		return nil, errDead
+	}
+	p = p.with(name, rank, fault{at: at, hook: hook{what: what, request: request}})
+	p.strict, p.judge = true, more
+	if late {
+		p.more = 0
+	}
+	return p
+}
+
+// more notes what was created or deleted more often than in the undisturbed run.
+func more(got, calm *result) {
+	for d, n := range got.written {
+		if want := calm.written[d]; n > want {
+			got.problems = append(got.problems, fmt.Sprintf("the controller %s %d %s, but only %d if "+
+				"nothing goes wrong", d.what, n, d.resource, want))
+		}
+	}
+}
+
+// lags restarts the controller after each step, with an API server that lags: what it lists is an
+// older state of one resource, or of all. It catches up one step later, or in the end. Without
+// -explore.every, it takes only the latter, and only the scenarios in which the controller deletes
+// something: elsewhere, an old state makes it do less harm.
+//
+// The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
+// the newest state. But after most errors of a stream, client-go lists, and takes an old list, too:
+// Reflector.ListAndWatchWithContext in its tools/cache.
+func (x *families) lags(p plan, r *result) (plans []plan) {
+	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
+		func(d deed) bool { return d.what == "deleted" })
+	if len(p.faults) > 0 || !*every && !deletes {
+		return nil
+	}
+	watched := map[string]bool{}
+	for _, request := range r.requests {
+		watched[request.Kind] = true
+	}
+	for step, now := range r.steps {
+		revisions := map[string][]int64{}
+		for _, c := range r.changes {
+			if resource := c.request.Resource.Resource; c.Revision <= now {
+				revisions[resource] = append(revisions[resource], c.Revision)
+			}
+		}
+		for behind := 1; ; behind++ {
+			pasts := map[string]map[string]int64{"all": {}}
+			for resource, all := range revisions {
+				if n := len(all); behind <= n && watched["watch-"+resource] {
+					past := all[n-behind] - 1
+					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
+				}
+			}
+			if len(pasts) == 1 {
+				break
+			}
+			for _, name := range slices.Sorted(maps.Keys(pasts)) {
+				what := fmt.Sprintf("%s-%d-writes-behind", name, behind)
+				plans = append(plans, p.lag(step+1, what, pasts[name])...)
+			}
+		}
+	}
+	return plans
+}
+
+// lag returns the plans with a process that begins after a step with lists of the past.
+func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
+	restart := played(Step{"(a new process)", func(w *World) {
+		w.server.DisableStreams()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for resource, revision := range past {
+			w.line(resource).past = revision
+		}
+		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
+		w.end(w.process, "It died.", time.Millisecond)
+	}})
+	q := plan{name: fmt.Sprintf("%s/step-%d/%s", p.name, step+1, what), calm: p.calm, rank: 1,
+		kind: fmt.Sprint("lag ", slices.Sorted(maps.Keys(past)))}
+	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
+	if *every {
+		short := q
+		short.name += "-for-a-step"
+		short.steps = slices.Insert(slices.Clone(q.steps), min(step+2, len(q.steps)),
+			played(Step{"(" + LetWatchesGo.Name + ")", LetWatchesGo.Do}))
+		plans = append(plans, short)
+	}
+	return append(plans, q)
+}
