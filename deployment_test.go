@@ -10,9 +10,67 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/patch"
+	"example.com/sample-controller/internal/testing/must"
 )
+
+// TestDeploymentOfAFoo has all that the controller decides on. If you change it, change the policy
+// that bounds the controller, too: artifacts/deploy/policy.
+func TestDeploymentOfAFoo(t *testing.T) {
+	foo := newFoo("example-foo", "web", new(int32(2)))
+	foo.UID = "7d3f"
+	got := must.Get(yaml.Marshal(newDeployment(foo)))(t)
+	const want = `
+metadata:
+  labels:
+    app.kubernetes.io/managed-by: sample-controller
+  name: web
+  namespace: default
+  ownerReferences:
+  - apiVersion: samplecontroller.k8s.io/v1alpha1
+    blockOwnerDeletion: true
+    controller: true
+    kind: Foo
+    name: example-foo
+    uid: 7d3f
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      samplecontroller.k8s.io/foo-uid: 7d3f
+  strategy: {}
+  template:
+    metadata:
+      labels:
+        samplecontroller.k8s.io/foo-uid: 7d3f
+    spec:
+      containers:
+      - image: nginxinc/nginx-unprivileged:1.27-alpine
+        name: web
+        ports:
+        - containerPort: 8080
+          name: http
+          protocol: TCP
+        resources:
+          requests:
+            cpu: 10m
+            memory: 16Mi
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities:
+            drop:
+            - ALL
+          runAsNonRoot: true
+          seccompProfile:
+            type: RuntimeDefault
+status: {}
+`
+	if string(got) != want[1:] {
+		t.Errorf("got %s\nwant %s", got, want[1:])
+	}
+}
 
 func TestReadyCondition(t *testing.T) {
 	rolledOut := appsv1.DeploymentStatus{

@@ -155,7 +155,7 @@ func (w *workspace) show(e *exercise) error {
 	for _, letter := range e.letters() {
 		w.say("  %s) %s", letter, e.choice[letter].text)
 	}
-	verb := map[string]string{"predict": "Write the letter into", "repair": "Repair",
+	verb := map[string]string{"predict": "Type the letter and Enter, or write it into", "repair": "Repair",
 		"prove": "Write the test into"}[e.kind()]
 	w.say("\n%s %s\nRead: %s\nSomebody had it: %s", verb, w.path(e), e.values["read"],
 		e.values["issue"])

@@ -8,13 +8,13 @@ const parts = {
   server: { title: "API server", about: "stores the objects", place: "meaning",
     explain: "it stores the objects. An object that another one owns stands next to its owner" },
   watches: { title: "watches", about: "tell of each change", place: "cache",
-    explain: "the API server sends each change to the program, on one connection for each " +
+    explain: "the API server sends each change to the program, in one stream for each " +
       "resource" },
   caches: { title: "caches", about: "copies of the objects, kept up to date", place: "cache",
     explain: "the program keeps a copy of each object. A sync reads the copies" },
   handlers: { title: "event handlers", about: "which key does it concern?", place: "handler",
-    explain: "for each change, they find out which object has to be synced. Its name is the key " +
-      "that they put on the queue" },
+    explain: "for each change, they find out which object has to be synced, and put its key on " +
+      "the queue" },
   queue: { title: "queue", about: "keys: names of what to sync", place: "queue",
     explain: "keys wait here, each only once, until a worker takes them" },
   workers: { title: "workers", about: "compare what is with what should be", place: "sync",
