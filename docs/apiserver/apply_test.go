@@ -92,25 +92,6 @@ func TestUIDAndResourceVersionGuardAnApply(t *testing.T) {
 	expectColor(t, "nobodys", "ours")
 }
 
-func TestApplySaysTheseAreAllMyFields(t *testing.T) {
-	before := must.Get(configMaps.Apply(t.Context(), ours("all"), force))(t)
-	again := must.Get(configMaps.Apply(t.Context(), ours("all"), force))(t)
-	if before.ResourceVersion != again.ResourceVersion {
-		t.Error("an apply that changes nothing was stored")
-	}
-	without := coreapply.ConfigMap("all", metav1.NamespaceDefault).WithData(map[string]string{"size": "1"})
-	must.Get(configMaps.Apply(t.Context(), without, force))(t) // as a second writer of that name
-	expectColor(t, "all", "")
-
-	// Of a Create by the same manager, it removes nothing.
-	must.Get(configMaps.Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "mixed"}, Data: map[string]string{"color": "created"},
-	}, metav1.CreateOptions{FieldManager: force.FieldManager}))(t)
-	without = coreapply.ConfigMap("mixed", metav1.NamespaceDefault).WithData(map[string]string{"size": "1"})
-	must.Get(configMaps.Apply(t.Context(), without, force))(t)
-	expectColor(t, "mixed", "created")
-}
-
 func TestUIDGuardsAnUpdateOfAStatusAndNotAnApply(t *testing.T) {
 	foo := must.Get(foos.Create(t.Context(), &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: "replaced"},
