@@ -175,7 +175,7 @@ func TestFirstFooIsGuided(t *testing.T) {
 	guided()
 	p.mustDo(t, chromedp.Reload()) // nothing is left of the guide
 	p.mustWait(t, `lens.one("gate").mode === "slow" && !document.querySelector(".guided") &&
-		document.querySelector(".guide").hidden`)
+		document.querySelector(".guide")?.hidden`)
 	p.settle(t)
 }
 

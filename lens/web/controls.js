@@ -195,7 +195,7 @@ const leaveGuide = () => guide.hidden || guideTo(8);
 // A program that logs nothing of a part is shown at the next one that can be seen.
 lens.waits = () => !guide.hidden && way.slice(guided - 1).some(([kind, state]) =>
   [...lens.of(kind)].some(([id, entity]) => entity.state === state && !before.has(id) &&
-    (!entity.object || lens.entities.has(entity.object))));
+    (kind !== "flight" || lens.entities.has(entity.object))));
 
 // ask lets the lens do something, and shows what came of it.
 async function ask(url, body) {
