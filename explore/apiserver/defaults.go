@@ -99,8 +99,7 @@ var otherDefaults = map[string]func(map[string]any){
 // rolling returns what sets the defaults of a strategy that is RollingUpdate, if it is.
 func rolling(update map[string]any) func(map[string]any) {
 	return func(strategy map[string]any) {
-		setDefaults(strategy, map[string]any{"type": "RollingUpdate"})
-		if strategy["type"] == "RollingUpdate" {
+		if setDefaults(strategy, map[string]any{"type": "RollingUpdate"}); strategy["type"] == "RollingUpdate" {
 			setDefaults(strategy, map[string]any{"rollingUpdate": update})
 		}
 	}

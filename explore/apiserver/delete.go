@@ -41,7 +41,7 @@ func (s *Server) delete(r *Request) (*Response, error) {
 	}
 	object := old.DeepCopy()
 	object.SetFinalizers(slices.DeleteFunc(object.GetFinalizers(),
-		func(finalizer string) bool { return finalizer == protection[k.gvr] }))
+		func(finalizer string) bool { return finalizer == protection[k.gvr.Resource] }))
 	if !k.is("events") && (old.GetDeletionTimestamp() == nil || !hasNamespaceFinalizers(k, old)) {
 		setDeletionFinalizers(object, r.Delete.PropagationPolicy)
 	}

@@ -22,8 +22,7 @@
 //     nothing needs conversion.
 //   - Kubernetes' own kinds as a real API server stores them, if the package
 //     explore/board/kinds is imported. Its documentation lists the differences.
-//   - Without explore/board/kinds, fields of built-in kinds that this version of k8s.io/api does not
-//     know are kept.
+//   - Fields of built-in kinds that k8s.io/api does not know are kept, without explore/board/kinds.
 //
 // # Not simulated
 //

@@ -39,7 +39,7 @@ type kind struct {
 	parts      []string // its subresources
 	columns    []apiextensionsv1.CustomResourceColumnDefinition
 	custom     *customKind
-	real       Kinds // nil for a custom resource, and without Use
+	real       Kinds // nil for a custom resource, and without BuiltinKinds
 	converter  func() managedfields.TypeConverter
 }
 
@@ -64,10 +64,8 @@ type Kinds interface {
 	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
 }
 
-var used Kinds
-
-// Use lets each server of this program use kinds. It is called before the first one is made.
-func Use(kinds Kinds) { used = kinds }
+// BuiltinKinds is used by each server of this program, if it is set before the first one is made.
+var BuiltinKinds Kinds
 
 // What the scheme does not tell of the built-in resources.
 const (
@@ -145,9 +143,9 @@ func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
 		k.parts = append(k.parts, "finalize")
 	}
 	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
-	if used != nil {
-		if short, categories, parts, known := used.Describe(plural); known {
-			k.names.ShortNames, k.names.Categories, k.parts, k.real = short, categories, parts, used
+	if BuiltinKinds != nil {
+		if short, categories, parts, known := BuiltinKinds.Describe(plural); known {
+			k.names.ShortNames, k.names.Categories, k.parts, k.real = short, categories, parts, BuiltinKinds
 		}
 	}
 	if k.is(scalable) {
@@ -182,7 +180,7 @@ func (s *Server) discover(r *Request) (*Response, error) {
 	gv, _ := schema.ParseGroupVersion(name)
 	isAPI := prefix == "api" || prefix == "apis"
 	switch aggregated := strings.Contains(r.accept, "as=APIGroupDiscoveryList"); {
-	case prefix == "healthz" || prefix == "readyz" || prefix == "livez":
+	case path == "healthz" || path == "readyz" || path == "livez":
 		return &Response{Code: http.StatusOK, raw: []byte("ok"), media: "text/plain"}, nil
 	case path == "version":
 		info := version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.2"}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -70,7 +69,8 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	}
 	s.mutate(r, object)
 	k, metadata := r.kind, metadataOf(object)
-	if name := protection[k.gvr]; name != "" && !slices.Contains(object.GetFinalizers(), name) {
+	name := protection[k.gvr.Resource]
+	if name != "" && k.custom == nil && !slices.Contains(object.GetFinalizers(), name) {
 		object.SetFinalizers(append(object.GetFinalizers(), name))
 	}
 	rest.WipeObjectMetaSystemFields(object)
@@ -120,10 +120,8 @@ func (k *kind) finishWrite(r *Request, object, old *unstructured.Unstructured) e
 }
 
 // protection are the finalizers that admission sets, so that nothing goes that is in use.
-var protection = map[schema.GroupVersionResource]string{
-	corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"):     "kubernetes.io/pvc-protection",
-	corev1.SchemeGroupVersion.WithResource("persistentvolumes"):          "kubernetes.io/pv-protection",
-	storagev1.SchemeGroupVersion.WithResource("volumeattributesclasses"): "kubernetes.io/vac-protection"}
+var protection = map[string]string{"persistentvolumeclaims": "kubernetes.io/pvc-protection",
+	"persistentvolumes": "kubernetes.io/pv-protection", "volumeattributesclasses": "kubernetes.io/vac-protection"}
 
 // admit refuses a create in a namespace that is not there or is being deleted.
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {

@@ -1,7 +1,6 @@
 // Package kinds lets the API server of explore do with Kubernetes' own kinds what Kubernetes does,
-// with Kubernetes' own code: defaults, what a create and an update change and keep, validation,
-// the columns of kubectl, and the admission that asks for no other object. A blank
-// import turns it on for a whole program:
+// with Kubernetes' own code: defaults, what a create and an update change and keep, validation, the
+// columns of kubectl, and admission that asks for no other object. A blank import turns it on:
 //
 //	import _ "example.com/sample-controller/explore/board/kinds"
 //
@@ -52,7 +51,7 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 )
 
-func init() { apiserver.Use(load()) }
+func init() { apiserver.BuiltinKinds = load() }
 
 // kinds are the stores of Kubernetes, by paths such as apps/v1/deployments/status. Nothing is stored
 // in them.

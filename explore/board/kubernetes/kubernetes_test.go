@@ -94,7 +94,8 @@ func TestStatefulSet(t *testing.T) {
 
 func TestJob(t *testing.T) {
 	const j = `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {completions: 2,
-		parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
+		parallelism: 2, manualSelector: true, selector: {matchLabels: {app: a}},
+		template: {metadata: {labels: {app: a}}, spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
 	board.Explore(t, module, explore.Controller{
 		Run: board.Run(func(ctx context.Context, c client, f factory) (board.Runner, error) {
 			scheduling := f.Scheduling().V1beta1()
@@ -160,7 +161,8 @@ func TestTTLAfterFinished(t *testing.T) {
 }
 
 func TestEndpointSlice(t *testing.T) {
-	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a}, ports: [{port: 80}]}}`
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {selector: {app: a},
+		clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ports: [{port: 80}]}}`
 	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a}},
 		spec: {nodeName: node, containers: [{name: web, image: web}]}}`
 	board.Explore(t, module, explore.Controller{
