@@ -94,6 +94,11 @@ func (v *verdicts) noteSet(c change) {
 	uid, fields := c.Event.GetUID(), fieldsOf(c.New)
 	if c.Old == nil && c.request.Body != nil {
 		v.set[uid] = fieldsOf(c.request.Body)
+		for path := range v.set[uid] { // of a Secret
+			if key, is := strings.CutPrefix(path, "stringData."); is {
+				v.set[uid]["data."+key] = fields["data."+key]
+			}
+		}
 		return
 	}
 	for _, path := range changed(c.Write) {

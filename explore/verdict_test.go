@@ -123,6 +123,14 @@ func TestVerdicts(t *testing.T) {
 		}), steps(createConfigMap, changeConfigMap),
 			"the ConfigMap a was changed although users had set its metadata.labels.tier", 0},
 
+		"a Secret that users have written as text": {program(func(p *process, _ object) error {
+			_, err := p.kube.CoreV1().Secrets(explore.Namespace).Patch(p.ctx, "a", types.MergePatchType,
+				[]byte(`{"data": {"value": "bWluZQ=="}}`), metav1.PatchOptions{})
+			return ignoreNotFound(err)
+		}), []explore.Step{createGadget, explore.Create("{apiVersion: v1, kind: Secret, metadata: {name: a}, " +
+			"stringData: {value: others}}"), explore.Patch("gadgets/a", "metadata: {labels: {new: event}}")},
+			"the Secret a was changed although users had set its data.value", 0},
+
 		"a deletion that is the purpose": {forConfigMaps(func(p *process, c *corev1.ConfigMap) error {
 			if c.Data["value"] != "others" {
 				return nil
