@@ -16,8 +16,8 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// TestDeploymentOfAFoo has all that the controller decides on. If you change it, change the policy
-// that bounds the controller, too: artifacts/deploy/policy.
+// TestDeploymentOfAFoo has all that the controller decides on. If you change it, change the policies
+// that bound the controller, too, if you have any.
 func TestDeploymentOfAFoo(t *testing.T) {
 	foo := newFoo("example-foo", "web", new(int32(2)))
 	foo.UID = "7d3f"
