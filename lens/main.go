@@ -177,7 +177,7 @@ func (s *session) show(ctx context.Context) error {
 	if err := s.setGate("slow"); err != nil {
 		return err
 	}
-	fmt.Printf("\nThe lens is at %s/\n\n", address)
+	fmt.Printf("The lens is at %s/\n", address)
 	<-ctx.Done()
 	fmt.Println("The lens ends the program, and removes what its buttons have made.")
 	return nil

@@ -51,10 +51,7 @@ document.body.append(
     panel("log", "What happens", make("div", { class: "entries", tabindex: 0 }, log)),
     panel("code", "The code at that place", codePlace, codeFile, code)));
 
-const post = (url, body) => {
-  leaveGuide();
-  return fetch(url, { method: "POST", body: body && JSON.stringify(body) });
-};
+const post = (url, body) => fetch(url, { method: "POST", body: body && JSON.stringify(body) });
 const gateMode = () => lens.one("gate").mode ?? "open";
 
 function togglePause() {
@@ -170,32 +167,23 @@ function markLast(name, value) {
   }
 }
 
-// The first Foo is guided: each part in its turn says what it does. The page stays where the change
-// comes to that part, until Next. The program does not wait: for it, a request would time out.
+// The first Foo is guided: each part in its turn says what it does. The lens is paused meanwhile.
 const guide = make("div", { class: "guide", hidden: "" },
-  button("Next", () => guideTo(guided + 1), { class: "main" }), button("Skip", () => leaveGuide()));
+  button("Next", () => guideTo(guided + 1), { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
-let before = new Set(); // IDs of what is shown since before the guide
-const way = [["flight", "held"], ["flight", "held"], ["flight", "passed"], ["flight", "handled"],
-  ["key", "waiting"], ["key", "processing"], ["request", "held"]]; // kind and state at each part
 
 function guideTo(number) {
   guided = number;
-  guide.hidden = number % 8 === 0;
+  guide.hidden = number > 7;
   say(explained, "");
   Object.values(parts).forEach(({ group, title, explain }, i) => {
     group.classList.toggle("guided", i + 1 === number);
-    if (i + 1 === number) say(explained, `${number} of 7, ${title}: ${explain}.`);
+    if (i + 1 === number) say(explained, `${number} of 7, ${title}: ${explain}.` +
+      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
   });
-  lens.draw();
+  if (number === 3) post("gate/step");
+  if (number > 7) setSpeed(speeds[0][1]);
 }
-
-const leaveGuide = () => guide.hidden || guideTo(8);
-
-// A program that logs nothing of a part is shown at the next one that can be seen.
-lens.waits = () => !guide.hidden && way.slice(guided - 1).some(([kind, state]) =>
-  [...lens.of(kind)].some(([id, entity]) => entity.state === state && !before.has(id) &&
-    (kind !== "flight" || lens.entities.has(entity.object))));
 
 // ask lets the lens do something, and shows what came of it.
 async function ask(url, body) {
@@ -210,18 +198,14 @@ async function ask(url, body) {
 
 async function run(action, element) {
   const first = !guided && action.title === firstAction && gateMode() === "slow";
-  leaveGuide();
+  if (first) await post("gate", { mode: "paused" });
   element.disabled = true;
   markLast("action", lastAction = action.id);
   output.hidden = false;
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
-  if (first) {
-    before = new Set(lens.of("flight").keys());
-    guideTo(1);
-  }
   const result = await ask(`actions/${action.id}`);
-  if (first && result.error) guideTo(0);
+  if (first) guideTo(result.error ? 8 : 1);
   element.disabled = false;
 }
 

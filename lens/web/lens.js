@@ -71,7 +71,7 @@ function frame(now) {
   scheduled = false;
   play(now);
   applySome(now);
-  if ((pending.length && !lens.waits()) || lens.replay?.playing) lens.draw();
+  if (pending.length || lens.replay?.playing) lens.draw();
   if (lens.rush && pending.length && now < drawnAt + 200) return; // drawing takes long then
   drawnAt = now;
   const toDraw = changed;
@@ -84,7 +84,7 @@ function frame(now) {
 function applySome(now) {
   nextStep = Math.max(nextStep, now - 17);
   let count = 0;
-  while (count < pending.length && nextStep <= now && !lens.waits()) {
+  while (count < pending.length && nextStep <= now) {
     const step = pending[count++];
     lens.apply(step);
     if (isSeen(step)) nextStep += pauseAfterStep(pending.length - count);
@@ -135,7 +135,7 @@ lens.live = (url) => {
     if (first) pending = [];
     pending.push(Object.assign(step, { first }));
     first = false;
-    if (document.hidden && !lens.waits()) applyAll(); // no frames come, and nobody looks
+    if (document.hidden) applyAll(); // no frames come, and nobody looks
     lens.draw();
   };
 };
@@ -267,6 +267,6 @@ let oneNamespace = true;
 // shorten keeps the end of a name, which is often what differs.
 function shorten(text = "", length) {
   if (text.length <= length) return text;
-  const end = length > 8 && /^[\w./-]+$/.test(text) ? 5 : 0;
+  const end = length > 8 && /^[\w.-]+$/.test(text) ? 5 : 0;
   return text.slice(0, Math.max(1, length - end - 1)) + "…" + text.slice(text.length - end);
 }

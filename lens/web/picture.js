@@ -247,7 +247,7 @@ function objectThing([id, object], cached, h = 30) {
   return {
     id, state, key: name, place: cached ? "cache" : "meaning", round: round(object.resource, h),
     class: `object r${rank(object.resource)} ${look}`,
-    lines: [shortKey(name), state || summary].filter(Boolean),
+    lines: [object.name, state || summary].filter(Boolean),
     label: `${object.kind} ${name}, version ${version}${summary && `: ${summary}`}` +
       (behind ? `. In the API server: version ${object.resourceVersion || "none"}` : ""),
   };
