@@ -94,7 +94,7 @@ func (v *verdicts) noteSet(c change) {
 	uid, fields := c.Event.GetUID(), fieldsOf(c.New)
 	if c.Old == nil && c.request.Body != nil {
 		v.set[uid] = fieldsOf(c.request.Body)
-		for path := range v.set[uid] { // of a Secret
+		for path := range v.set[uid] { // a Secret is stored with data in their place
 			if key, is := strings.CutPrefix(path, "stringData."); is {
 				v.set[uid]["data."+key] = fields["data."+key]
 			}

@@ -209,12 +209,15 @@ func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte
 	return text
 }
 
-func marshal(value any) []byte {
-	text, err := json.Marshal(value)
+func marshal(value any) []byte { return must(json.Marshal(value)) }
+
+// must panics on what cannot be: what has come as JSON goes as JSON, and a real API server refuses
+// columns that make no table.
+func must[T any](value T, err error) T {
 	if err != nil {
-		panic(err) // what has come as JSON goes as JSON
+		panic(err)
 	}
-	return text
+	return value
 }
 
 // encodeResponse returns the body of an answer.

@@ -16,13 +16,14 @@ func (s *Server) asTable(of *unstructured.Unstructured, items []*unstructured.Un
 	gvk := of.GroupVersionKind()
 	gvr, _, _ := s.LookupKind(gvk.GroupVersion().WithKind(strings.TrimSuffix(gvk.Kind, "List")))
 	k := s.kinds[gvr]
-	table := k.table(k.newObject()) // for the columns
+	tableOf := k.tables()
+	table := tableOf(k.newObject()) // for the columns
 	table.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("Table"))
 	table.Rows = []metav1.TableRow{}
 	table.ResourceVersion = of.GetResourceVersion()
 	table.Continue = (&unstructured.UnstructuredList{Object: of.Object}).GetContinue()
 	for _, item := range items {
-		row := k.table(item).Rows[0]
+		row := tableOf(item).Rows[0]
 		partial := meta.AsPartialObjectMetadata(row.Object.Object.(metav1.Object))
 		partial.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"))
 		row.Object.Object = partial
@@ -31,22 +32,20 @@ func (s *Server) asTable(of *unstructured.Unstructured, items []*unstructured.Un
 	return marshal(table)
 }
 
-// table returns a table of one object.
-func (k *kind) table(object *unstructured.Unstructured) (table *metav1.Table) {
+// tables returns what makes a table of one object.
+func (k *kind) tables() func(*unstructured.Unstructured) *metav1.Table {
+	if k.real != nil {
+		return func(object *unstructured.Unstructured) *metav1.Table {
+			return must(k.real.Table(k.gvr, object))
+		}
+	}
 	columns := k.columns
 	if len(columns) == 0 {
 		columns = []apiextensionsv1.CustomResourceColumnDefinition{{Name: "Age", Type: "date",
 			JSONPath: ".metadata.creationTimestamp"}}
 	}
-	convertor, err := tableconvertor.New(columns)
-	switch {
-	case k.real != nil:
-		table, err = k.real.Table(k.gvr, object)
-	case err == nil:
-		table, err = convertor.ConvertToTable(context.Background(), object, nil)
+	convertor := must(tableconvertor.New(columns))
+	return func(object *unstructured.Unstructured) *metav1.Table {
+		return must(convertor.ConvertToTable(context.Background(), object, nil))
 	}
-	if err != nil {
-		panic(err) // only of columns that a real API server refuses
-	}
-	return table
 }

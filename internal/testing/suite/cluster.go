@@ -109,9 +109,6 @@ func kubectlCommand(args ...string) *exec.Cmd {
 // It looks for new kinds every 30 s. Until then, a deleted owner leaves its objects behind.
 var orphan *corev1.ConfigMap
 
-// hurry saves this time, on a cluster that the suite has started.
-var hurry = func() error { return nil }
-
 // makeOrphan creates orphan, whose owner never existed.
 func makeOrphan() (err error) {
 	orphan, err = Kube.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(context.Background(),

@@ -110,7 +110,8 @@ func Define(c Config) {
 // Run prepares the cluster, runs the tests, and stops the controller that the parallel tests share.
 // It returns the exit code.
 func Run(m *testing.M) (code int) {
-	others := func() error { return nil }
+	nothing := func() error { return nil }
+	others, hurry := nothing, nothing // hurry ends waits of a cluster that is started here
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		others = startSerial()
 		c, err := cluster.Start(config.Root, cluster.NewName())
@@ -122,7 +123,7 @@ func Run(m *testing.M) (code int) {
 		os.Setenv(clientcmd.RecommendedConfigPathEnvVar, c.Kubeconfig())
 		hurry = c.Hurry
 	}
-	code, err := run(m)
+	code, err := run(m, hurry)
 	if err = errors.Join(err, others()); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		return 1
@@ -165,7 +166,7 @@ func build() error {
 	return nil
 }
 
-func run(m *testing.M) (code int, err error) {
+func run(m *testing.M, hurry func() error) (code int, err error) {
 	if tempDir, err = os.MkdirTemp("", "conformance"); err != nil {
 		return 1, err
 	}
