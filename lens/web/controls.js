@@ -197,10 +197,10 @@ async function ask(url, body) {
 }
 
 async function run(action, element) {
+  element.disabled = true; // before anything is awaited: a second click does nothing
+  markLast("action", lastAction = action.id);
   const first = !guided && action.title === firstAction && gateMode() === "slow";
   if (first) await post("gate", { mode: "paused" });
-  element.disabled = true;
-  markLast("action", lastAction = action.id);
   output.hidden = false;
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
