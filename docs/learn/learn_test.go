@@ -153,7 +153,10 @@ func checkHints(t *testing.T, w *workspace, e *exercise) {
 	}
 }
 
-var checkRow = regexp.MustCompile(`(?m)^\| ([^|]*) \| \[[^|]*\) \|`)
+var (
+	checkRow     = regexp.MustCompile(`(?m)^\| ([^|]*) \| \[[^|]*\) \|`)
+	catalogueRow = regexp.MustCompile(`(?m)^\| ([^|]*) \| .* \| ([a-z-]+) \|$`)
+)
 
 // named returns the exercise of that name, or nil.
 func (w *workspace) named(name string) *exercise {
@@ -184,8 +187,8 @@ func TestChaptersLeadToExercises(t *testing.T) {
 	}
 }
 
-// TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and
-// that the places to read exist.
+// TestChecklistIsCovered checks that each line of the checklist for reviews has an exercise, and each
+// bug in docs/explore.md, and that the places to read exist.
 func TestChecklistIsCovered(t *testing.T) {
 	w, _ := newWorkspace(t)
 	page := func(path string) string {
@@ -210,6 +213,17 @@ func TestChecklistIsCovered(t *testing.T) {
 	}
 	if len(rows) < 15 {
 		t.Errorf("got %d lines of the checklist, want all", len(rows))
+	}
+	_, catalogue, _ := strings.Cut(page("docs/explore.md"), "### The usual bugs")
+	catalogue, _, _ = strings.Cut(catalogue, "\n### ")
+	rows = catalogueRow.FindAllStringSubmatch(catalogue, -1)
+	for _, row := range rows {
+		if w.named(row[2]) == nil {
+			t.Errorf("%s: there is no exercise %q", row[1], row[2])
+		}
+	}
+	if len(rows) < 16 || len(rows) != strings.Count(catalogue, "\n| ")-1 {
+		t.Errorf("got %d bugs of docs/explore.md, want all", len(rows))
 	}
 }
 
