@@ -31,8 +31,8 @@ func TestExplore(t *testing.T) {
 func explored() explore.Controller {
 	return websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
-			o, err := parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
-				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil)
+			o, err := parseFlags([]string{"--workers=2", "--metrics-bind-address=0",
+				"--health-probe-bind-address=0"}, nil)
 			if err != nil {
 				return err
 			}
