@@ -28,8 +28,8 @@ func TestExplore(t *testing.T) {
 	}
 	outcomes := explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
-			o, err := parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
-				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil)
+			o, err := parseFlags([]string{"--workers=2", "--metrics-bind-address=0",
+				"--health-probe-bind-address=0"}, nil)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/process"
@@ -41,7 +40,7 @@ func main() {
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
 func run(ctx context.Context, o *options) error {
-	config, err := clientconfig.Load(o.Kubeconfig)
+	config, err := o.Load()
 	if err != nil {
 		return err
 	}

@@ -40,8 +40,8 @@ func TestForbiddenWatchEndsTheProcess(t *testing.T) {
 		http.Error(w, "injected", http.StatusForbidden)
 	}))
 	defer server.Close()
-	o, err := parseFlags([]string{"--leader-elect-resource-namespace=default",
-		"--health-probe-bind-address=0", "--metrics-bind-address=0"}, io.Discard)
+	o, err := parseFlags([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"},
+		io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,10 @@ var Page *rest.Config
 
 func Hint() string                     { return "" }
 func Load(string) (*rest.Config, error) { return rest.CopyConfig(Page), nil }
-func Namespace(string) (string, error)  { return "default", nil }
+
+func LoadWithNamespace(string) (*rest.Config, string, error) {
+	return rest.CopyConfig(Page), "default", nil
+}
 `
 
 	// The page's kubectl asks for no tables, and what makes them is large.

@@ -123,13 +123,12 @@ func runManager(ctx context.Context, config *rest.Config, o *options) error {
 // loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
 // a namespace for the Lease only in a Pod, so loadConfig takes it from the kubeconfig's context.
 func (o *options) loadConfig() (*rest.Config, error) {
-	config, err := clientconfig.Load(o.kubeconfig)
+	config, namespace, err := clientconfig.LoadWithNamespace(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = float32(o.qps)
-	o.manager.LeaderElectionNamespace, err = clientconfig.Namespace(o.kubeconfig)
-	return config, err
+	config.QPS, o.manager.LeaderElectionNamespace = float32(o.qps), namespace
+	return config, nil
 }
 
 // completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its

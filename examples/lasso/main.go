@@ -79,11 +79,7 @@ func main() {
 // run creates the parts, connects them, and works until signaled is done. At the end, no new sync
 // begins, the running syncs finish, their Events are written, and the Lease is released.
 func run(signaled context.Context) error {
-	config, err := clientconfig.Load("")
-	if err != nil {
-		return err
-	}
-	namespace, err := clientconfig.Namespace("")
+	config, namespace, err := clientconfig.LoadWithNamespace("")
 	if err != nil {
 		return err
 	}

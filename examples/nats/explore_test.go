@@ -59,8 +59,8 @@ func scenario(name string, steps ...explore.Step) explore.Scenario {
 func TestExplore(t *testing.T) {
 	explore.Test(t, explore.Controller{
 		Run: func(ctx context.Context, config *rest.Config) error {
-			o := must.Get(parseFlags([]string{"--workers=2", "--leader-elect-resource-namespace=default",
-				"--metrics-bind-address=0", "--health-probe-bind-address=0"}, nil))(t)
+			o := must.Get(parseFlags([]string{"--workers=2", "--metrics-bind-address=0",
+				"--health-probe-bind-address=0"}, nil))(t)
 			kube := kubernetes.NewForConfigOrDie(config)
 			return must.Get(NewController(ctx, config, o, memory{nil, kube}))(t).Run(ctx)
 		},

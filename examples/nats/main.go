@@ -25,7 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/examples/internal/outside"
-	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -69,7 +68,7 @@ func run(ctx context.Context, o *options) error {
 		}
 		defer stop()
 	}
-	config, err := clientconfig.Load(o.Kubeconfig)
+	config, err := o.Load()
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,6 @@ import (
 	"example.com/sample-controller/examples/website/meaning"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteinformers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions"
-	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
@@ -49,7 +48,7 @@ func main() {
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
 func run(ctx context.Context, o *options) error {
-	config, err := clientconfig.Load(o.Kubeconfig)
+	config, err := o.Load()
 	if err != nil {
 		return err
 	}

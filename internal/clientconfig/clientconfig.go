@@ -25,31 +25,26 @@ func Hint() string {
 // The clients have no rate limit (QPS is -1). The default of client-go, 5 requests a second, is
 // older than API Priority and Fairness, by which API servers limit requests themselves.
 func Load(kubeconfig string) (*rest.Config, error) {
-	config, err := loader(kubeconfig).ClientConfig()
+	config, _, err := LoadWithNamespace(kubeconfig)
+	return config, err
+}
+
+// LoadWithNamespace also returns the namespace of the kubeconfig's context. If that has none, it
+// returns the Pod's namespace in a Pod, and "default" elsewhere.
+func LoadWithNamespace(kubeconfig string) (config *rest.Config, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil)
+	if config, err = loader.ClientConfig(); err == nil {
+		namespace, _, err = loader.Namespace()
+	}
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("no cluster is configured; %s", Hint())
+		return nil, "", fmt.Errorf("no cluster is configured; %s", Hint())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.QPS = -1
 	klog.Background().Info("Connecting", "server", config.Host)
-	return config, nil
-}
-
-// Namespace returns the namespace of the kubeconfig's context. If that has none, it returns the
-// Pod's namespace in a Pod, and "default" elsewhere.
-func Namespace(kubeconfig string) (string, error) {
-	namespace, _, err := loader(kubeconfig).Namespace()
-	if err != nil {
-		return "", fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	return namespace, nil
-}
-
-func loader(kubeconfig string) clientcmd.ClientConfig {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = kubeconfig
-	overrides := &clientcmd.ConfigOverrides{}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	return config, namespace, nil
 }

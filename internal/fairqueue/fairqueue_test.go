@@ -121,19 +121,16 @@ func BenchmarkOneNamespace(b *testing.B) {
 	of := func(urgent bool) queue {
 		return New("fair", limiter, func(cache.ObjectName) bool { return urgent })
 	}
+	plain := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "fifo"})
 	for _, bench := range []struct {
 		name string
-		make func() queue
+		queue
 	}{
-		{"client-go", func() queue {
-			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-				workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "fifo"})
-		}},
-		{"urgent", func() queue { return of(true) }},
-		{"nobody waits", func() queue { return of(false) }},
+		{"client-go", plain}, {"urgent", of(true)}, {"nobody waits", of(false)},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			q := bench.make()
+			q := bench.queue
 			defer q.ShutDown()
 			for i := range 1000 {
 				q.Add(cache.NewObjectName("default", fmt.Sprintf("example-%d", i)))

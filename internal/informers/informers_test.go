@@ -3,6 +3,7 @@ package informers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,63 +35,40 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// newGroup returns a Group of one informer, of Pods, and the informer. If err is not nil, all lists
-// of Pods fail with it.
-func newGroup(err error) (*Group, cache.SharedIndexInformer) {
-	kube := kubefake.NewClientset()
-	kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return err != nil, nil, err
-	})
-	factory := kubeinformers.NewSharedInformerFactoryWithOptions(kube, 0,
-		kubeinformers.WithTransform(StripManagedFields))
-	informer := factory.Core().V1().Pods().Informer()
-	return &Group{
-		Factories: []Factory{factory}, Informers: []cache.SharedIndexInformer{informer},
-		SyncTimeout: time.Minute, InstallHint: "install it",
-	}, informer
-}
-
-// start starts the group. It returns the error of Start, or the one that fail was called with.
-func start(t *testing.T, g *Group) error {
-	t.Helper()
-	ctx, fail := context.WithCancelCause(t.Context())
-	if err := g.Start(ctx, t.Context(), fail); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
-}
-
-func TestGroupIsReadyWhenItsCachesAreFilled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := newGroup(nil)
-		if err := g.Check(nil); err == nil {
-			t.Error("the group is ready before its start")
-		}
-		if err := start(t, g); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Check(nil); err != nil {
-			t.Errorf("the group is not ready: %v", err)
-		}
-	})
-}
-
-func TestStartSaysWhyTheCachesCannotBeFilled(t *testing.T) {
+func TestGroupIsReadyWhenItsCachesAreFilledOrSaysWhyNot(t *testing.T) {
 	for _, test := range []struct {
-		err  error
+		err  error // of all lists
 		want string
 	}{
+		{nil, "<nil>"},
 		{forbidden, "grant it"},
 		{apierrors.NewNotFound(pods, ""), "install it"},
 		{errors.New("injected"), "no answer within --cache-sync-timeout=1m0s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g, _ := newGroup(test.err)
-			if err := start(t, g); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got error %v, want it to contain %q", err, test.want)
+			kube := kubefake.NewClientset()
+			kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return test.err != nil, nil, test.err
+			})
+			factory := kubeinformers.NewSharedInformerFactory(kube, 0)
+			informer := factory.Core().V1().Pods().Informer()
+			g := &Group{
+				Factories: []Factory{factory}, Informers: []cache.SharedIndexInformer{informer},
+				SyncTimeout: time.Minute, InstallHint: "install it",
 			}
 			if err := g.Check(nil); err == nil {
-				t.Error("the group is ready after its start failed")
+				t.Error("the group is ready before its start")
+			}
+			ctx, fail := context.WithCancelCause(t.Context())
+			err := g.Start(ctx, t.Context(), fail)
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if got := fmt.Sprint(err); !strings.Contains(got, test.want) {
+				t.Errorf("got error %v, want it to contain %q", got, test.want)
+			}
+			if ready := g.Check(nil) == nil; ready != (test.err == nil) {
+				t.Errorf("with the error %v, ready: got %v", test.err, ready)
 			}
 		})
 	}

@@ -11,7 +11,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
@@ -19,55 +18,53 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// cluster has an API server that can disturb requests about Leases: it refuses updates, it hangs
-// until the client gives up, or it freezes until thaw is closed.
+// cluster has an API server that can disturb requests about Leases.
 type cluster struct {
-	leases                  coordinationclient.LeasesGetter // those of the test, which nothing disturbs
-	server                  *apiserver.Server
-	refuses, hangs, freezes atomic.Bool
-	thaw                    chan struct{}
-	conflicts               atomic.Int32 // releases of the Lease that get a conflict
+	leases  coordinationclient.LeasesGetter // those of the test, which nothing disturbs
+	server  *apiserver.Server
+	disturb atomic.Pointer[disturbance]
 }
+
+// disturbance comes before the answer to a request. If it returns an error, that is the answer.
+type disturbance func(context.Context, *apiserver.Request) error
+
+// refuses refuses updates, and hangs answers nothing until the client gives up.
+var (
+	refuses disturbance = func(_ context.Context, r *apiserver.Request) error {
+		if r.Verb == "update" {
+			return apierrors.NewInternalError(errors.New("injected"))
+		}
+		return nil
+	}
+	hangs disturbance = func(ctx context.Context, _ *apiserver.Request) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+)
 
 func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := must.Get(apiserver.New())(t)
-		test(t, &cluster{server: server, thaw: make(chan struct{}),
+		test(t, &cluster{server: server,
 			leases: coordinationclient.NewForConfigOrDie(server.Config(nil))})
 	})
 }
 
-// Serve lets the API server answer a request, when nothing disturbs that.
+// Serve implements apiserver.Interceptor.
 func (c *cluster) Serve(
 	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
 ) (*apiserver.Response, error) {
-	if c.hangs.Load() {
-		<-ctx.Done()
-	}
-	if c.freezes.Load() {
-		<-c.thaw
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case r.Verb != "update":
-	case c.refuses.Load():
-		return nil, apierrors.NewInternalError(errors.New("injected"))
-	case c.conflicts.Load() > 0 && holder(r.Body) == "":
-		c.conflicts.Add(-1)
-		return nil, apierrors.NewConflict(coordinationv1.Resource("leases"), r.Name, nil)
+	if disturb := c.disturb.Load(); disturb != nil {
+		if err := (*disturb)(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	return do()
 }
 
 // Event is for watches, of which there are none.
 func (*cluster) Event(*apiserver.Watch, watch.Event) {}
-
-func holder(lease *unstructured.Unstructured) string {
-	name, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
-	return name
-}
 
 // newElector returns an Elector with the durations of Kubernetes' components.
 func (c *cluster) newElector(t *testing.T) *Elector {
@@ -77,6 +74,17 @@ func (c *cluster) newElector(t *testing.T) *Elector {
 		Namespace: "default", Name: "test-controller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}))(t)
+}
+
+// expectReleased fails t unless run ends without an error, and nobody holds the Lease then.
+func (c *cluster) expectReleased(t *testing.T, run chan error) {
+	t.Helper()
+	if err := <-run; err != nil {
+		t.Errorf("Run: got %v, want no error", err)
+	}
+	if got := c.leaseHolder(t); got != "" {
+		t.Errorf("holder afterwards: got %q, want none", got)
+	}
 }
 
 func (c *cluster) leaseHolder(t *testing.T) string {
@@ -108,12 +116,7 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 		})
 		synctest.Wait()
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: got %v, want no error", err)
-		}
-		if got := c.leaseHolder(t); got != "" {
-			t.Errorf("holder afterwards: got %q, want none", got)
-		}
+		c.expectReleased(t, done)
 	})
 }
 
@@ -121,62 +124,49 @@ func TestLeaseIsHeldUntilTheWorkIsDone(t *testing.T) {
 // the leader has read the Lease to release it.
 func TestStopDuringARenewalIsNormal(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		c.conflicts.Store(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := c.run(ctx, t, untilDone)
 		synctest.Wait()
-		c.hangs.Store(true)
+		c.disturb.Store(&hangs)
 		time.Sleep(3 * time.Second) // a renewal has begun
-		c.hangs.Store(false)
+		conflicts := 0
+		c.disturb.Store(new(disturbance(func(_ context.Context, r *apiserver.Request) error {
+			if conflicts++; r.Verb != "update" || conflicts > 2 {
+				return nil
+			}
+			return apierrors.NewConflict(coordinationv1.Resource("leases"), r.Name, nil)
+		})))
 		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: got %v, want no error", err)
-		}
-		if got, left := c.leaseHolder(t), c.conflicts.Load(); got != "" || left > 0 {
-			t.Errorf("holder afterwards: got %q (%d conflicts left), want none", got, left)
-		}
+		c.expectReleased(t, done)
 	})
 }
 
 func TestStandbyWaitsAndStops(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		leaderCtx, stopLeader := context.WithCancel(t.Context())
-		standbyCtx, stopStandby := context.WithCancel(t.Context())
 		var working atomic.Int32
 		work := func(ctx context.Context) {
 			working.Add(1)
 			<-ctx.Done()
 			working.Add(-1)
 		}
-		stopped := make(chan error, 2)
-		for _, ctx := range []context.Context{leaderCtx, standbyCtx} {
-			go func() { stopped <- c.newElector(t).Run(ctx, work) }()
-			synctest.Wait()
-		}
+		leaderCtx, stopLeader := context.WithCancel(t.Context())
+		leader := c.run(leaderCtx, t, work)
+		synctest.Wait()
+		standbyCtx, stopStandby := context.WithCancel(t.Context())
+		standby := c.run(standbyCtx, t, work)
 		time.Sleep(time.Minute)
 		if got := working.Load(); got != 1 {
 			t.Errorf("processes at work: got %d of 2, want 1", got)
 		}
+
 		stopStandby()
-		select {
-		case err := <-stopped:
-			if err != nil {
-				t.Errorf("standby: got %v, want no error", err)
-			}
-		case <-time.After(time.Hour): // virtual
-			t.Error("the standby did not stop when it was asked to")
-			stopLeader()
-			if err := <-stopped; err != nil {
-				t.Errorf("leader: got %v, want no error", err)
-			}
+		time.Sleep(time.Hour)
+		if len(standby) == 0 || len(leader) > 0 || working.Load() != 1 {
+			t.Fatal("want the standby stopped, and the leader at work")
 		}
-		if got := working.Load(); got != 1 {
-			t.Errorf("processes at work after the standby stopped: got %d, want 1", got)
-		}
+		must.Do(t, <-standby)
 		stopLeader()
-		if err := <-stopped; err != nil {
-			t.Errorf("leader: got %v, want no error", err)
-		}
+		c.expectReleased(t, leader)
 	})
 }
 
@@ -199,7 +189,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 				defer cancel()
 				lost := c.run(ctx, t, test.work)
 				synctest.Wait()
-				c.refuses.Store(true)
+				c.disturb.Store(&refuses)
 				if test.stop {
 					cancel()
 				}
@@ -216,7 +206,7 @@ func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		lost := c.run(t.Context(), t, untilDone)
 		time.Sleep(time.Minute)
-		c.hangs.Store(true)
+		c.disturb.Store(&hangs)
 		begin := time.Now()
 		if err := <-lost; err == nil {
 			t.Error("Run: got no error, want one")
@@ -236,7 +226,11 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check of a leader: got %v, want no error", err)
 		}
-		c.freezes.Store(true)
+		thaw := make(chan struct{})
+		c.disturb.Store(new(disturbance(func(ctx context.Context, _ *apiserver.Request) error {
+			<-thaw
+			return ctx.Err()
+		})))
 		time.Sleep(30 * time.Second)
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check 15s after the end of the Lease: got %v, want no error", err)
@@ -245,7 +239,7 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 		if err := elector.Check(nil); err == nil {
 			t.Error("Check 25s after the end of the Lease: got no error, want one")
 		}
-		close(c.thaw)
+		close(thaw)
 		if err := <-ended; err == nil {
 			t.Error("Run: got no error, want one")
 		}

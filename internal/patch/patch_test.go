@@ -15,59 +15,39 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// TestPatchOfAListKeepsWhatNobodyRead applies patches as the API server does, to containers that
-// have fields of a later version.
+// TestPatchOfAListKeepsWhatNobodyRead applies a patch as the API server does, to containers that have
+// fields of a later version: another order and image, a container more, and a port less.
 func TestPatchOfAListKeepsWhatNobodyRead(t *testing.T) {
 	const stored = `{"spec": {"template": {"spec": {"containers": [
 		{"name": "proxy", "image": "proxy:1", "ofTomorrow": 1},
 		{"name": "web", "image": "web:1", "ofTomorrow": 2, "ports": [
 			{"containerPort": 22}, {"containerPort": 80, "ofTomorrow": 3}]}]}}}}`
-	for name, test := range map[string]struct {
-		change func(*corev1.PodSpec)
-		want   string
-	}{
-		"another image": {
-			func(spec *corev1.PodSpec) { spec.Containers[1].Image = "web:2" },
-			`[{"name": "proxy", "image": "proxy:1", "ofTomorrow": 1},
-			{"name": "web", "image": "web:2", "ofTomorrow": 2, "ports": [
-				{"containerPort": 22}, {"containerPort": 80, "ofTomorrow": 3}]}]`,
-		},
-		"a port less": {
-			func(spec *corev1.PodSpec) { spec.Containers[1].Ports = spec.Containers[1].Ports[1:] },
-			`[{"name": "proxy", "image": "proxy:1", "ofTomorrow": 1},
-			{"name": "web", "image": "web:1", "ofTomorrow": 2, "ports": [
-				{"containerPort": 80, "ofTomorrow": 3}]}]`,
-		},
-		"another order, and one more": {
-			func(spec *corev1.PodSpec) {
-				spec.Containers = []corev1.Container{spec.Containers[1], {Name: "new"}, spec.Containers[0]}
-			},
-			`[{"name": "web", "image": "web:1", "ofTomorrow": 2, "ports": [
-				{"containerPort": 22}, {"containerPort": 80, "ofTomorrow": 3}]},
-			{"name": "new", "resources": {}},
-			{"name": "proxy", "image": "proxy:1", "ofTomorrow": 1}]`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			observed := &appsv1.Deployment{}
-			parse(t, stored, observed)
-			desired := observed.DeepCopy()
-			test.change(&desired.Spec.Template.Spec)
-			_, patch, err := Between(observed, desired)
-			must.Do(t, err)
-			patched := must.Get(strategicpatch.StrategicMergePatch([]byte(stored), patch, desired))(t)
-			var got struct {
-				Spec struct {
-					Template struct{ Spec struct{ Containers any } }
-				}
-			}
-			var want any
-			parse(t, string(patched), &got)
-			parse(t, test.want, &want)
-			if !reflect.DeepEqual(got.Spec.Template.Spec.Containers, want) {
-				t.Errorf("%s makes\n%v, want\n%v", patch, got.Spec.Template.Spec.Containers, want)
-			}
-		})
+	const want = `[
+		{"name": "web", "image": "web:2", "ofTomorrow": 2, "ports": [
+			{"containerPort": 80, "ofTomorrow": 3}]},
+		{"name": "new", "resources": {}},
+		{"name": "proxy", "image": "proxy:1", "ofTomorrow": 1}]`
+	observed := &appsv1.Deployment{}
+	parse(t, stored, observed)
+	desired := observed.DeepCopy()
+	proxy, web := desired.Spec.Template.Spec.Containers[0], desired.Spec.Template.Spec.Containers[1]
+	web.Image, web.Ports = "web:2", web.Ports[1:]
+	desired.Spec.Template.Spec.Containers = []corev1.Container{web, {Name: "new"}, proxy}
+
+	_, patch, err := Between(observed, desired)
+
+	must.Do(t, err)
+	patched := must.Get(strategicpatch.StrategicMergePatch([]byte(stored), patch, desired))(t)
+	var got struct {
+		Spec struct {
+			Template struct{ Spec struct{ Containers any } }
+		}
+	}
+	var wanted any
+	parse(t, string(patched), &got)
+	parse(t, want, &wanted)
+	if !reflect.DeepEqual(got.Spec.Template.Spec.Containers, wanted) {
+		t.Errorf("%s makes\n%v, want\n%v", patch, got.Spec.Template.Spec.Containers, wanted)
 	}
 }
 

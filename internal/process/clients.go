@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/clientconfig"
@@ -34,24 +34,26 @@ type Clients struct {
 	Metrics metrics.Config
 }
 
+// Load returns how clients reach the cluster of --kubeconfig. If no flag says in which namespace the
+// Lease is, it is that of the kubeconfig's context or the Pod from then on.
+func (o *Options) Load() (*rest.Config, error) {
+	config, namespace, err := clientconfig.LoadWithNamespace(o.Kubeconfig)
+	o.Leader.Namespace = cmp.Or(o.Leader.Namespace, namespace)
+	return config, err
+}
+
 // NewClients returns clients for a cluster. It makes no request.
 func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 	config = rest.CopyConfig(config)
 	c := &Clients{Config: config, Leader: o.Leader, Metrics: o.Metrics}
-	if c.Leader.Namespace == "" {
-		if c.Leader.Namespace, err = clientconfig.Namespace(o.Kubeconfig); err != nil {
-			return nil, err
-		}
-	}
 	rest.AddUserAgent(config, o.name)
-	if c.Leader.Client, err = coordinationclient.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the client for Leases: %w", err)
+	unlimited, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client for Leases and reviews: %w", err)
 	}
+	c.Leader.Client, c.Metrics.Reviews = unlimited.CoordinationV1(), unlimited
 	if c.Elector, err = leader.NewElector(c.Leader); err != nil {
 		return nil, err
-	}
-	if c.Metrics.Reviews, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
 	config.QPS, config.Burst = float32(o.QPS), o.Burst
 	config.Wrap(informers.WaitUntilServed)

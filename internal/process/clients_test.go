@@ -1,6 +1,8 @@
 package process
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,23 +15,8 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// preflight checks an API server that answers the path of the Lease with code lease, and any other
-// with code.
-func preflight(t *testing.T, code, lease int) error {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if strings.HasSuffix(r.URL.Path, "/leases/test") {
-			code = lease
-		}
-		w.WriteHeader(code)
-		_, _ = w.Write([]byte(`{"kind":"APIResourceList","resources":[]}`))
-	}))
-	defer server.Close()
-	return preflightAt(t, server.URL)
-}
-
-func preflightAt(t *testing.T, url string) error {
+// preflight checks the API server at a URL.
+func preflight(t *testing.T, url string) error {
 	t.Helper()
 	o := &Options{Leader: leader.Config{Namespace: "default", Name: "test"}}
 	c := must.Get(NewClients(&rest.Config{Host: url}, o))(t)
@@ -38,24 +25,33 @@ func preflightAt(t *testing.T, url string) error {
 }
 
 func TestPreflightSaysWhatToDo(t *testing.T) {
-	closed := preflightAt(t, "http://127.0.0.1:1") // nothing listens on this port
-	noCRD := preflight(t, http.StatusNotFound, 0)
-	for _, test := range []struct {
-		err  error
-		want string
-	}{
-		{closed, "does not answer"},
-		{closed, "make cluster"},
-		{noCRD, "does not serve foos.example.com"},
-		{noCRD, "kubectl apply -f crd.yaml"},
-		{preflight(t, http.StatusUnauthorized, 0), "refuses the credentials"},
-		{preflight(t, http.StatusOK, http.StatusForbidden), "--leader-elect-resource-namespace"},
-	} {
-		if test.err == nil || !strings.Contains(test.err.Error(), test.want) {
-			t.Errorf("got error %v, want it to contain %q", test.err, test.want)
-		}
+	// Nothing listens on this port.
+	if err := fmt.Sprint(preflight(t, "http://127.0.0.1:1")); !strings.Contains(err, "does not answer") ||
+		!strings.Contains(err, "make cluster") {
+		t.Errorf("nothing listens: got error %s, want a hint how to start a cluster", err)
 	}
-	if err := preflight(t, http.StatusOK, http.StatusNotFound); err != nil {
-		t.Errorf("a Lease that does not exist yet: got error %v, want none", err)
+	for _, test := range []struct {
+		code, lease int // of the answers, and of that about the Lease
+		want        string
+	}{
+		{http.StatusNotFound, 0, "does not serve foos.example.com; kubectl apply -f crd.yaml"},
+		{http.StatusUnauthorized, 0, "refuses the credentials"},
+		{http.StatusOK, http.StatusForbidden, "--leader-elect-resource-namespace"},
+		{http.StatusOK, http.StatusNotFound, "<nil>"}, // it does not exist yet
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			code := test.code
+			if strings.HasSuffix(r.URL.Path, "/leases/test") {
+				code = test.lease
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","resources":[]}`)
+		}))
+		defer server.Close()
+		if err := fmt.Sprint(preflight(t, server.URL)); !strings.Contains(err, test.want) {
+			t.Errorf("codes %d and %d: got error %s, want it to contain %q", test.code, test.lease, err,
+				test.want)
+		}
 	}
 }

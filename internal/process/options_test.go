@@ -12,10 +12,9 @@ func parse(o *Options, args []string, usage io.Writer) error {
 
 func TestBadFlagsAreRefusedWithOneLine(t *testing.T) {
 	for args, want := range map[string]string{
-		"--nope":            "flag provided but not defined: -nope",
-		"--workers=0":       "--workers must be at least 1, not 0",
-		"--kube-api-qps=0":  "--kube-api-qps must be positive, or -1 for no limit",
-		"--kube-api-qps=-3": "--kube-api-qps must be positive, or -1 for no limit",
+		"--nope":           "flag provided but not defined: -nope",
+		"--workers=0":      "--workers must be at least 1, not 0",
+		"--kube-api-qps=0": "--kube-api-qps must be positive, or -1 for no limit",
 		"--namespace=Foos": `--namespace: "Foos" cannot be the name of a namespace: a lowercase RFC ` +
 			"1123 label must consist of lower case alphanumeric characters or '-', and must start and " +
 			"end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for " +
@@ -44,13 +43,9 @@ func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
 		{[]string{"--metrics-bind-address=localhost:1"}, false},
 		{[]string{"--metrics-bind-address=[::1]:1"}, false},
 		{[]string{"--metrics-bind-address=:1"}, true},
-		{[]string{"--metrics-bind-address=0.0.0.0:1"}, true},
 		{[]string{"--metrics-bind-address=10.0.0.1:1"}, true},
 		{[]string{"--metrics-bind-address=:1", "--metrics-secure=false"}, false},
 		{[]string{"--metrics-secure"}, true},
-		{[]string{"--profiling"}, false},
-		{[]string{"--profiling", "--metrics-secure=false"}, false},
-		{[]string{"--profiling", "--metrics-bind-address=:1"}, true},
 	} {
 		var o Options
 		if err := parse(&o, test.args, io.Discard); err != nil {

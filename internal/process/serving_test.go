@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -25,22 +24,17 @@ import (
 )
 
 // pipes is a listener without a network: in a bubble, its connections know only virtual time.
-type pipes struct {
-	connections chan net.Conn
-	closed      chan struct{}
-}
+type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case connection := <-p.connections:
+	if connection, ok := <-p; ok {
 		return connection, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
 	}
+	return nil, net.ErrClosed
 }
 
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{} }
+func (p pipes) Close() error { close(p); return nil }
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 func TestSlowClientsAreDisconnected(t *testing.T) {
 	const headers = "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -50,71 +44,49 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 		headers + "Content-Length: 9\r\n\r\n": 2 * time.Minute,
 		headers + "\r\n":                      2 * time.Minute, // for a next request
 	} {
-		closes(t, NewServer(http.NotFoundHandler()), sends, until)
-		closes(t, newProbeServer(nil, nil), sends, 5*time.Second)
-	}
-}
-
-// closes fails t unless server closes the connection of a client that sends this in time.
-func closes(t *testing.T, server *http.Server, sends string, until time.Duration) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		listener := pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
-		go func() { _ = server.Serve(listener) }()
-		defer server.Close()
-		client, accepted := net.Pipe()
-		defer client.Close()
-		start := time.Now()
-		listener.connections <- accepted
-		go func() { _, _ = io.WriteString(client, sends) }()
-		_, _ = io.Copy(io.Discard, client)
-		if took := time.Since(start); took > until+time.Second {
-			t.Errorf("after %q, the connection was closed after %v, want %v", sends, took, until)
+		for until, server := range map[time.Duration]*http.Server{
+			until: NewServer(http.NotFoundHandler()), 5 * time.Second: newProbeServer(nil, nil),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				listener, start := make(pipes), time.Now()
+				go func() { _ = server.Serve(listener) }()
+				defer server.Close()
+				client, accepted := net.Pipe()
+				listener <- accepted
+				go func() { _, _ = io.WriteString(client, sends) }()
+				_, _ = io.Copy(io.Discard, client)
+				if took := time.Since(start); took > until+time.Second {
+					t.Errorf("after %q, the connection was closed after %v, want %v", sends, took, until)
+				}
+			})
 		}
-	})
-}
-
-// get sends a request and reads the answer. The connection stays open.
-func get(connection net.Conn) error {
-	if _, err := fmt.Fprint(connection, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		return err
 	}
-	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err
 }
 
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
-	const limit = 3
 	var served atomic.Int32
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	address := freeport.Address(t)
-	must.Do(t, serve(t.Context(), "flag", address, NewServer(handler), limit, nil))
-	dial := func() net.Conn {
-		connection := must.Get(net.Dial("tcp", address))(t)
-		t.Cleanup(func() { connection.Close() })
-		return connection
+	must.Do(t, serve(t.Context(), "flag", address, NewServer(handler), 1, nil))
+	get := func(client *http.Client) error {
+		response, err := client.Get("http://" + address)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
 	}
-	first := dial()
-	for _, connection := range []net.Conn{first, dial(), dial()} {
-		must.Do(t, get(connection))
+	first := &http.Client{Transport: &http.Transport{}}
+	must.Do(t, get(first))
+	waiting := make(chan error, 1)
+	go func() { waiting <- get(&http.Client{Transport: &http.Transport{}}) }()
+	for range 100 {
+		must.Do(t, get(first)) // on the connection that it has kept
 	}
-	answers := make(chan error, 10)
-	for range 10 {
-		waiting := dial()
-		go func() { answers <- get(waiting) }()
+	if got := served.Load(); got != 101 {
+		t.Errorf("requests that were served: got %d, want the 101 of the first connection", got)
 	}
-
-	first.Close()
-
-	must.Do(t, <-answers) // of one of those that wait
-	if got := served.Load(); got != limit+1 {
-		t.Errorf("connections that were served: got %d, want %d, since one is closed", got, limit+1)
-	}
+	first.CloseIdleConnections()
+	must.Do(t, <-waiting)
 }
 
 // Strangers cannot fill the log. What a handler does wrong is logged.
@@ -133,8 +105,10 @@ func TestStrangersAreNotLogged(t *testing.T) {
 	stranger := must.Get(net.Dial("tcp", address))(t)
 	must.Get(io.WriteString(stranger, "this is not TLS"))(t)
 	_, _ = io.Copy(io.Discard, stranger)
-	client := must.Get(tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}))(t)
-	if err := get(client); err == nil {
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}}
+	if _, err := client.Get("https://" + address); err == nil {
 		t.Error("a broken handler has answered")
 	}
 	klog.Flush()
@@ -186,24 +160,18 @@ func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 func TestEachProbeFollowsItsCheck(t *testing.T) {
 	healthy := func(*http.Request) error { return nil }
 	broken := func(*http.Request) error { return errors.New("not yet") }
-	for _, test := range []struct {
-		healthy, ready          Check
-		wantHealthz, wantReadyz int
-	}{
-		{healthy, broken, http.StatusOK, http.StatusServiceUnavailable},
-		{broken, healthy, http.StatusServiceUnavailable, http.StatusOK},
+	for path, handler := range map[string]http.Handler{
+		"/healthz": probeHandler(healthy, broken), "/readyz": probeHandler(broken, healthy),
 	} {
-		handler := probeHandler(test.healthy, test.ready)
-		for path, want := range map[string]int{
-			"/healthz": test.wantHealthz, "/readyz": test.wantReadyz,
-		} {
-			recorder := httptest.NewRecorder()
-			handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
-			if recorder.Code != want {
-				t.Errorf("%s: got code %d, want %d", path, recorder.Code, want)
+		for _, other := range []string{"/healthz", "/readyz"} {
+			want := "503 not yet\n"
+			if other == path {
+				want = "200 ok\n"
 			}
-			if got := recorder.Body.String(); want != http.StatusOK && got != "not yet\n" {
-				t.Errorf(`%s: got body %q, want the error "not yet"`, path, got)
+			recorder := httptest.NewRecorder()
+			handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, other, nil))
+			if got := fmt.Sprint(recorder.Code, " ", recorder.Body); got != want {
+				t.Errorf("%s: got %q, want %q", other, got, want)
 			}
 		}
 	}
