@@ -16,10 +16,8 @@ unexport LDFLAGS COMMIT
 CONTROLLER := .local/bin/sample-controller
 KUBECONFIG_DEV = .local/clusters/"$$CLUSTER"/kubeconfig.yaml
 KUBECTL_DEV = .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
-# Without the first --for, kubectl fails if there are no conditions yet:
-# https://github.com/kubernetes/kubernetes/issues/66439
-WAIT_FOR_CRD = $(KUBECTL_DEV) wait --for=jsonpath='{.status.conditions[0]}' \
-  --for=condition=Established --timeout 120s -f artifacts/examples/crd.yaml
+# With cat, the output is for no terminal, and nothing warns the reader to evaluate it.
+HINT = echo 'to use it, type:' && hack/cluster kubeconfig "$$CLUSTER" | cat
 # component-base accepts only versions that begin like v1.2.3.
 VERSION := v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version
@@ -34,7 +32,7 @@ on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/cluste
   passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
 
 .PHONY: help help-all demo test run build generate
-.PHONY: deploy undeploy cluster cluster-empty cluster-foos cluster-down kubeconfig clean
+.PHONY: deploy undeploy cluster up foos cluster-empty cluster-foos cluster-down kubeconfig clean
 
 help:
 	@awk -F ':+.* ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,11 +46,10 @@ help-all:
 
 #= For everybody
 
-demo: cluster build ## see it work: a control plane, the controller, a Foo that is scaled and broken
+demo: up build ## see it work: a control plane, the controller, a Foo that is scaled and broken
 	@hack/demo "$$CLUSTER"
 
-run: cluster build ## run the controller in the foreground against the local control plane
-	$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
+run: up build foos ## run the controller in the foreground against the local control plane
 	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 test: ## see it tested: unit tests, and the program on a real control plane
@@ -65,7 +62,10 @@ test-all: ## everything that CI tests, for contributors
 generate: ## generate code and CRD from pkg/apis
 	hack/update-codegen.sh
 
-cluster: ## start the local control plane, building it if needed
+cluster: up ## start the local control plane, building it if needed
+	@$(HINT)
+
+up:
 	@hack/cluster up "$$CLUSTER"
 
 cluster-down: ## stop the local control plane and delete its state
@@ -102,9 +102,15 @@ cluster-empty: # start the local control plane with nothing in it, whatever it h
 	@changed=$$(git status --short --untracked-files=no 2>/dev/null); [ ! "$$changed" ] || printf '%s\n' \
 	  "These files differ from the last commit ('git checkout HEAD -- FILE' discards a change):" "$$changed"
 
-cluster-foos: cluster-empty # the same, with the CustomResourceDefinition of Foos
+cluster-foos: cluster-empty foos # the same, with the CustomResourceDefinition of Foos
+
+# Without the first --for, kubectl fails if there are no conditions yet:
+# https://github.com/kubernetes/kubernetes/issues/66439
+foos:
 	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml
-	@$(WAIT_FOR_CRD) >/dev/null
+	@$(KUBECTL_DEV) wait --for=jsonpath='{.status.conditions[0]}' --for=condition=Established \
+	  --timeout 120s -f artifacts/examples/crd.yaml >/dev/null
+	@$(HINT)
 
 kubeconfig: # print the commands that make kubectl use the local control plane
 	@hack/cluster kubeconfig "$$CLUSTER"

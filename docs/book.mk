@@ -7,9 +7,7 @@ export PROGRAM
 #= The book, the lens and the examples
 
 .PHONY: lens lens-build lens-record
-lens: cluster lens-build ## watch the controller, or PROGRAM, in a browser: docs/lens.md
-	@$(KUBECTL_DEV) apply -f artifacts/examples/crd.yaml >/dev/null
-	@$(WAIT_FOR_CRD) >/dev/null
+lens: up lens-build foos ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
 
 .PHONY: play

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if budget := flag.Lookup("explore.budget"); budget.Value.String() == budget.DefValue {
 		_ = flag.Set("explore.budget", "50")
 	}
+	debug.SetGCPercent(400) // each case makes a world, so a fifth of the time was garbage collection
 	os.Exit(m.Run())
 }
 
@@ -169,11 +171,11 @@ var (
 	steps     = func(steps ...explore.Step) []explore.Step { return steps }
 	isOther   = func(image string) bool { return image != "web" }
 	isNew     = func(g object, value string) bool { return ranOf(g) != value }
-	truthful  = program(condition(isNew))
 	restarted atomic.Int64
 )
 
-// catalogue has the bugs that everybody writes: with each, what is said, and the right way.
+// catalogue has the bugs that everybody writes: with each, what is said, and the right way, which is nil
+// if another bug has the same.
 var catalogue = []struct {
 	bug, says    string
 	wrong, right run
@@ -185,11 +187,11 @@ var catalogue = []struct {
 	{"the finalizer goes before what is outside", "a is left in the registry",
 		program(outside(false)), program(outside(true)), steps(createGadget, deleteGadget)},
 	{"a deletion is noticed only by its event", "a is left in the registry",
-		rawProgram(forgetful), program(outside(true)), steps(createGadget, deleteGadget)},
+		rawProgram(forgetful), nil, steps(createGadget, deleteGadget)},
 	{"an old state is read from the cache", "the ConfigMap run-1- (2) is left, but there is none",
 		program(once(true, true)), program(once(false, false)), steps(createGadget)},
 	{"a name is generated", "the ConfigMap run-1- (2) is left, but there is none",
-		program(once(false, true)), program(once(false, false)), steps(createGadget)},
+		program(once(false, true)), nil, steps(createGadget)},
 	{"a conflict is taken for success", `the ConfigMap a has data.value "1", but "2"`,
 		program(createOrUpdate(swallow, false)), program(createOrUpdate(report, false)),
 		steps(createGadget, changeGadget)},
@@ -203,12 +205,12 @@ var catalogue = []struct {
 		steps(createGadget, deleteConfigMap, changeGadget)},
 	{"the status has a time",
 		"the controller never comes to rest: each sync changes status.last of the Gadget a",
-		program(clock(time.RFC3339Nano)), truthful, steps(createGadget, changeGadget)},
+		program(clock(time.RFC3339Nano)), program(condition(isNew)), steps(createGadget, changeGadget)},
 	{"the status has a time in seconds",
 		"the Gadget a goes on changing (status.last, by update-gadgets-status-a)",
-		program(clock(time.RFC3339)), truthful, steps(createGadget, changeGadget)},
+		program(clock(time.RFC3339)), nil, steps(createGadget, changeGadget)},
 	{"`lastTransitionTime` is always now", "each sync changes status.conditions[Ready].lastTransitionTime",
-		program(condition(func(object, string) bool { return true })), truthful,
+		program(condition(func(object, string) bool { return true })), nil,
 		steps(createGadget, changeGadget)},
 	{"the status has a map in random order", "each sync changes status.labels of the Gadget a",
 		program(status(randomly)), program(status(sorted)), steps(createGadget)},
@@ -254,9 +256,11 @@ func TestCatalogue(t *testing.T) {
 		t.Run(entry.bug, func(t *testing.T) {
 			trial{run: entry.wrong, steps: entry.steps, finds: entry.says}.expect(t, c)
 		})
-		t.Run("not "+entry.bug, func(t *testing.T) {
-			trial{run: entry.right, steps: entry.steps}.expect(t, c)
-		})
+		if entry.right != nil {
+			t.Run("not "+entry.bug, func(t *testing.T) {
+				trial{run: entry.right, steps: entry.steps}.expect(t, c)
+			})
+		}
 		row := fmt.Sprintf("| %s | %s |", entry.bug, entry.says)
 		if page != nil && !strings.Contains(string(page), row) {
 			t.Errorf("docs/explore.md has no row %s", row)

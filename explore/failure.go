@@ -2,6 +2,7 @@ package explore
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -207,11 +208,8 @@ func writeFilms(name string, calm, r *result, wrong []string) string {
 	}
 	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
 	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
-	err := os.MkdirAll(*film, 0o755)
-	if err == nil {
-		err = Film{name, strings.Join(wrong, "; "), shots}.write(file + ".json")
-	}
-	if calm != nil && err == nil {
+	films := map[string]Film{".json": {name, strings.Join(wrong, "; "), shots}}
+	if calm != nil {
 		shots = slices.Clone(calm.film)
 		for _, s := range r.film {
 			if s.What == "fault" {
@@ -220,18 +218,15 @@ func writeFilms(name string, calm, r *result, wrong []string) string {
 			}
 		}
 		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		err = Film{"undisturbed: " + name, "", shots}.write(file + ".undisturbed.json")
+		films[".undisturbed.json"] = Film{"undisturbed: " + name, "", shots}
+	}
+	err := os.MkdirAll(*film, 0o755)
+	for ending, film := range films {
+		text, malformed := json.Marshal(film)
+		err = errors.Join(err, malformed, os.WriteFile(file+ending, text, 0o644))
 	}
 	if err != nil {
 		return err.Error()
 	}
 	return file + ".json, and beside it that of the undisturbed run"
-}
-
-func (f Film) write(file string) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o644)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // picture is what a state looks like: the values of all fields of all objects, without what differs
@@ -142,7 +143,7 @@ func (w *World) state() string {
 // differences says how a state differs from the one that the undisturbed run ends with.
 func (p picture) differences(calm picture) (differences []string) {
 	const calmly = "if nothing goes wrong"
-	for _, name := range sortedKeys(p, calm) {
+	for _, name := range sets.List(sets.KeySet(p).Union(sets.KeySet(calm))) {
 		got, want := p[name], calm[name]
 		switch {
 		case got == nil:
@@ -152,7 +153,7 @@ func (p picture) differences(calm picture) (differences []string) {
 			differences = append(differences, "the "+name+" is left, but there is none "+calmly)
 			continue
 		}
-		for _, field := range sortedKeys(got, want) {
+		for _, field := range sets.List(sets.KeySet(got).Union(sets.KeySet(want))) {
 			if got[field] != want[field] {
 				differences = append(differences, fmt.Sprintf("the %s has %s %s, but %s %s", name, field,
 					cmp.Or(got[field], "unset"), cmp.Or(want[field], "unset"), calmly))
@@ -160,10 +161,4 @@ func (p picture) differences(calm picture) (differences []string) {
 		}
 	}
 	return differences
-}
-
-func sortedKeys[T any](a, b map[string]T) []string {
-	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
-	slices.Sort(all)
-	return slices.Compact(all)
 }

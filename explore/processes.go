@@ -21,23 +21,27 @@ const takeover = 2 * time.Second
 // later. Leader election cannot prevent that: nothing tells a process that it was frozen.
 //
 // Without -explore.every, it takes the first write of each kind, and the process ends a moment later. And
-// it takes what comes after a write only if there is something outside: otherwise, that is as before
-// the next write.
+// only if there is something outside does it take a get, and what comes after a request: otherwise, that
+// is as before the next write.
 func (x *families) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
-		if len(p.faults) > 0 || x.controller.OneProcess || !*every && (!at.write || tried[at.Kind]) {
+		isGet := at.verb == "get" && !at.isSideshow() && (*every || x.controller.Outside != nil)
+		if len(p.faults) > 0 || x.controller.OneProcess || !at.write && !isGet || !*every && tried[at.Kind] {
 			continue
 		}
 		tried[at.Kind] = true
-		if at.write || at.verb == "get" {
-			plans = append(plans, x.twin(p, at, before, moment))
+		places, ends := []string{before}, []string{moment}
+		if *every && at.write || x.controller.Outside != nil {
+			places = append(places, after)
 		}
-		if at.write && (*every || x.controller.Outside != nil) {
-			plans = append(plans, x.twin(p, at, after, moment))
+		if *every && at.write {
+			ends = append(ends, while)
 		}
-		if at.write && *every {
-			plans = append(plans, x.twin(p, at, before, while), x.twin(p, at, after, while))
+		for _, place := range places {
+			for _, end := range ends {
+				plans = append(plans, x.twin(p, at, place, end))
+			}
 		}
 	}
 	return plans
@@ -171,9 +175,8 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 	if len(p.faults) > 0 || !*every && !deletes {
 		return nil
 	}
-	watched := map[string]bool{}
-	for _, request := range r.requests {
-		watched[request.Kind] = true
+	isWatched := func(resource string) bool {
+		return slices.ContainsFunc(r.requests, func(r Request) bool { return r.Kind == "watch-"+resource })
 	}
 	for step, now := range r.steps {
 		revisions := map[string][]int64{}
@@ -185,7 +188,7 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && watched["watch-"+resource] {
+				if n := len(all); behind <= n && isWatched(resource) {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}

@@ -108,12 +108,14 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 		return len(problems) == 0
 	}
 	since := time.Now()
-	for time.Since(since) < time.Hour {
+	for writes := int64(0); time.Since(since) < time.Hour && writes < mostChanges; { // or it never rests
+		before := w.server.Revision()
 		if isRight() {
 			r.remark = fmt.Sprintf("(it is right at most %v later: if that is soon enough, set Settle to more)",
 				time.Since(since).Round(time.Minute))
 			return
 		}
+		writes = w.server.Revision() - before
 	}
 	w.restart()
 	w.settle()

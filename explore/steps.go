@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/yaml"
 )
 
@@ -89,14 +90,11 @@ func on(
 
 // split returns the namespace and the name of "a" or "elsewhere/a".
 func split(text string, namespaced bool) (namespace, name string) {
-	namespace, name, found := strings.Cut(text, "/")
-	switch {
-	case found:
-		return namespace, name
-	case namespaced:
-		return Namespace, text
+	namespace, name, _ = cache.SplitMetaNamespaceKey(text)
+	if namespaced {
+		namespace = cmp.Or(namespace, Namespace)
 	}
-	return "", text
+	return namespace, name
 }
 
 // client returns a client for an object and others of its kind, in its namespace.

@@ -59,11 +59,13 @@ func (e ErrorTable) Check(t *testing.T, outcomes []Outcome) {
 		}
 		return
 	}
-	said := e.read(string(errorTable.Find(page)))
-	for at, words := range found {
-		for _, word := range words {
-			if !strings.Contains(said[at], word) {
-				t.Errorf("%s, %s: got %s, but %s says %q", at[0], at[1], word, e.Page, said[at])
+	for _, a := range Answers {
+		for i, c := range e.Columns {
+			said := e.said(string(errorTable.Find(page)), a.Name, i)
+			for _, word := range found[[2]string{a.Name, c.Name}] {
+				if !strings.Contains(said, word) {
+					t.Errorf("%s, %s: got %s, but %s says %q", a.Name, c.Name, word, e.Page, said)
+				}
 			}
 		}
 	}
@@ -121,19 +123,14 @@ func (e ErrorTable) write(found map[[2]string][]string) string {
 	return text
 }
 
-// read returns what the cells of the table say, by answer and column.
-func (e ErrorTable) read(table string) map[[2]string]string {
-	said := map[[2]string]string{}
+// said returns what the cell of an answer and a column says in the table.
+func (e ErrorTable) said(table, answer string, column int) string {
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, "|")
-		if len(cells) != len(e.Columns)+3 {
-			continue
-		}
-		for answer := range strings.SplitSeq(cells[1], ";") {
-			for i, c := range e.Columns {
-				said[[2]string{strings.TrimSpace(answer), c.Name}] = cells[i+2]
-			}
+		if len(cells) == len(e.Columns)+3 &&
+			slices.Contains(strings.Split(strings.TrimSpace(cells[1]), "; "), answer) {
+			return cells[column+2]
 		}
 	}
-	return said
+	return ""
 }

@@ -3,6 +3,7 @@ package explore_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,11 @@ func (test trial) expect(t *testing.T, c explore.Controller) {
 	t.Helper()
 	c.Run, c.CRDs, c.Settle = test.run, []string{gadgetsFile(t)}, test.settle
 	c.Scenarios = []explore.Scenario{{Name: "users", Steps: test.steps}}
+	if test.finds != "" { // soon
+		budget := flag.Lookup("explore.budget").Value
+		defer func(cases string) { _ = budget.Set(cases) }(budget.String())
+		_ = budget.Set("25")
+	}
 	findings := explore.Find(t, c, "")
 	var problems []string
 	for _, f := range findings {

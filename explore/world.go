@@ -246,7 +246,13 @@ func (w *World) settle() {
 		for _, step := range w.controller.cluster() {
 			step.Do(w)
 		}
-		time.Sleep(w.controller.Settle / rounds)
+		pause := w.controller.Settle / rounds
+		w.mu.Lock()
+		if w.slowed { // so it never rests, and each request of a longer time would have to be made
+			pause = min(pause, time.Minute)
+		}
+		w.mu.Unlock()
+		time.Sleep(pause)
 	}
 }
 

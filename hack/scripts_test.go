@@ -64,6 +64,16 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	}
 }
 
+// Whoever types at once what make says finds that the API server serves Foos.
+func TestHintFollowsTheCustomResourceDefinition(t *testing.T) {
+	for _, target := range []string{"run", "lens", "cluster-foos"} {
+		before, _, hinted := strings.Cut(output(t, "make", "-n", target), "to use it, type:")
+		if !hinted || !strings.Contains(before, "--for=condition=Established") {
+			t.Errorf("make %s waits for no CustomResourceDefinition before its hint, or has none", target)
+		}
+	}
+}
+
 // startCluster starts a cluster, once. It stops with this process.
 var startCluster = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return cluster.Start("..", cluster.NewName())

@@ -152,7 +152,7 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 	}
 	binary := filepath.Join(folder, p.name)
 	compile := exec.CommandContext(ctx, filepath.Join(o.root, "hack/compile"), "the program", binary,
-		"--", ".")
+		"-ldflags=-X k8s.io/component-base/version.gitVersion=v0.1.0-dev", "--", ".")
 	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
 	if err := compile.Run(); err != nil {
@@ -177,7 +177,7 @@ func (s *session) show(ctx context.Context) error {
 	if err := s.setGate("slow"); err != nil {
 		return err
 	}
-	fmt.Printf("The lens is at %s/\n", address)
+	fmt.Printf("\nThe lens is at %s/\n\n", address)
 	<-ctx.Done()
 	fmt.Println("The lens ends the program, and removes what its buttons have made.")
 	return nil

@@ -155,10 +155,9 @@ func (w *workspace) show(e *exercise) error {
 	for _, letter := range e.letters() {
 		w.say("  %s) %s", letter, e.choice[letter].text)
 	}
-	verb := map[string]string{"predict": "Type the letter and Enter, or write it into", "repair": "Repair",
-		"prove": "Write the test into"}[e.kind()]
-	w.say("\n%s %s\nRead: %s\nSomebody had it: %s", verb, w.path(e), e.values["read"],
-		e.values["issue"])
+	task := map[string]string{"predict": "Type the letter, and Enter.", "repair": "Repair " + w.path(e),
+		"prove": "Write the test into " + w.path(e)}[e.kind()]
+	w.say("\n%s\nRead: %s\nSomebody had it: %s", task, e.values["read"], e.values["issue"])
 	return nil
 }
 
@@ -341,7 +340,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			}
 			stop()
 			judged = info.ModTime()
-			w.say("\nJudging ...")
+			w.say("\nJudging: the first time, it compiles for up to a minute; then it takes seconds ...")
 			judging, end := context.WithCancel(context.Background())
 			w.judging, cancel = judging, end
 			ended = make(chan error, 1)

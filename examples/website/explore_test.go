@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"net/http"
+	"slices"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -23,7 +24,12 @@ func TestExplore(t *testing.T) {
 	if setting.All() {
 		must.Do(t, errors.Join(flag.Set("explore.budget", "400"), flag.Set("explore.random", "30")))
 	}
-	explore.Test(t, websites.Controller("artifacts/crd.yaml",
+	explore.Test(t, explored())
+}
+
+// explored describes this program.
+func explored() explore.Controller {
+	return websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
 			o, err := parseFlags([]string{"--workers=2", "--metrics-bind-address=0",
 				"--health-probe-bind-address=0"}, nil)
@@ -35,5 +41,22 @@ func TestExplore(t *testing.T) {
 				return err
 			}
 			return p.Run(ctx)
-		}))
+		})
+}
+
+// TestTwin shows why OneProcess is set: a process that was frozen before it registers a Website registers
+// one that its successor has deregistered.
+func TestTwin(t *testing.T) {
+	budget := flag.Lookup("explore.budget").Value
+	defer func(old string) { must.Do(t, budget.Set(old)) }(budget.String())
+	must.Do(t, budget.Set("1")) // and the case below
+	c := explored()
+	c.OneProcess = false
+	frozen := t.Name() + "/Twin/delete/get-websites-a-1/after/a-moment"
+	const problem = "the registry still knows http://a.explored.svc:80"
+	if !slices.ContainsFunc(explore.Find(t, c, frozen), func(f explore.Finding) bool {
+		return f.Case == frozen && f.Problem == problem
+	}) {
+		t.Errorf("%s does not say: %s", frozen, problem)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 	"sigs.k8s.io/yaml"
 )
 
@@ -118,7 +119,6 @@ var (
 	converter    = runtime.DefaultUnstructuredConverter
 	unmarshaler  = reflect.TypeFor[stdjson.Unmarshaler]()
 	metadataType = reflect.TypeFor[metav1.ObjectMeta]()
-	structFields sync.Map // the fields of a Go struct by their names: map[string]reflect.Type
 )
 
 // canonical brings an object into the form that it has after it was read into a Go type and written
@@ -183,10 +183,10 @@ func finish(in, out any, t reflect.Type) {
 			}
 			return
 		}
-		fields := fieldsOf(t)
-		for name, value := range content {
+		fields, zero := value.TypeReflectEntryOf(t).Fields(), reflect.Zero(t)
+		for name, unknown := range content {
 			if fields[name] == nil {
-				out[name] = value
+				out[name] = unknown
 			}
 		}
 		if set := otherDefaults[t.String()]; set != nil {
@@ -194,29 +194,10 @@ func finish(in, out any, t reflect.Type) {
 		}
 		values, _ := defaults()[t.String()].(map[string]any)
 		setDefaults(out, values)
-		for name, value := range out {
+		for name, known := range out {
 			if field := fields[name]; field != nil {
-				finish(content[name], value, field)
+				finish(content[name], known, field.GetFrom(zero).Type())
 			}
 		}
 	}
-}
-
-// fieldsOf returns the types of a struct's fields by their names in JSON.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if known, ok := structFields.Load(t); ok {
-		return known.(map[string]reflect.Type)
-	}
-	fields := map[string]reflect.Type{}
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		switch {
-		case field.Anonymous && name == "":
-			maps.Copy(fields, fieldsOf(field.Type))
-		case name != "-" && field.IsExported():
-			fields[name] = field.Type
-		}
-	}
-	structFields.Store(t, fields)
-	return fields
 }

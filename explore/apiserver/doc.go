@@ -15,8 +15,8 @@
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes.
 //   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
-//     objects that begin or cease to match a selector; bookmarks and timeouts. One counter is the
-//     resourceVersion of all resources.
+//     objects that begin or cease to match a selector; timeouts. One counter is the resourceVersion of
+//     all resources.
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
 //     by schema, CEL and the limits of scale, ratcheting, and list types. Several versions, if
 //     nothing needs conversion.
@@ -41,8 +41,9 @@
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
 //     Buffers, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
-//   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. A list or a
-//     watch that wants a resourceVersion of the future gets status 504 at once.
+//   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. So no bookmark
+//     is needed but the one that ends the objects of a stream. A list or a watch that wants a
+//     resourceVersion of the future gets status 504 at once.
 //   - Items of lists also say their kind; a real API server leaves that out of built-in ones.
 //     Errors have the codes, reasons and causes of a real API server, but not always the message.
 //     A strategic merge patch that is wrong gets status 500.

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"strings"
@@ -107,11 +108,7 @@ func (k *kind) withScale(old, scale *unstructured.Unstructured) *unstructured.Un
 	object := old.DeepCopy()
 	replicas, _, _ := unstructured.NestedInt64(scale.Object, "spec", "replicas")
 	_ = unstructured.SetNestedField(object.Object, replicas, split(k.scale.SpecReplicasPath)...)
-	if version := scale.GetResourceVersion(); version != "" {
-		object.SetResourceVersion(version)
-	}
-	if uid := scale.GetUID(); uid != "" {
-		object.SetUID(uid)
-	}
+	object.SetResourceVersion(cmp.Or(scale.GetResourceVersion(), object.GetResourceVersion()))
+	object.SetUID(cmp.Or(scale.GetUID(), object.GetUID()))
 	return object
 }

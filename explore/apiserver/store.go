@@ -215,16 +215,6 @@ func (s *Server) List(resource schema.GroupVersionResource) []*unstructured.Unst
 	return nil
 }
 
-// History returns all writes of a resource, in order, in the version that is stored.
-func (s *Server) History(resource schema.GroupVersionResource) []Write {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := s.kinds[resource]; k != nil {
-		return slices.Clone(s.table(k).history)
-	}
-	return nil
-}
-
 // Revision returns the revision of the last write.
 func (s *Server) Revision() int64 {
 	s.mu.Lock()

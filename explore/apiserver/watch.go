@@ -17,21 +17,17 @@ import (
 type Watch struct {
 	Request *Request
 
-	server   *Server
-	after    int64 // the revision after which it shows what happens
-	bookmark bool  // is due, because there is something to tell
-	context  context.Context
-	end      context.CancelCauseFunc
+	server  *Server
+	after   int64 // the revision after which it shows what happens
+	context context.Context
+	end     context.CancelCauseFunc
 
 	mu      sync.Mutex
 	buffer  []byte
 	changed *sync.Cond // the buffer, or the context
 }
 
-const (
-	defaultTimeout = 45 * time.Minute // of a watch, if the client does not say it
-	bookmarkEvery  = time.Minute      // if there is something to tell
-)
+const defaultTimeout = 45 * time.Minute // of a watch, if the client does not say it
 
 // watch answers a watch: the events that the client has missed, or the objects, then all that
 // happens.
@@ -66,7 +62,10 @@ func (s *Server) watch(r *Request) (*Response, error) {
 			w.show(watch.Added, object)
 		}
 		if stream && r.List.AllowWatchBookmarks {
-			w.sendBookmark(w.after, true)
+			end := r.kind.newObject()
+			end.SetResourceVersion(strconv.FormatInt(w.after, 10))
+			end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+			w.show(watch.Bookmark, end)
 		}
 	}
 	t := s.table(r.kind)
@@ -106,29 +105,7 @@ func (w *Watch) notify(write Write) {
 			event.SetResourceVersion(strconv.FormatInt(write.Revision, 10))
 		}
 		w.show(watch.Deleted, event)
-	case r.List.AllowWatchBookmarks && !w.bookmark:
-		w.bookmark = true
-		time.AfterFunc(bookmarkEvery, w.tellRevision)
 	}
-}
-
-// tellRevision sends a bookmark, so that the client can watch from there.
-func (w *Watch) tellRevision() {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	if w.bookmark = false; !w.Done() {
-		w.sendBookmark(w.server.revision, false)
-	}
-}
-
-func (w *Watch) sendBookmark(revision int64, initialEventsEnd bool) {
-	bookmark := &unstructured.Unstructured{Object: map[string]any{}}
-	bookmark.SetGroupVersionKind(w.Request.kind.gvk)
-	bookmark.SetResourceVersion(strconv.FormatInt(revision, 10))
-	if initialEventsEnd {
-		bookmark.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	}
-	w.show(watch.Bookmark, bookmark)
 }
 
 // Send shows an event to the client. It is kept until the client reads it. Nothing is sent after

@@ -16,6 +16,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // says waits until the list of what happens says something new: what it has said before is in mark.
@@ -155,16 +156,34 @@ func TestFirstFooIsGuided(t *testing.T) {
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Slow"))))
 	p.mustWait(t, `lens.one("gate").mode === "slow"`)
 	p.press(t, "create")
-	for i, part := range strings.Fields("server watches caches handlers queue workers requests") {
-		p.mustWait(t, fmt.Sprintf(`document.querySelector(".guided").dataset.part === %q &&
-			document.querySelector(".explained").innerText.startsWith("%d of 7")`, part, i+1))
-		if part == "queue" {
+	for i, shown := range [][2]string{{"server", "newDeployment"}, {"watches", "newInformerFactories"},
+		{"caches", "newInformerFactories"}, {"handlers", "handleObject"}, {"queue", "processNextWorkItem"},
+		{"workers", "syncHandler"}, {"requests", "createDeployment"}} {
+		if shown[0] == "caches" { // all that the code would follow has happened
 			p.mustWait(t, `document.querySelector(".request.held")`)
 		}
+		p.mustWait(t, fmt.Sprintf(`document.querySelector(".guided").dataset.part === %[1]q &&
+			codePlace.value === parts[%[1]q].place && document.querySelector(".code .file").innerText.endsWith(" %[2]s") &&
+			document.querySelector(".explained").innerText.startsWith("%[3]d of 7")`, shown[0], shown[1], i+1))
 		p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Next"))))
 	}
-	p.mustWait(t, `lens.one("gate").mode === "slow" && !document.querySelector(".guided")`)
+	p.mustWait(t, `lens.one("gate").mode === "slow" && !document.querySelector(".guided") &&
+		document.querySelector(".explained").innerText.startsWith("The tour is over")`)
 	p.settle(t)
+}
+
+func TestNamespacesAreShownIfThereAreSeveral(t *testing.T) {
+	p := begin(t)
+	p.press(t, "create")
+	const boxes = `[...document.querySelectorAll("[data-layer=objects] .object text:not(.second)")].map(
+		(text) => text.textContent.match(/.*\/|/)[0]).sort().join()`
+	p.mustWait(t, boxes+` === ","`)
+	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.FooSpec{DeploymentName: "other"}}
+	foos := fooClient.SamplecontrollerV1alpha1().Foos("default")
+	must.Get(foos.Create(context.Background(), foo, metav1.CreateOptions{}))(t)
+	p.mustWait(t, boxes+` === "default/,default/,lens/,lens/"`)
+	must.Do(t, foos.Delete(context.Background(), "other", metav1.DeleteOptions{}))
+	p.mustWait(t, boxes+` === ","`)
 }
 
 // The keys are those of docs/lens.md.

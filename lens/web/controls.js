@@ -175,10 +175,12 @@ let guided = 0; // the number of the part, 8 after the last
 function guideTo(number) {
   guided = number;
   guide.hidden = number > 7;
-  say(explained, "");
-  Object.values(parts).forEach(({ group, title, explain }, i) => {
+  say(explained, "The tour is over. Next, press “Delete the Deployment”, or break something.");
+  Object.values(parts).forEach(({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
-    if (i + 1 === number) say(explained, `${number} of 7, ${title}: ${explain}.` +
+    if (i + 1 !== number) return;
+    lens.show(place);
+    say(explained, `${number} of 7, ${title}: ${explain}.` +
       ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
   });
   if (number === 3) post("gate/step");
@@ -299,7 +301,8 @@ let newestPlace, shownRecording;
 
 // followCode shows the code of the newest span, as long as things pass one by one.
 function followCode() {
-  const paused = live ? gateMode() === "paused" : lens.replay && !lens.replay.playing;
+  const paused = live ? gateMode() === "paused" && guide.hidden
+    : lens.replay && !lens.replay.playing;
   const place = [...lens.of("span").values()].findLast((span) => span.place)?.place;
   if (paused && place && place !== newestPlace) lens.show(place);
   newestPlace = place;

@@ -267,6 +267,6 @@ let oneNamespace = true;
 // shorten keeps the end of a name, which is often what differs.
 function shorten(text = "", length) {
   if (text.length <= length) return text;
-  const end = length > 8 && /^[\w.-]+$/.test(text) ? 5 : 0;
+  const end = length > 8 && /^[\w./-]+$/.test(text) ? 5 : 0;
   return text.slice(0, Math.max(1, length - end - 1)) + "…" + text.slice(text.length - end);
 }

@@ -20,7 +20,7 @@ const parts = {
   workers: { title: "workers", about: "compare what is with what should be", place: "sync",
     explain: "each takes a key and syncs its object: it compares what is with what should be. It " +
       "has one key at a time" },
-  requests: { title: "requests", about: "write the difference", place: "update",
+  requests: { title: "requests", about: "write the difference", place: "create",
     explain: "a sync writes what is different. The API server answers" },
 };
 
@@ -247,7 +247,7 @@ function objectThing([id, object], cached, h = 30) {
   return {
     id, state, key: name, place: cached ? "cache" : "meaning", round: round(object.resource, h),
     class: `object r${rank(object.resource)} ${look}`,
-    lines: [object.name, state || summary].filter(Boolean),
+    lines: [shortKey(name), state || summary].filter(Boolean),
     label: `${object.kind} ${name}, version ${version}${summary && `: ${summary}`}` +
       (behind ? `. In the API server: version ${object.resourceVersion || "none"}` : ""),
   };
