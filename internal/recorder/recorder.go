@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+	eventutil "k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -33,6 +35,7 @@ type Recorder struct {
 	instance   string
 	queue      workqueue.TypedInterface[*eventsv1.Event]
 	pending    sync.WaitGroup
+	lastName   atomic.Int64 // the nanoseconds in the name of the last Event
 }
 
 var _ events.EventRecorder = &Recorder{}
@@ -78,16 +81,17 @@ func (r *Recorder) Eventf(
 
 // newEvent returns an Event that says when, by whom and about which object, but not what happened.
 func (r *Recorder) newEvent(regarding, related runtime.Object) (*eventsv1.Event, error) {
+	now := metav1.NowMicro()
 	about, err := r.referTo(regarding)
 	if err != nil {
 		return nil, fmt.Errorf("referring to the object of an event: %w", err)
 	}
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName: r.controller + "-", // many Events are recorded in one instant
-			Namespace:    about.Namespace,
+			Name:      eventutil.GenerateEventName(about.Name, r.nextName(now.UnixNano())),
+			Namespace: about.Namespace,
 		},
-		EventTime:           metav1.NowMicro(),
+		EventTime:           now,
 		ReportingController: r.controller,
 		ReportingInstance:   r.instance,
 		Regarding:           *about,
@@ -112,6 +116,18 @@ func (r *Recorder) referTo(object runtime.Object) (to *corev1.ObjectReference, e
 		}
 	}
 	return to, err
+}
+
+// nextName returns now or, if another Event has that name already, the first time after that. Some
+// clocks show the same time more than once, and so does that of a synctest bubble.
+func (r *Recorder) nextName(now int64) int64 {
+	for {
+		last := r.lastName.Load()
+		next := max(now, last+1)
+		if r.lastName.CompareAndSwap(last, next) {
+			return next
+		}
+	}
 }
 
 // write writes one Event after the other until the queue is shut down.
