@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -68,7 +69,8 @@ spec:
 status: {}
 `
 	if string(got) != want[1:] {
-		t.Errorf("got %s\nwant %s", got, want[1:])
+		t.Error("- is missing, + is too much:\n" +
+			diff.Diff(strings.Split(want[1:], "\n"), strings.Split(string(got), "\n")))
 	}
 }
 

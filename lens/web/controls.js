@@ -181,7 +181,9 @@ function guideTo(number) {
     if (i + 1 !== number) return;
     lens.show(place);
     say(explained, `${number} of 7, ${title}: ${explain}.` +
-      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
+      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." :
+        number > 2 ? " Meanwhile, the lens holds back a request. After 10 s the program gives it up, " +
+          "and tries again: that does no harm." : ""));
   });
   if (number === 3) post("gate/step");
   if (number > 7) setSpeed(speeds[0][1]);
