@@ -29,8 +29,13 @@ var functions = map[string][]string{
 	"meaning": {"newDeployment", "desiredStatus"},
 }
 
-// findCode returns the function that is at work at a place. folder has the program's source.
+// findCode returns the function that is at work at a place, or nil if the program has none. folder has
+// its source.
 func findCode(root fs.FS, folder, place string) (*model.Code, error) {
+	names, known := functions[place]
+	if !known {
+		return nil, fmt.Errorf("the picture has no place %q", place)
+	}
 	files, err := fs.Glob(root, path.Join(folder, "*.go"))
 	if err != nil {
 		return nil, err
@@ -44,12 +49,12 @@ func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 			return nil, err
 		}
 	}
-	for _, name := range functions[place] {
+	for _, name := range names {
 		if found := declared[name]; found != nil {
 			return found, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no function for the place %q in %s", place, folder)
+	return nil, nil
 }
 
 // declarations adds the functions of a file, by their names.

@@ -138,7 +138,7 @@ func findBusy(picture map[string]model.Entity) string {
 func (s *session) recording(title, about string) *model.Recording {
 	code := map[string]*model.Code{}
 	for place := range functions {
-		if found, err := findCode(s.files, s.source, place); err == nil {
+		if found, err := findCode(s.files, s.source, place); err == nil && found != nil {
 			code[place] = found
 		}
 	}
