@@ -108,7 +108,8 @@ func TestStrangersAreNotLogged(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
-	if _, err := client.Get("https://" + address); err == nil {
+	if response, err := client.Get("https://" + address); err == nil {
+		response.Body.Close()
 		t.Error("a broken handler has answered")
 	}
 	klog.Flush()
