@@ -143,7 +143,7 @@ func (w *World) state() string {
 // differences says how a state differs from the one that the undisturbed run ends with.
 func (p picture) differences(calm picture) (differences []string) {
 	const calmly = "if nothing goes wrong"
-	for _, name := range sets.List(sets.KeySet(p).Union(sets.KeySet(calm))) {
+	for _, name := range keysOf(p, calm) {
 		got, want := p[name], calm[name]
 		switch {
 		case got == nil:
@@ -153,7 +153,7 @@ func (p picture) differences(calm picture) (differences []string) {
 			differences = append(differences, "the "+name+" is left, but there is none "+calmly)
 			continue
 		}
-		for _, field := range sets.List(sets.KeySet(got).Union(sets.KeySet(want))) {
+		for _, field := range keysOf(got, want) {
 			if got[field] != want[field] {
 				differences = append(differences, fmt.Sprintf("the %s has %s %s, but %s %s", name, field,
 					cmp.Or(got[field], "unset"), cmp.Or(want[field], "unset"), calmly))
@@ -161,4 +161,9 @@ func (p picture) differences(calm picture) (differences []string) {
 		}
 	}
 	return differences
+}
+
+// keysOf returns the keys of both, sorted.
+func keysOf[T any](a, b map[string]T) []string {
+	return sets.List(sets.KeySet(a).Union(sets.KeySet(b)))
 }

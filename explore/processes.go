@@ -175,8 +175,9 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 	if len(p.faults) > 0 || !*every && !deletes {
 		return nil
 	}
-	isWatched := func(resource string) bool {
-		return slices.ContainsFunc(r.requests, func(r Request) bool { return r.Kind == "watch-"+resource })
+	made := map[string]bool{} // kinds of requests
+	for _, request := range r.requests {
+		made[request.Kind] = true
 	}
 	for step, now := range r.steps {
 		revisions := map[string][]int64{}
@@ -188,7 +189,7 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 		for behind := 1; ; behind++ {
 			pasts := map[string]map[string]int64{"all": {}}
 			for resource, all := range revisions {
-				if n := len(all); behind <= n && isWatched(resource) {
+				if n := len(all); behind <= n && made["watch-"+resource] {
 					past := all[n-behind] - 1
 					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
 				}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/explore/apiserver"
@@ -74,7 +73,7 @@ func (v *verdicts) notRest(why string) {
 // changed returns the fields that a write has changed, but not those of the API server.
 func changed(write apiserver.Write) (fields []string) {
 	before, now := fieldsOf(write.Old), fieldsOf(write.New)
-	for _, path := range sets.List(sets.KeySet(before).Union(sets.KeySet(now))) {
+	for _, path := range keysOf(before, now) {
 		isServers := path == "metadata.resourceVersion" || path == "metadata.generation" ||
 			strings.HasPrefix(path, "metadata.managedFields")
 		if !isServers && !reflect.DeepEqual(before[path], now[path]) {

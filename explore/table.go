@@ -59,9 +59,10 @@ func (e ErrorTable) Check(t *testing.T, outcomes []Outcome) {
 		}
 		return
 	}
+	table := string(errorTable.Find(page))
 	for _, a := range Answers {
 		for i, c := range e.Columns {
-			said := e.said(string(errorTable.Find(page)), a.Name, i)
+			said := e.said(table, a.Name, i)
 			for _, word := range found[[2]string{a.Name, c.Name}] {
 				if !strings.Contains(said, word) {
 					t.Errorf("%s, %s: got %s, but %s says %q", a.Name, c.Name, word, e.Page, said)
