@@ -175,7 +175,6 @@ let guided = 0; // the number of the part, 8 after the last
 function guideTo(number) {
   guided = number;
   guide.hidden = number > 7;
-  say(explained, "The tour is over. Next, press “Delete the Deployment”, or break something.");
   Object.values(parts).forEach(({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
     if (i + 1 !== number) return;
@@ -186,7 +185,10 @@ function guideTo(number) {
           "and tries again: that does no harm." : ""));
   });
   if (number === 3) post("gate/step");
-  if (number > 7) setSpeed(speeds[0][1]);
+  if (number > 7) {
+    say(explained, "The tour is over. Next, press “Delete the Deployment”, or break something.");
+    setSpeed(speeds[0][1]);
+  }
 }
 
 // ask lets the lens do something, and shows what came of it.
