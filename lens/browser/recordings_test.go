@@ -110,7 +110,8 @@ func TestSavedRecordingShowsWhatWasSeen(t *testing.T) {
 func TestTextsOfTheTimeLineCoverNoBar(t *testing.T) {
 	needsBrowser(t)
 	p := openPlayer(t, "create.js")
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.playing = false; lens.reset(); lens.apply({at: 0, set: {
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.playing = false;
+		lens.reset(); lens.apply({at: 0, set: {
 		"span/1": {what: "request", key: "lens/a", label: "create events", begin: 1e6, end: 30e6},
 		"span/2": {what: "request", key: "lens/a", label: "update foos/status a", begin: 2e6, end: 3e6}}})`))
 	p.mustWait(t, `(() => {
