@@ -1,7 +1,11 @@
+// Package browser has only tests. They open the page of the lens in a Chromium, and use the page as a
+// person does. They compare what the page shows with what is true on a control plane of their own.
+// Without a Chromium, no test is run.
 package browser
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -47,7 +51,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	path, err := Chromium()
+	path, err := findChromium()
 	if noBrowser = err; err != nil || !setting.All() {
 		os.Exit(m.Run())
 	}
@@ -55,6 +59,19 @@ func TestMain(m *testing.M) {
 		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(c.Config)
 		return runTests(m, path)
 	})
+}
+
+// findChromium returns the path of a Chromium, or of a Chrome.
+func findChromium() (string, error) {
+	for _, name := range []string{
+		"chromium", "chromium-browser", "google-chrome",
+		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is no Chromium")
 }
 
 // needsBrowser skips t if there is no browser.
