@@ -14,12 +14,8 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes"
-	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
@@ -67,33 +63,16 @@ func TestOwnFlags(t *testing.T) {
 	}
 }
 
-// slowClient takes three seconds to create a Deployment.
-type slowClient struct{ kubernetes.Interface }
-
-func (c slowClient) AppsV1() appsclient.AppsV1Interface { return slowApps{c.Interface.AppsV1()} }
-
-type slowApps struct{ appsclient.AppsV1Interface }
-
-func (c slowApps) Deployments(namespace string) appsclient.DeploymentInterface {
-	return slowDeployments{c.AppsV1Interface.Deployments(namespace)}
-}
-
-type slowDeployments struct{ appsclient.DeploymentInterface }
-
-func (c slowDeployments) Create(
-	ctx context.Context, deployment *appsv1.Deployment, options metav1.CreateOptions,
-) (*appsv1.Deployment, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(3 * time.Second):
-		return c.DeploymentInterface.Create(ctx, deployment, options)
-	}
-}
-
 func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.client = slowClient{h.client}
+		h.Before("create", "deployments", 2, func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(3 * time.Second):
+				return nil
+			}
+		})
 		h.start()
 		for _, name := range []string{"a", "b", "c"} { // one more than there are workers
 			h.createFoo(newFoo(name, name, nil))
