@@ -28,7 +28,7 @@ var (
 	forTests = []string{
 		"internal/testing/cleanup", "internal/testing/cluster", "internal/testing/fakes",
 		"internal/testing/freeport", "internal/testing/must", "internal/testing/setting",
-		"internal/testing/suite",
+		"internal/testing/suite/[^f]*.go", "internal/testing/suite/audit", "internal/testing/suite/process",
 	}
 	// The controller of Foos.
 	ofFoos = []string{
@@ -43,7 +43,7 @@ var (
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		example + "/websites", parts + "/finalizer", parts + "/owned",
+		example + "/websites", "internal/testing/suite/frame.go", parts + "/finalizer", parts + "/owned",
 	}
 )
 

@@ -62,7 +62,7 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 	n.foos.Create(newFoo("waiting", "foreign", 1))
 	n.foos.When("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	suite.StopProgram(t, first)
-	suite.WithoutWatchList(t)
+	t.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
 	second := suite.StartDeployed(t, deployment, "0")
 	n.CatchUp()
 	suite.StopProgram(t, second)

@@ -32,7 +32,7 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	}
 	n.Kubectl("delete", "website/web")
 	suite.StopProgram(t, first)
-	suite.WithoutWatchList(t)
+	t.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
 	second := suite.StartDeployed(t, deployment, "0")
 	n.CatchUp()
 	suite.StopProgram(t, second)
