@@ -23,8 +23,8 @@ import (
 
 	buckets "example.com/sample-controller/examples/internal/memory"
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -41,8 +41,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, config *rest.Config) *world {
-	flags := []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
-		"--health-probe-bind-address=" + freeport.Address(t), "--metrics-bind-address=0",
+	flags := []string{"--nats-url=nats://" + must.Get(process.FreeAddress())(t), "--serve=" + t.TempDir(),
+		"--health-probe-bind-address=" + must.Get(process.FreeAddress())(t), "--metrics-bind-address=0",
 		"--leader-elect-resource-namespace=default", "--workers=1", "--resync=1s"}
 	return &world{T: t, flags: flags, o: must.Get(parseFlags(flags, nil))(t), config: config,
 		kube: must.Get(kubernetes.NewForConfig(config))(t)}

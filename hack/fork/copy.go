@@ -26,9 +26,9 @@ var (
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/cleanup", "internal/testing/cluster", "internal/testing/fakes",
-		"internal/testing/freeport", "internal/testing/must", "internal/testing/setting",
-		"internal/testing/suite/[^f]*.go", "internal/testing/suite/audit", "internal/testing/suite/process",
+		"internal/testing/cluster", "internal/testing/fakes", "internal/testing/must",
+		"internal/testing/process", "internal/testing/setting",
+		"internal/testing/suite/[^f]*.go", "internal/testing/suite/audit",
 	}
 	// The controller of Foos.
 	ofFoos = []string{

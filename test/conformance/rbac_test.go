@@ -11,8 +11,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -50,7 +50,7 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.Deployment) {
 	t.Helper()
 	begin := suite.Now(t)
-	metricsAddress := freeport.Address(t)
+	metricsAddress := must.Get(process.FreeAddress())(t)
 	first := suite.StartDeployed(t, deployment, metricsAddress)
 	n.createReadyFoo(newFoo("web", "old", 1))
 	n.RefusesMetrics(metricsAddress)

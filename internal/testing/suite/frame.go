@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -237,7 +237,7 @@ func MetricsAreForThoseWhoMayGetThem(t *testing.T, dir string) {
 	n := NewNamespace(t)
 	deployment := Deploy(t, dir, nil)
 	reader := n.MetricsReader()
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	StartDeployed(t, deployment, address)
 	n.CatchUp()
 
@@ -269,7 +269,7 @@ func ServesMetricsNamedIn(t *testing.T, path, names string, prepare func(*Namesp
 	t.Helper()
 	text := must.Get(os.ReadFile(path))(t)
 	n := NewNamespace(t)
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	StartProgram(t, LeaderFlags+" --metrics-bind-address="+address, In(n))
 	prepare(n)
 	response := must.Get(http.Get("http://" + address + "/metrics"))(t)

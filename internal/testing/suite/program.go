@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // Program is a running controller. It acts as its own user, so the audit log shows what this
