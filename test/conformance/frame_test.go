@@ -26,11 +26,6 @@ func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {
 	}
 }
 
-func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) {
-	behaviour(t, 17)
-	suite.StoppedLeaderFreesTheLease(t)
-}
-
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	behaviour(t, 17)
 	suite.StandbyTakesOverFromAStoppedLeader(t)

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -25,17 +23,6 @@ import (
 
 // leaseDuration is the duration of the Lease in -leader-flags.
 const leaseDuration = 8 * time.Second
-
-// lease returns the only Lease in the namespace.
-func (n *Namespace) lease() *coordinationv1.Lease {
-	n.T.Helper()
-	leases := must.Get(Kube.CoordinationV1().Leases(n.Name).List(
-		n.T.Context(), metav1.ListOptions{}))(n.T)
-	if len(leases.Items) != 1 {
-		n.T.Fatalf("the namespace has %d Leases, want 1; check -leader-flags", len(leases.Items))
-	}
-	return &leases.Items[0]
-}
 
 // startLeader starts a program and waits until it works, as the leader.
 func startLeader(t *testing.T, n *Namespace) *Program {
@@ -102,23 +89,8 @@ func expectTakeover(t *testing.T, begin audit.Mark, leader, standby *Program, re
 	}
 }
 
-// StoppedLeaderFreesTheLease fails t unless a leader that is stopped releases its Lease.
-func StoppedLeaderFreesTheLease(t *testing.T) {
-	n := NewNamespace(t)
-	leader := startLeader(t, n)
-	if holder := n.lease().Spec.HolderIdentity; holder == nil || *holder == "" {
-		t.Fatal("the controller works, but the Lease has no holder")
-	}
-
-	StopProgram(t, leader)
-
-	if holder := n.lease().Spec.HolderIdentity; holder != nil && *holder != "" {
-		t.Errorf("the stopped leader still holds the Lease, as %q; make it release the Lease", *holder)
-	}
-}
-
 // StandbyTakesOverFromAStoppedLeader fails t unless a standby works at once when the leader is
-// stopped, and does not write before.
+// stopped, which frees the Lease, and does not write before.
 func StandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	n := NewNamespace(t)
 	begin := Now(t)

@@ -125,26 +125,20 @@ func (n *Namespace) Apply(manifest string, flags ...string) {
 	}
 }
 
-// Warnings returns the notes of the Warning Events about the custom resource of that name.
-func (n *Namespace) Warnings(t *testing.T, name string) (notes []string) {
-	t.Helper()
-	events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
-	for _, event := range events.Items {
-		about := event.Regarding
-		if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
-			notes = append(notes, event.Note)
-		}
-	}
-	return notes
-}
-
 // OnlyWarning waits for a Warning Event about the custom resource of that name. It fails t, which
 // may be a part of the test, if there are several.
 func (n *Namespace) OnlyWarning(t *testing.T, name string) {
 	t.Helper()
 	var notes []string
 	Eventually(t, config.Kind+" "+name+" has a Warning event", func() (bool, string) {
-		notes = n.Warnings(t, name)
+		notes = nil
+		events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
+		for _, event := range events.Items {
+			about := event.Regarding
+			if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
+				notes = append(notes, event.Note)
+			}
+		}
 		return len(notes) > 0, "no Warning event"
 	})
 	if len(notes) != 1 {
