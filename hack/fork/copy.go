@@ -33,10 +33,9 @@ var (
 	// The controller of Foos.
 	ofFoos = []string{
 		"controller*.go", "deployment*.go", "explore_test.go", "main*.go", "status.go", "writes.go",
-		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/deploy/namespaced",
-		"artifacts/examples", "internal/testing/scenarios",
-		"test/conformance/[adh]*.go", "test/conformance/conflict_test.go", "test/conformance/main_test.go",
-		"test/conformance/process_test.go", "test/conformance/rbac_test.go",
+		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/examples",
+		"internal/testing/scenarios", "test/conformance/[ah]*.go", "test/conformance/deployment_test.go",
+		"test/conformance/main_test.go", "test/conformance/process_test.go", "test/conformance/rbac_test.go",
 	}
 	// The controller of Websites.
 	ofWebsites = []string{

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,26 +22,9 @@ import (
 // Deployment.
 var neverRequested = []string{"update foos/finalizers.samplecontroller.k8s.io"}
 
-// inNoNamespace are permissions for resources without a namespace, which no Role can grant.
-var inNoNamespace = []string{
-	"create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io",
-}
-
 func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	behaviour(t, 18)
-	t.Run("in all namespaces", func(t *testing.T) {
-		usesExactlyItsPermissions(t, newNamespace(t), suite.Deploy(t, deployDir, nil))
-	})
-	t.Run("in one namespace", func(t *testing.T) {
-		n := newNamespace(t)
-		deployment := suite.Deploy(t, deployDir+"/namespaced", watchOnly(t, n.Name))
-		usesExactlyItsPermissions(t, n, deployment)
-		for _, p := range suite.GrantedTo(t, deployment) {
-			if p.Namespace == "" && !slices.Contains(inNoNamespace, p.String()) {
-				t.Errorf("the controller may %v in all namespaces, want in one only", p)
-			}
-		}
-	})
+	usesExactlyItsPermissions(t, newNamespace(t), suite.Deploy(t, deployDir, nil))
 }
 
 // usesExactlyItsPermissions makes the controller do all that it can do, and then compares its
@@ -72,9 +54,7 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 }
 
 func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
-	for _, dir := range []string{deployDir, deployDir + "/namespaced"} {
-		suite.RemovedKeepsNoPermission(t, dir)
-	}
+	suite.RemovedKeepsNoPermission(t, deployDir)
 }
 
 func TestRolesOfUsersIncludeFoos(t *testing.T) {
@@ -124,16 +104,3 @@ const (
 	// deployedName is the name of the deployed controller and of its namespace.
 	deployedName = "sample-controller"
 )
-
-// watchedNamespace matches the places where the kustomization for one namespace names it.
-var watchedNamespace = regexp.MustCompile(`(?m)(namespace: |--namespace=)default$`)
-
-// watchOnly returns a function that puts the namespace into that kustomization.
-func watchOnly(t *testing.T, namespace string) func(string) string {
-	return func(manifest string) string {
-		if n := len(watchedNamespace.FindAllString(manifest, -1)); n != 3 {
-			t.Fatalf("%d places name the namespace, but the kustomization's comment says three", n)
-		}
-		return watchedNamespace.ReplaceAllString(manifest, "${1}"+namespace)
-	}
-}

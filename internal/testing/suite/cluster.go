@@ -26,31 +26,17 @@ import (
 // hint says how to get a cluster.
 const hint = "unset KUBECONFIG: then the tests start a cluster of their own"
 
-// connect creates the clients and checks that the API server answers.
-func connect() error {
+// connect creates the clients.
+func connect() (err error) {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if auditLogPath == "" {
 		auditLogPath = filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log")
 	}
-	var err error
 	if Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w; %s", err, hint)
 	}
 	Cluster.QPS = -1 // no limit in the client
-	if Kube, err = kubernetes.NewForConfig(Cluster); err != nil {
-		return err
-	}
-	return ping()
-}
-
-// ping checks that the API server answers. Its error says what to do.
-func ping() error {
-	ctx, cancel := context.WithTimeout(context.Background(), preparation())
-	defer cancel()
-	_, err := Kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err != nil {
-		err = fmt.Errorf("the API server at %s does not answer: %w; %s", Cluster.Host, err, hint)
-	}
+	Kube, err = kubernetes.NewForConfig(Cluster)
 	return err
 }
 
@@ -70,7 +56,7 @@ func installCRD() error {
 	}
 	apply := []string{"apply", "--server-side", "--force-conflicts", "-f", config.CRD}
 	if output, err := kubectlCommand(apply...).CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CRD: %w: %s", err, output)
+		return fmt.Errorf("installing the CRD: %w: %s; %s", err, bytes.TrimSpace(output), hint)
 	}
 	all, err := objects()
 	if err != nil {
