@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -64,4 +65,12 @@ func (w *deploymentWatch) nothingCreated() {
 		}
 		return deployment.Name == end
 	})
+}
+
+// await waits until an object has a condition, with kubectl wait. Without the first --for, kubectl fails
+// if there are no conditions yet.
+func await(t *testing.T, object, condition string, flags ...string) {
+	t.Helper()
+	suite.Kubectl(t, "", append([]string{"wait", object, "--for=jsonpath={.status.conditions[0]}",
+		"--for=" + condition, "--timeout=" + (2 * suite.Patience).String()}, flags...)...)
 }
