@@ -35,8 +35,9 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels map[string]string
 		within time.Duration // the Foo proceeds when the Deployment is gone
+		tries  int           // in 15s
 	}{
-		"that the informer does not see": {within: 15 * time.Second},
+		"that the informer does not see": {within: 15 * time.Second, tries: 1},
 		"that the informer sees":         {labels: map[string]string{managedByLabel: controllerName}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +53,14 @@ func TestForeignDeploymentIsNotTouched(t *testing.T) {
 				}
 				h.expectReady("example-foo", "False DeploymentNameTaken")
 				h.expectEvents("DeploymentNameTaken", 1)
+
+				h.ClearRequests()
+				h.wait(15 * time.Second)
+				h.expectWrites("*", "*", test.tries)
+				h.expectWrites("create", "deployments", test.tries)
+				if got := len(h.Requests("get", "*")); got != 2*test.tries { // the Foo, the Deployment
+					t.Errorf("reads: got %d, want %d", got, 2*test.tries)
+				}
 
 				h.deleteDeployment("web")
 				h.wait(test.within)

@@ -161,30 +161,18 @@ func waits(got *result, r Request) (waits []time.Duration) {
 	return waits
 }
 
-// FailWrites returns a step after which the next n writes of the controller fail.
-func FailWrites(n int) Step {
-	return trouble("fail %d writes", n, Answer{Err: apierrors.NewTimeoutError("injected", 0)})
-}
-
-// Conflict returns a step after which the next n writes of the controller conflict, as if somebody
-// else had written in between.
-func Conflict(n int) Step {
-	return trouble("let %d writes conflict", n,
-		Answer{Err: apierrors.NewConflict(anything, "", errInjected)})
-}
-
-// LoseAnswers returns a step after which the next n writes of the controller happen, but it gets
-// an error.
-func LoseAnswers(n int) Step {
-	return trouble("lose %d answers", n,
-		Answer{Err: apierrors.NewTimeoutError("injected", 0), Happens: true})
-}
-
-func trouble(format string, n int, a Answer) Step {
-	name := fmt.Sprintf(format, n)
+// AnswerWrites returns a step after which the next n writes of the controller that can get one of the
+// [Answers] get that one, such as "409 Conflict".
+func AnswerWrites(n int, answer string) Step {
+	name := fmt.Sprintf("answer %d writes with %s", n, answer)
 	return network(name, func(w *World) {
-		isWrite := func(of Request) bool { return of.write }
-		w.hooks = append(w.hooks, slices.Repeat(
-			[]hook{{what: name, matches: isWrite, once: true, request: a.instead}}, n)...)
+		i := slices.IndexFunc(Answers, func(a Answer) bool { return a.Name == answer })
+		if i < 0 {
+			w.mistakes = append(w.mistakes, name+": this is none of the Answers")
+			return
+		}
+		h := hook{what: name, once: true, request: Answers[i].instead,
+			matches: func(of Request) bool { return of.write && Answers[i].isFor(of) }}
+		w.hooks = append(w.hooks, slices.Repeat([]hook{h}, n)...)
 	})
 }

@@ -26,11 +26,12 @@ cp -R hack pkg artifacts "$top"
 generated=(pkg/generated artifacts/examples/crd.yaml) apis=(pkg/apis) others=
 # Each line of these files has the arguments of generate, for another folder.
 [[ $what == root ]] || others=$(cat hack/*.codegen 2>/dev/null || :)
-while read -r folder _ _ _ crd _; do
+while read -r folder _ _ _ crd; do
   [[ $folder ]] || continue
   mkdir -p "$top/$(dirname "$folder")"
   cp -R "$folder" "$top/$folder"
-  generated+=("$folder/pkg/generated" "$folder/$crd") apis+=("$folder/pkg/apis")
+  generated+=("$folder/pkg/generated") apis+=("$folder/pkg/apis")
+  [[ $crd == - ]] || generated+=("$folder/$crd")
 done <<<"$others"
 
 gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators take, too
@@ -38,10 +39,10 @@ gen() { # gen TOOL FLAGS...: run a generator, with the flags that all generators
   "$(go -C "$top" tool -n "$1")" --go-header-file "$top/hack/boilerplate.go.txt" "${@:2}"
 }
 
-# generate FOLDER GROUP VERSIONS PLURAL CRD [APPLY]: generate what is made from
-# FOLDER/pkg/apis/GROUP, for each of VERSIONS, with commas between them. One that is not the first
-# may be a package elsewhere. PLURAL is that of the resource. Without it, the generators would guess
-# it from the kind. If APPLY is no, there are no apply configurations, and the CRD describes no field.
+# generate FOLDER GROUP VERSIONS PLURAL CRD: generate what is made from FOLDER/pkg/apis/GROUP, for
+# each of VERSIONS, with commas between them. One that is not the first may be a package elsewhere.
+# PLURAL is that of the resource. Without it, the generators would guess it from the kind. If CRD is
+# -, none is generated, and no apply configurations.
 generate() (
   cd "$1"
   IFS=, read -ra versions <<<"$3"
@@ -60,7 +61,7 @@ generate() (
   gen deepcopy-gen --output-file zz_generated.deepcopy.go "${own[@]}"
   gen register-gen --output-file zz_generated.register.go "${own[@]}"
   local apply=''
-  if [[ ${6:-} != no ]]; then
+  if [[ $5 != - ]]; then
     apply=$package/$out/applyconfiguration
     gen applyconfiguration-gen --output-dir "$out/applyconfiguration" --output-pkg "$apply" \
       "${apis[@]}"
@@ -83,11 +84,10 @@ generate() (
     mv "$file.new" "$file"
   done
 
+  [[ $5 != - ]] || return 0
   echo controller-gen
   crds=$(mktemp -d "$top/crds.XXXXXX")
-  local how=crd
-  [[ $apply ]] || how=crd:maxDescLen=0 # no descriptions
-  "$root/.local/bin/controller-gen" "$how" "${apis[@]/#/paths=}" output:crd:dir="$crds"
+  "$root/.local/bin/controller-gen" crd "${apis[@]/#/paths=}" output:crd:dir="$crds"
   mkdir -p "$(dirname "$5")"
   cat "$crds"/*.yaml >"$5"
 )

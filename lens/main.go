@@ -151,8 +151,8 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 		args = append(args, "-metrics-bind-address=0", "-health-probe-bind-address=0")
 	}
 	binary := filepath.Join(folder, p.name)
-	compile := exec.CommandContext(ctx, filepath.Join(o.root, "hack/compile"), "the program", binary,
-		"-ldflags=-X k8s.io/component-base/version.gitVersion=v0.1.0-dev", "--", ".")
+	compile := exec.CommandContext(ctx,
+		filepath.Join(o.root, "hack/compile"), "the program", binary, "--", ".")
 	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
 	if err := compile.Run(); err != nil {

@@ -28,3 +28,20 @@ func TestVersions(t *testing.T) {
 		}
 	}
 }
+
+// The CustomResourceDefinition of chapter 14 is a patch of that of the root. It says what the Go types say.
+func TestDefinitionOfBothVersionsIsThatOfTheTypes(t *testing.T) {
+	setting.Long(t)
+	command := exec.Command("bash", "-ec", `bin=$PWD/.local/bin crd=docs/tutorial/14-versions/artifacts/crd
+		go -C hack/tools build -o "$bin/" sigs.k8s.io/controller-tools/cmd/controller-gen
+		go=example.com/sample-controller pkg=pkg/apis/samplecontroller
+		(cd docs && "$bin/controller-gen" crd paths=$go/$pkg/v1alpha1 \
+			paths=$go/docs/tutorial/14-versions/$pkg/v1beta1 output:crd:stdout >"$0/crd.yaml")
+		cp $crd/conversion.yaml "$0"
+		echo '{resources: [crd.yaml], patches: [{path: conversion.yaml}]}' >"$0/kustomization.yaml"
+		diff <("$bin/kubectl" kustomize "$0") <("$bin/kubectl" kustomize $crd)`, t.TempDir())
+	command.Dir = "../.."
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/examples/internal/outside"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -133,7 +132,7 @@ func (f *feed) apply(entry jetstream.KeyValueEntry) *v1alpha1.Foo {
 	key := cache.NewObjectName(part[1], part[2])
 	foo := f.foos[key].DeepCopy() // the informer has the other one
 	if foo == nil {
-		foo = outside.NewFoo(key)
+		foo = newFoo(key)
 	}
 	f.foos[key] = foo
 	var value v1alpha1.Foo

@@ -8,27 +8,63 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	kubeinformers "k8s.io/client-go/informers"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/examples/internal/outside"
+	"example.com/sample-controller/examples/internal/meaning"
+	"example.com/sample-controller/examples/internal/owned"
+	"example.com/sample-controller/internal/consistency"
+	"example.com/sample-controller/internal/fairqueue"
+	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/process"
+	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	listers "example.com/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
+// The times are those of the root.
+const (
+	minRetryDelay   = 5 * time.Millisecond
+	maxRetryDelay   = 30 * time.Second
+	staleRetryDelay = time.Second
+	syncTimeout     = 10 * time.Second
+)
+
+// syncErrors counts the syncs that have failed.
+var syncErrors = metrics.NewSyncErrors("nats_foo_controller", "Foo")
+
 // Controller makes Deployments, the secondary resource, match the specs of Foos, the primary one.
-// Defaults are the tertiary one: it only reads them. The workers of the Process call SyncHandler.
+// Defaults are the tertiary one: it only reads them.
 type Controller struct {
-	*outside.Process
+	process.Process
 	server
-	foos, values  *source
-	defaults      listers.FooLister // of values
-	deleteMissing bool
+	options      *options
+	queue        workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	foos, values *source
+	fooLister    listers.FooLister // of foos
+	defaults     listers.FooLister // of values
+	fooWrites    *consistency.Writes
+	children     *owned.Objects[*v1alpha1.Foo, *appsv1.Deployment]
+	deployments  cache.TypedSharedIndexInformer[*appsv1.Deployment]
+	synced       []cache.DoneChecker
 }
 
 // server is the part of a NATS server that the controller uses.
@@ -40,20 +76,109 @@ type server interface {
 // NewController returns a Controller of the Foos on a server. It makes no request.
 func NewController(
 	ctx context.Context, config *rest.Config, o *options, s server,
-) (_ *Controller, err error) {
-	buckets := source{keys: "*." + cmp.Or(o.Namespace, "*") + ".>", resync: o.Resync}
-	c := &Controller{server: s, deleteMissing: o.deleteMissing}
-	c.foos, c.values = new(buckets), new(buckets)
-	if c.Process, err = outside.New(ctx, config, &o.Options, c, c.foos.informer()); err != nil {
+) (*Controller, error) {
+	clients, err := process.NewClients(config, &o.Options)
+	if err != nil {
 		return nil, err
 	}
-	values := c.values.informer()
+	buckets := source{keys: "*." + cmp.Or(o.Namespace, "*") + ".>", resync: o.resync}
+	c := &Controller{server: s, options: o, foos: new(buckets), values: new(buckets)}
+	c.Process = process.Process{
+		Options: &o.Options, Clients: clients, Informers: &informers.Group{SyncTimeout: o.CacheSyncTimeout},
+		Served:  appsv1.SchemeGroupVersion.WithResource("deployments"),
+		Connect: c.connect, Ready: c.ready, Work: c.work,
+	}
+	c.queue = fairqueue.New(controllerName,
+		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
+			minRetryDelay, maxRetryDelay), c.isUnobserved)
+	foos, values := c.foos.informer(), c.values.informer()
+	c.fooLister = listers.NewFooLister(foos.GetIndexer())
 	c.defaults = listers.NewFooLister(values.GetIndexer())
-	return c, c.Watch(values, c.EnqueueNamespace)
+	c.fooWrites = consistency.NewWrites(foos.GetStore())
+	var errs [4]error
+	c.Recorder, errs[0] = recorder.New(ctx, clients.Kube, controllerName, kubescheme.Scheme,
+		fooscheme.Scheme)
+	errs[1] = c.addChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
+	errs[2], errs[3] = c.watch(foos, c.queue.Add), c.watch(values, c.enqueueNamespace)
+	return c, errors.Join(errs[:]...)
 }
 
-// Connect opens the buckets. It does not make them: a bucket that is not there is not an empty one.
-func (c *Controller) Connect(ctx context.Context) (err error) {
+// addChildren says what Foos own. The handleObject of package owned enqueues the owner of each
+// Deployment, whether there is that Foo or not. So Deployments without a Foo are found: at the
+// start, when the informer adds all Deployments, and at each resync, when it updates them.
+func (c *Controller) addChildren(foos cache.TypedSharedIndexInformer[*v1alpha1.Foo]) (err error) {
+	factory := kubeinformers.NewSharedInformerFactoryWithOptions(c.Clients.Kube, c.options.resync,
+		kubeinformers.WithNamespace(c.options.Namespace), kubeinformers.WithTransform(adopt),
+		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
+			list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
+		}))
+	c.deployments = factory.Apps().V1().Deployments().TypedInformer()
+	c.Informers.Factories = append(c.Informers.Factories, factory)
+	c.Informers.Informers = append(c.Informers.Informers, c.deployments)
+	c.children, err = owned.New(owned.Owners[*v1alpha1.Foo]{
+		GroupVersionKind: meaning.FooKind, Manager: controllerName, Informer: foos, Recorder: c.Recorder,
+		Get:     c.Get,
+		IsNew:   func(foo *v1alpha1.Foo) bool { return foo.Status.ObservedGeneration == 0 },
+		Enqueue: func(key cache.ObjectName, _ metav1.Object, _ string) { c.queue.Add(key) },
+		EnqueueAfter: func(_ context.Context, key cache.ObjectName, delay time.Duration, _ string) {
+			c.queue.AddAfter(key, delay)
+		},
+	}, owned.Kind[*v1alpha1.Foo, *appsv1.Deployment]{
+		Name: "Deployment", Informer: c.deployments,
+		Client: func(namespace string) owned.Client[*appsv1.Deployment] {
+			return client{c.Clients.Kube.AppsV1().Deployments(namespace)}
+		},
+		NameOf:    func(foo *v1alpha1.Foo) string { return foo.Spec.DeploymentName },
+		New:       meaning.NewDeployment,
+		SetFields: setFields,
+		Ready:     meaning.ReadyCondition,
+	})
+	if err == nil {
+		c.synced = append(c.synced, c.children.HandlerSynced())
+	}
+	return err
+}
+
+// watch starts an informer with the others, and calls handle with the key of each of its events.
+func (c *Controller) watch(informer cache.SharedIndexInformer, handle func(cache.ObjectName)) error {
+	factory := fooinformers.NewSharedInformerFactory(nil, 0)
+	factory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
+	) cache.SharedIndexInformer {
+		return informer
+	})
+	c.Informers.Factories = append(c.Informers.Factories, factory)
+	c.Informers.Informers = append(c.Informers.Informers, informer)
+	do := func(object any) {
+		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
+			handle(key)
+		}
+	}
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: do, UpdateFunc: func(_, object any) { do(object) }, DeleteFunc: do,
+	})
+	if err == nil {
+		c.synced = append(c.synced, handler.HasSyncedChecker())
+	}
+	return err
+}
+
+// enqueueNamespace enqueues all Foos of the namespace of key.
+func (c *Controller) enqueueNamespace(key cache.ObjectName) {
+	foos, err := c.fooLister.Foos(key.Namespace).List(labels.Everything())
+	utilruntime.Must(err) // a cache does not fail
+	for _, foo := range foos {
+		c.queue.Add(cache.MetaObjectToName(foo))
+	}
+}
+
+// isUnobserved reports whether the Foo of key is new or changed: such a Foo goes first.
+func (c *Controller) isUnobserved(key cache.ObjectName) bool {
+	foo, err := c.fooLister.Foos(key.Namespace).Get(key.Name)
+	return err == nil && foo.Status.ObservedGeneration != foo.Generation
+}
+
+// openBuckets opens the buckets. It does not make them: a bucket that is not there is not an empty one.
+func (c *Controller) openBuckets(ctx context.Context) (err error) {
 	if c.foos.bucket, err = c.Bucket(ctx, fooBucket); err == nil {
 		c.values.bucket, err = c.Bucket(ctx, defaultBucket)
 	}
@@ -62,7 +187,7 @@ func (c *Controller) Connect(ctx context.Context) (err error) {
 
 // Get reads a Foo from the bucket: not its status, nor the default.
 func (c *Controller) Get(ctx context.Context, namespace, name string) (*v1alpha1.Foo, error) {
-	foo := outside.NewFoo(cache.NewObjectName(namespace, name))
+	foo := newFoo(cache.NewObjectName(namespace, name))
 	entry, err := c.foos.bucket.Get(ctx, keyOf("spec", foo))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("foos"), name)
@@ -74,11 +199,11 @@ func (c *Controller) Get(ctx context.Context, namespace, name string) (*v1alpha1
 	return foo, nil
 }
 
-// SyncHandler syncs the Foo of key, and writes its status if there is something new to report.
-func (c *Controller) SyncHandler(ctx context.Context, key cache.ObjectName) error {
-	foo, err := c.Foos.Foos(key.Namespace).Get(key.Name)
+// syncHandler syncs the Foo of key, and writes its status if there is something new to report.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
+	foo, err := c.fooLister.Foos(key.Namespace).Get(key.Name)
 	if err != nil { // a lister has no other error than NotFound
-		foo = outside.NewFoo(key)
+		foo = newFoo(key)
 	}
 	if isGone(foo) {
 		return c.finalize(ctx, foo)
@@ -88,11 +213,24 @@ func (c *Controller) SyncHandler(ctx context.Context, key cache.ObjectName) erro
 		foo = foo.DeepCopy()
 		foo.Spec.Replicas = value.Spec.Replicas
 	}
-	status, err := c.SyncDeployment(ctx, foo)
-	if err != nil || status == nil {
+	ready, err := c.children.Sync(ctx, foo)
+	if err != nil || ready == nil {
+		return err // nil after a write: its event brings the key back
+	}
+	if ready.Status == metav1.ConditionTrue {
+		if err := c.children.DeleteOthers(ctx, foo); err != nil {
+			return err
+		}
+	}
+	deployment, err := c.children.Get(foo)
+	if err != nil {
 		return err
 	}
-	return c.updateStatus(ctx, foo, status)
+	status := meaning.DesiredStatus(foo, deployment, *ready)
+	if equality.Semantic.DeepEqual(foo.Status, status) {
+		return nil
+	}
+	return c.updateStatus(ctx, foo, &status)
 }
 
 // updateStatus writes the status of foo. The bucket refuses that if another replica has written it
@@ -108,7 +246,7 @@ func (c *Controller) updateStatus(
 	} else if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
-	c.FooWrites.WroteAt(cache.MetaObjectToName(foo), strconv.FormatUint(revision, 10))
+	c.fooWrites.WroteAt(cache.MetaObjectToName(foo), strconv.FormatUint(revision, 10))
 	return nil
 }
 
@@ -118,11 +256,12 @@ func (c *Controller) updateStatus(
 // Without a delete marker, nobody has deleted the Foo: the bucket was emptied or replaced, or the
 // marker was purged. Then the Deployments stay, unless --delete-missing is set.
 func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
-	left, err := c.Left(foo)
+	const index = "controllerUID" // of owned
+	left, err := c.deployments.GetTypedIndexer().ByTypedIndex(index, string(foo.UID))
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 && foo.DeletionTimestamp == nil && !c.deleteMissing {
+	if len(left) > 0 && foo.DeletionTimestamp == nil && !c.options.deleteMissing {
 		klog.FromContext(ctx).Error(nil, "Kept the Deployment of a Foo that is missing")
 		c.Recorder.Eventf(foo, left[0], corev1.EventTypeWarning, "FooMissing", "KeepDeployment",
 			"The bucket has neither the Foo nor a delete marker: kept Deployment %q", left[0].Name)
@@ -131,12 +270,38 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	if _, err := c.Get(ctx, foo.Namespace, foo.Name); !apierrors.IsNotFound(err) {
 		return err // nil if the Foo is there again: the event of that is on the way
 	}
-	if err := c.Delete(ctx, foo, left); err != nil {
+	if err := c.deleteDeployments(ctx, foo, left); err != nil {
 		return err
 	}
-	c.Forget(foo)
+	c.fooWrites.Clear(cache.MetaObjectToName(foo))
+	c.children.Forget(cache.MetaObjectToName(foo))
 	if foo.Status.ObservedGeneration == 0 {
 		return nil
 	}
 	return c.foos.bucket.Delete(ctx, keyOf("status", foo))
+}
+
+// deleteDeployments deletes Deployments of a Foo that is gone. Each must be as the cache has shown it.
+func (c *Controller) deleteDeployments(
+	ctx context.Context, foo *v1alpha1.Foo, deployments []*appsv1.Deployment,
+) error {
+	for _, d := range deployments {
+		if d.Namespace != foo.Namespace || d.DeletionTimestamp != nil {
+			continue // anybody can write the UID of any owner
+		}
+		err := c.Clients.Kube.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name,
+			metav1.DeleteOptions{
+				Preconditions:     &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
+				PropagationPolicy: new(metav1.DeletePropagationBackground),
+			})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deleting the Deployment of a Foo that is gone: %w", err)
+		}
+		c.Recorder.Eventf(foo, d, corev1.EventTypeNormal, "DeploymentDeleted", "DeleteDeployment",
+			"Deleted Deployment %q", d.Name)
+	}
+	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	buckets "example.com/sample-controller/examples/internal/memory"
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -27,8 +26,7 @@ type memory struct {
 }
 
 func (m memory) Bucket(_ context.Context, name string) (bucket, error) {
-	configMaps := m.client.CoreV1().ConfigMaps(explore.Namespace)
-	return buckets.Bucket{ConfigMapInterface: configMaps, Name: name}, nil
+	return configMaps{m.client.CoreV1().ConfigMaps(explore.Namespace), name}, nil
 }
 
 // The keys are those of Foo a and its status, and of the default, in the namespace.

@@ -1,8 +1,9 @@
 // Command nats keeps a Deployment running for every Foo, like the program in the repository's root.
 // But its Foos are in a key-value bucket of NATS JetStream: see docs/frameworks.md.
 //
-// Read it in this order: bucket.go, a bucket as an informer shows it; controller.go, what a sync
-// does; main.go, the program and its users. Package outside has what is the same with any store.
+// Read it in this order: bucket.go, a bucket as an informer shows it; owner.go, what leads from a
+// Deployment to its Foo without an owner reference; controller.go, what a sync does; run.go, the loop,
+// as in the root; main.go, the program and its users.
 package main
 
 import (
@@ -24,7 +25,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/examples/internal/outside"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -32,7 +32,8 @@ import (
 const controllerName = "nats-sample-controller"
 
 type options struct {
-	outside.Options
+	process.Options
+	resync        time.Duration // how often to read the buckets again
 	url, folder   string
 	deleteMissing bool
 }
@@ -43,12 +44,14 @@ func main() {
 		args, do = nil, use
 	}
 	o, err := parseFlags(args, os.Stdout)
-	process.Main(&o.Options.Options, err, func(ctx context.Context) error { return do(ctx, o) })
+	process.Main(&o.Options, err, func(ctx context.Context) error { return do(ctx, o) })
 }
 
 func parseFlags(args []string, usage io.Writer) (*options, error) {
 	o := &options{}
-	fs := o.FlagSet(controllerName)
+	fs := o.FlagSet(controllerName, "Foos")
+	fs.DurationVar(&o.resync, "resync", 10*time.Minute,
+		"How often to read the buckets again, and to look at all Foos and Deployments.")
 	fs.StringVar(&o.url, "nats-url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL),
 		"`URL` of the NATS server. (default: $NATS_URL)")
 	fs.StringVar(&o.folder, "serve", "",
@@ -56,7 +59,15 @@ func parseFlags(args []string, usage io.Writer) (*options, error) {
 	fs.BoolVar(&o.deleteMissing, "delete-missing", false, "Delete the Deployments of Foos that are "+
 		"missing, even without a delete marker.")
 	return o, o.Parse(fs, args, usage, "keeps a Deployment running for every Foo in a NATS bucket",
-		o.Validate)
+		o.validate)
+}
+
+// validate refuses wrong values that can be parsed.
+func (o *options) validate() error {
+	if o.resync <= 0 {
+		return errors.New("--resync must be positive")
+	}
+	return nil
 }
 
 // run runs the controller until ctx is done, or until it cannot go on, which is an error.
@@ -81,7 +92,7 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	outside.SyncErrors.Register()
+	syncErrors.Register()
 	return controller.Run(ctx)
 }
 

@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest/fake"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	buckets "example.com/sample-controller/examples/internal/memory"
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/process"
@@ -160,7 +159,7 @@ func TestWhatIsNewIsNotOverwritten(t *testing.T) {
 	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
 	w.serve()
 	for _, want := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
-		err := put(t.Context(), buckets.Late{KeyValue: w.foos}, "spec.default.a", `{"replicas":2}`)
+		err := put(t.Context(), late{w.foos}, "spec.default.a", `{"replicas":2}`)
 		if !errors.Is(err, want) {
 			t.Errorf("put: got %v, want %v", err, want)
 		}
@@ -168,7 +167,7 @@ func TestWhatIsNewIsNotOverwritten(t *testing.T) {
 
 	// c is a replica that has seen neither the Foo, which is there again, nor its status.
 	c := must.Get(NewController(t.Context(), w.config, w.o, must.Get(connect(w.o))(t)))(t)
-	must.Do(t, c.Connect(t.Context()))
+	must.Do(t, c.openBuckets(t.Context()))
 	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	foo.DeletionTimestamp, foo.Status.ObservedGeneration = new(metav1.Now()), 1
 	must.Do(t, c.updateStatus(t.Context(), foo, &foo.Status))

@@ -95,8 +95,8 @@ func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
 			continue
 		}
 		k := &kind{gvk: gvr.GroupVersion().WithKind(crd.Spec.Names.Kind), gvr: gvr,
-			names: crd.Spec.Names, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
-			generation: true}
+			names: crd.Spec.Names, Traits: Traits{Conditional: true, Generation: true,
+				Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}}
 		if err := k.addVersion(version, crd.Spec.PreserveUnknownFields); err != nil {
 			return err
 		}
@@ -117,15 +117,15 @@ func (k *kind) addVersion(
 	version apiextensionsv1.CustomResourceDefinitionVersion, keepsUnknowns bool,
 ) error {
 	for _, selectable := range version.SelectableFields {
-		k.fields = append(k.fields, strings.TrimPrefix(selectable.JSONPath, "."))
+		k.Fields = append(k.Fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
 	k.columns = version.AdditionalPrinterColumns
 	if subresources := version.Subresources; subresources != nil {
 		if k.scale = subresources.Scale; k.scale != nil {
-			k.parts = append(k.parts, "scale")
+			k.Subresources = append(k.Subresources, "scale")
 		}
 		if subresources.Status != nil {
-			k.parts = append(k.parts, "status")
+			k.Subresources = append(k.Subresources, "status")
 		}
 	}
 	if version.Schema == nil {

@@ -6,60 +6,17 @@ import (
 	"maps"
 	"reflect"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-	"sigs.k8s.io/yaml"
 )
 
-// defaults are constant ones of built-in kinds that a controller meets, by the Go types of fields.
-var defaults = sync.OnceValue(func() (values map[string]any) {
-	text, err := yaml.YAMLToJSON([]byte(`
-v1.DeploymentSpec: {replicas: 1, revisionHistoryLimit: 10, progressDeadlineSeconds: 600}
-v1.ReplicaSetSpec: {replicas: 1}
-v1.StatefulSetSpec: {replicas: 1, revisionHistoryLimit: 10, podManagementPolicy: OrderedReady,
-  persistentVolumeClaimRetentionPolicy: {whenDeleted: Retain, whenScaled: Retain}}
-v1.DaemonSetSpec: {revisionHistoryLimit: 10}
-v1.ReplicationControllerSpec: {replicas: 1}
-v1.CronJobSpec: {concurrencyPolicy: Allow, suspend: false, successfulJobsHistoryLimit: 3,
-  failedJobsHistoryLimit: 1}
-v2.HorizontalPodAutoscalerSpec: {minReplicas: 1}
-v1.PodSpec: {restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler,
-  terminationGracePeriodSeconds: 30, securityContext: {}}
-v1.Container: {terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File,
-  imagePullPolicy: IfNotPresent}
-v1.ContainerPort: {protocol: TCP}
-v1.Probe: {timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3}
-v1.HTTPGetAction: {path: /, scheme: HTTP}
-v1.ObjectFieldSelector: {apiVersion: v1}
-v1.SecretVolumeSource: {defaultMode: 420}
-v1.ConfigMapVolumeSource: {defaultMode: 420}
-v1.ServicePort: {protocol: TCP}
-v1.ServiceSpec: {type: ClusterIP, sessionAffinity: None, internalTrafficPolicy: Cluster}
-v1.Secret: {type: Opaque}
-v1.PersistentVolumeClaimSpec: {volumeMode: Filesystem}
-v1.PersistentVolumeSpec: {volumeMode: Filesystem, persistentVolumeReclaimPolicy: Retain}
-v1.NamespaceStatus: {phase: Active}
-v1.PodStatus: {phase: Pending, qosClass: BestEffort}
-v1.PersistentVolumeClaimStatus: {phase: Pending}
-v1.PersistentVolumeStatus: {phase: Pending}`))
-	if err == nil {
-		err = json.Unmarshal(text, &values)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return values
-})
-
-// otherDefaults depend on other fields.
+// otherDefaults depend on other fields, or on where the value is. The others are in the table.
 var otherDefaults = map[string]func(map[string]any){
-	"v1.Container": func(container map[string]any) {
+	"core/v1.Container": func(container map[string]any) {
 		image, _ := container["image"].(string)
 		image = image[strings.LastIndex(image, "/")+1:]
 		if !strings.Contains(image, ":") && !strings.Contains(image, "@") ||
@@ -67,15 +24,16 @@ var otherDefaults = map[string]func(map[string]any){
 			setDefaults(container, map[string]any{"imagePullPolicy": "Always"})
 		}
 	},
-	"v1.DeploymentStrategy":        rolling(map[string]any{"maxUnavailable": "25%", "maxSurge": "25%"}),
-	"v1.StatefulSetUpdateStrategy": rolling(map[string]any{"partition": int64(0)}),
-	"v1.DaemonSetUpdateStrategy":   rolling(map[string]any{"maxUnavailable": int64(1), "maxSurge": int64(0)}),
-	"v1.Job": func(job map[string]any) { // and not in the template of a CronJob
-		setDefaults(job["spec"].(map[string]any), map[string]any{"completions": int64(1),
-			"parallelism": int64(1), "backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
-			"podReplacementPolicy": "TerminatingOrFailed"})
-	},
-	"v1.Secret": func(secret map[string]any) {
+	"apps/v1.DeploymentStrategy":        rolling,
+	"apps/v1.StatefulSetUpdateStrategy": rolling,
+	"apps/v1.DaemonSetUpdateStrategy":   rolling,
+	"batch/v1.Job": within("spec", map[string]any{"completions": int64(1), "parallelism": int64(1),
+		"backoffLimit": int64(6), "completionMode": "NonIndexed", "suspend": false,
+		"podReplacementPolicy": "TerminatingOrFailed"}),
+	"core/v1.PersistentVolume": within("spec", map[string]any{"volumeMode": "Filesystem",
+		"persistentVolumeReclaimPolicy": "Retain"}),
+	"core/v1.Pod": within("status", map[string]any{"phase": "Pending", "qosClass": "BestEffort"}),
+	"core/v1.Secret": func(secret map[string]any) {
 		texts, _ := secret["stringData"].(map[string]any)
 		delete(secret, "stringData")
 		for name, text := range texts {
@@ -83,27 +41,35 @@ var otherDefaults = map[string]func(map[string]any){
 			secret["data"].(map[string]any)[name] = base64.StdEncoding.EncodeToString([]byte(text.(string)))
 		}
 	},
-	"v1.Namespace": func(namespace map[string]any) {
+	"core/v1.Namespace": func(namespace map[string]any) {
 		metadata := namespace["metadata"].(map[string]any)
 		if name, named := metadata["name"].(string); named {
 			setDefaults(metadata, map[string]any{"labels": map[string]any{}})
 			metadata["labels"].(map[string]any)[corev1.LabelMetadataName] = name
 		}
 	},
-	"v1.ServicePort": func(port map[string]any) {
+	"core/v1.ServiceSpec": func(spec map[string]any) {
+		if spec["type"] != "ExternalName" {
+			setDefaults(spec, map[string]any{"internalTrafficPolicy": "Cluster"})
+		}
+	},
+	"core/v1.ServicePort": func(port map[string]any) {
 		if port["targetPort"] == int64(0) {
 			port["targetPort"] = port["port"]
 		}
 	},
 }
 
-// rolling returns what sets the defaults of a strategy that is RollingUpdate, if it is.
-func rolling(update map[string]any) func(map[string]any) {
-	return func(strategy map[string]any) {
-		if setDefaults(strategy, map[string]any{"type": "RollingUpdate"}); strategy["type"] == "RollingUpdate" {
-			setDefaults(strategy, map[string]any{"rollingUpdate": update})
-		}
+// rolling sets the defaults of a strategy.
+func rolling(strategy map[string]any) {
+	if setDefaults(strategy, map[string]any{"type": "RollingUpdate"}); strategy["type"] == "RollingUpdate" {
+		setDefaults(strategy, map[string]any{"rollingUpdate": map[string]any{}})
 	}
+}
+
+// within returns what sets defaults in a part of a value.
+func within(part string, values map[string]any) func(map[string]any) {
+	return func(value map[string]any) { setDefaults(value[part].(map[string]any), values) }
 }
 
 // setDefaults sets those fields that have no value.
@@ -189,11 +155,11 @@ func finish(in, out any, t reflect.Type) {
 				out[name] = unknown
 			}
 		}
-		if set := otherDefaults[t.String()]; set != nil {
+		name := strings.TrimPrefix(t.PkgPath(), "k8s.io/api/") + "." + t.Name()
+		if set := otherDefaults[name]; set != nil {
 			set(out)
 		}
-		values, _ := defaults()[t.String()].(map[string]any)
-		setDefaults(out, values)
+		setDefaults(out, builtinTable().Defaults[name])
 		for name, known := range out {
 			if field := fields[name]; field != nil {
 				finish(content[name], known, field.GetFrom(zero).Type())

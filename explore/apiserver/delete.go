@@ -52,7 +52,7 @@ func (s *Server) delete(r *Request) (*Response, error) {
 	if !r.isDryRun() && (!stays || !sameObject(object, old)) {
 		object = k.view(s.commit(r, old, object, !stays))
 	}
-	if !stays && !k.is(returnedByDelete) {
+	if !stays && !k.ReturnedByDelete {
 		object = asObject(statusKind, &metav1.Status{Status: metav1.StatusSuccess,
 			Details: &metav1.StatusDetails{Name: r.Name, Group: r.Resource.Group,
 				Kind: r.Resource.Resource, UID: old.GetUID()}})

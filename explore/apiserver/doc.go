@@ -5,8 +5,8 @@
 //
 // # Simulated
 //
-//   - Discovery, also aggregated, /version and /healthz. Kinds: those of client-go's scheme, each
-//     in its best version, and those of CustomResourceDefinitions.
+//   - Discovery, also aggregated, /version and /healthz. Kinds: those of client-go's scheme that an
+//     API server has, each in its best version, and those of CustomResourceDefinitions.
 //   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
 //     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
@@ -32,8 +32,9 @@
 //   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
 //     but for Namespaces.
 //   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the
-//     types of their fields. Their defaults are those of defaults.go. A Service gets no IP address,
-//     and Tables of built-in kinds have only the columns Name and Age.
+//     types of their fields. Of the defaults that depend on other fields, only those of defaults.go;
+//     the others are generated. A Service gets no IP address, and Tables of built-in kinds have only
+//     the columns Name and Age.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there
 //     were is before-first-apply. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.

@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"cmp"
+	_ "embed"
 	"maps"
 	"net/http"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
@@ -24,37 +27,59 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
+// Table is what Kubernetes' own code says of its kinds. TestTable of explore/board/kinds writes it.
+type Table struct {
+	Resources map[string]Traits         // by apiVersion and resource: apps/v1/deployments
+	Defaults  map[string]map[string]any // that do not depend on other fields, by Go types: core/v1.PodSpec
+}
+
+// Traits is what the API server has to know of a resource.
+type Traits struct {
+	Kind             string
+	Namespaced       bool     `json:",omitempty"`
+	Generation       bool     `json:",omitempty"` // a change of the spec increments metadata.generation
+	Conditional      bool     `json:",omitempty"` // an update must name the resourceVersion
+	CreatedByUpdate  bool     `json:",omitempty"` // an update may create an object
+	ReturnedByDelete bool     `json:",omitempty"` // a delete returns the object
+	ShortNames       []string `json:",omitempty"`
+	Categories       []string `json:",omitempty"`
+	Subresources     []string `json:",omitempty"`
+	Fields           []string `json:",omitempty"` // field selectors, apart from the metadata's
+}
+
+//go:embed zz_generated.kinds.json
+var tableText []byte
+
+var builtinTable = sync.OnceValue(func() *Table {
+	t := &Table{}
+	return must(t, json.Unmarshal(tableText, t))
+})
+
 // kind is a kind of objects that a server serves. Servers share kinds, so that nothing in one
 // changes.
 type kind struct {
-	gvk        schema.GroupVersionKind
-	gvr        schema.GroupVersionResource
-	storage    schema.GroupVersionResource // whose objects these are: of the version that is stored
-	namespaced bool
-	goType     reflect.Type // nil for a custom resource
-	names      apiextensionsv1.CustomResourceDefinitionNames
-	scale      *apiextensionsv1.CustomResourceSubresourceScale
-	generation bool     // a change of the spec increments metadata.generation
-	fields     []string // field selectors, apart from the metadata's
-	parts      []string // its subresources
-	columns    []apiextensionsv1.CustomResourceColumnDefinition
-	custom     *customKind
-	real       Kinds // nil for a custom resource, and without BuiltinKinds
-	converter  func() managedfields.TypeConverter
+	Traits
+	gvk       schema.GroupVersionKind
+	gvr       schema.GroupVersionResource
+	storage   schema.GroupVersionResource // whose objects these are: of the version that is stored
+	goType    reflect.Type                // nil for a custom resource
+	names     apiextensionsv1.CustomResourceDefinitionNames
+	scale     *apiextensionsv1.CustomResourceSubresourceScale
+	columns   []apiextensionsv1.CustomResourceColumnDefinition
+	custom    *customKind
+	real      Kinds // nil for a custom resource, and without BuiltinKinds
+	converter func() managedfields.TypeConverter
 }
 
-func (k *kind) has(subresource string) bool { return slices.Contains(k.parts, subresource) }
+func (k *kind) has(subresource string) bool { return slices.Contains(k.Subresources, subresource) }
 
-func (k *kind) is(list string) bool {
-	return k.custom == nil && slices.Contains(strings.Fields(list), k.gvr.Resource)
-}
+// is reports whether this is a built-in resource of that name.
+func (k *kind) is(resource string) bool { return k.custom == nil && k.gvr.Resource == resource }
 
 // Kinds does with objects of Kubernetes' own kinds what a real API server does. The package
-// explore/board/kinds has it. Without it, such objects have the defaults of defaults.go, and nothing but
-// their metadata is validated.
+// explore/board/kinds has it. Without it, such objects do not have all defaults that depend on other
+// fields, and nothing but their metadata is validated.
 type Kinds interface {
-	// Describe returns what discovery says of a resource, if it is known.
-	Describe(schema.GroupVersionResource) (shortNames, categories, subresources []string, known bool)
 	// Default brings an object into the form in which it is stored.
 	Default(object *unstructured.Unstructured) error
 	// Finish does what admission and the strategy of a kind do with an object that is new (old is nil),
@@ -67,95 +92,31 @@ type Kinds interface {
 // BuiltinKinds is used by each server of this program, if it is set before the first one is made.
 var BuiltinKinds Kinds
 
-// What the scheme does not tell of the built-in resources.
-const (
-	clusterScoped = `namespaces nodes persistentvolumes componentstatuses clusterroles
-		clusterrolebindings storageclasses volumeattachments csinodes csidrivers
-		volumeattributesclasses priorityclasses runtimeclasses ingressclasses flowschemas
-		prioritylevelconfigurations mutatingwebhookconfigurations validatingwebhookconfigurations
-		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingadmissionpolicies
-		validatingadmissionpolicybindings certificatesigningrequests clustertrustbundles
-		servicecidrs ipaddresses deviceclasses resourceslices devicetaintrules storageversions
-		storageversionmigrations resourcepoolstatusrequests`
-	withGeneration = `priorityclasses ingressclasses networkpolicies ingresses endpointslices
-		poddisruptionbudgets resourceslices deviceclasses horizontalpodautoscalers flowschemas
-		prioritylevelconfigurations daemonsets statefulsets deployments replicasets jobs cronjobs
-		pods podtemplates replicationcontrollers validatingadmissionpolicies
-		mutatingadmissionpolicies mutatingwebhookconfigurations validatingwebhookconfigurations
-		mutatingadmissionpolicybindings validatingadmissionpolicybindings`
-	scalable    = "deployments replicasets statefulsets replicationcontrollers"
-	conditional = `podcertificaterequests clustertrustbundles runtimeclasses podgroups workloads
-		storageversionmigrations poddisruptionbudgets storageversions csidrivers
-		csistoragecapacities volumeattachments csinodes leases leasecandidates
-		validatingadmissionpolicies mutatingadmissionpolicies mutatingwebhookconfigurations
-		validatingwebhookconfigurations mutatingadmissionpolicybindings
-		validatingadmissionpolicybindings`
-	createdByUpdate = `runtimeclasses rolebindings clusterrolebindings roles clusterroles leases
-		leasecandidates limitranges events services endpoints`
-	returnedByDelete = `resourceclaimtemplates resourceslices resourceclaims deviceclasses csidrivers
-		storageclasses volumeattachments csinodes volumeattributesclasses resourcequotas
-		persistentvolumes serviceaccounts persistentvolumeclaims namespaces pods services
-		podtemplates`
-)
-
-// selectable are the field selectors of built-in resources.
-var selectable = map[string]string{
-	"pods": `spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName
-		spec.hostNetwork status.phase status.podIP status.nominatedNodeName`,
-	"events": `involvedObject.kind involvedObject.namespace involvedObject.name
-		involvedObject.uid involvedObject.apiVersion involvedObject.resourceVersion
-		involvedObject.fieldPath reason reportingComponent source type`,
-	"secrets": "type", "namespaces": "status.phase", "nodes": "spec.unschedulable",
-	"jobs": "status.successful", "replicasets": "status.replicas",
-	"replicationcontrollers": "status.replicas", "certificatesigningrequests": "spec.signerName",
-}
-
 // builtin are Kubernetes' own kinds, each in its best version.
 var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
-	types := scheme.Scheme.AllKnownTypes()
-	best := map[schema.GroupKind]string{}
-	for gvk := range types {
-		_, hasList := types[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
-		older := version.CompareKubeAwareVersionStrings(best[gvk.GroupKind()], gvk.Version) > 0
-		if hasList && gvk.Group != "extensions" && !older {
-			best[gvk.GroupKind()] = gvk.Version
-		}
-	}
 	kinds := map[schema.GroupVersionResource]*kind{}
-	for gk, version := range best {
-		k := builtinKind(gk.WithVersion(version), types[gk.WithVersion(version)])
-		kinds[k.gvr] = k
+	for name, traits := range builtinTable().Resources {
+		apiVersion, resource := path.Split(name)
+		gv := must(schema.ParseGroupVersion(strings.TrimSuffix(apiVersion, "/")))
+		gvk, gvr := gv.WithKind(traits.Kind), gv.WithResource(resource)
+		k := &kind{Traits: traits, gvk: gvk, gvr: gvr, storage: gvr, real: BuiltinKinds,
+			goType: scheme.Scheme.KnownTypes(gv)[traits.Kind], converter: builtinConverter,
+			names: apiextensionsv1.CustomResourceDefinitionNames{Plural: resource, Kind: gvk.Kind,
+				Singular: strings.ToLower(gvk.Kind), ListKind: gvk.Kind + "List",
+				ShortNames: traits.ShortNames, Categories: traits.Categories}}
+		if k.real == nil {
+			k.Subresources = slices.DeleteFunc(slices.Clone(k.Subresources), func(name string) bool {
+				return !slices.Contains([]string{"status", "scale", "finalize"}, name)
+			})
+		}
+		if k.has("scale") {
+			k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
+				StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".spec.selector")}
+		}
+		kinds[gvr] = k
 	}
 	return kinds
 })
-
-// builtinKind makes a kind of what its Go type tells.
-func builtinKind(gvk schema.GroupVersionKind, goType reflect.Type) *kind {
-	plural, singular := meta.UnsafeGuessKindToResource(gvk)
-	k := &kind{gvk: gvk, gvr: plural, storage: plural, goType: goType}
-	k.names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural.Resource,
-		Singular: singular.Resource, Kind: gvk.Kind, ListKind: gvk.Kind + "List"}
-	k.fields = strings.Fields(selectable[plural.Resource])
-	if _, ok := goType.FieldByName("Status"); ok {
-		k.parts = append(k.parts, "status")
-	}
-	if k.is("namespaces") {
-		k.parts = append(k.parts, "finalize")
-	}
-	k.namespaced, k.generation = !k.is(clusterScoped), k.is(withGeneration)
-	if BuiltinKinds != nil {
-		if short, categories, parts, known := BuiltinKinds.Describe(plural); known {
-			k.names.ShortNames, k.names.Categories, k.parts, k.real = short, categories, parts, BuiltinKinds
-		}
-	}
-	if k.is(scalable) {
-		k.parts = append(k.parts, "scale")
-		k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
-			StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".spec.selector")}
-	}
-	k.converter = builtinConverter
-	return k
-}
 
 // Mapper is a MapperProvider for controller-runtime: what it returns knows the kinds of the server
 // of a Config, without a request.
@@ -163,7 +124,7 @@ func Mapper(config *rest.Config, _ *http.Client) (meta.RESTMapper, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for gvr, k := range config.Transport.(client).server.kinds {
 		scope := meta.RESTScopeRoot
-		if k.namespaced {
+		if k.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
 		mapper.AddSpecific(k.gvk, gvr, gvr.GroupVersion().WithResource(k.names.Singular), scope)
@@ -245,10 +206,10 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
 		ShortNames: k.names.ShortNames, Categories: k.names.Categories,
 		Verbs: strings.Fields("create delete deletecollection get list patch update watch")}
-	if k.namespaced {
+	if k.Namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace
 	}
-	for _, name := range k.parts {
+	for _, name := range k.Subresources {
 		gvk := &k.gvk
 		if name == "scale" {
 			gvk = &scaleKind

@@ -14,6 +14,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -121,7 +122,7 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	}
 	r.kind = s.kinds[r.Resource]
 	switch k := r.kind; {
-	case k == nil, !k.namespaced && r.Namespace != "", r.Subresource != "" && !k.has(r.Subresource):
+	case k == nil, !k.Namespaced && r.Namespace != "", r.Subresource != "" && !k.has(r.Subresource):
 		return errNotServed
 	case r.Verb == "", r.Verb == "delete" && r.Subresource != "",
 		(r.Name == "") != (r.Verb == "create" || slices.Contains(manyObjects, r.Verb)):
@@ -132,19 +133,14 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 
 // parseList understands the options of a list.
 func (r *Request) parseList(query url.Values) error {
-	var options metav1.ListOptions
-	err := metav1.Convert_url_Values_To_v1_ListOptions(&query, &options, nil)
-	if err == nil {
-		err = internalversion.Convert_v1_ListOptions_To_internalversion_ListOptions(&options, &r.List,
-			nil)
-	}
+	err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &r.List)
 	if err != nil {
 		return err
 	}
 	for _, requirement := range r.List.FieldSelector.Requirements() {
 		name := requirement.Field
 		if name != "metadata.name" && name != "metadata.namespace" &&
-			!slices.Contains(r.kind.fields, name) {
+			!slices.Contains(r.kind.Fields, name) {
 			return fmt.Errorf("field label not supported: %s", name)
 		}
 	}

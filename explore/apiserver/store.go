@@ -122,7 +122,7 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 		return true
 	}
 	set := fields.Set{"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace()}
-	for _, field := range r.kind.fields {
+	for _, field := range r.kind.Fields {
 		if value, found, _ := nested(object.Object, field); found {
 			set[field] = fmt.Sprint(value)
 		}
@@ -250,7 +250,7 @@ func (s *Server) LookupKind(gvk schema.GroupVersionKind) (
 func (s *Server) find(is func(*kind) bool) (gvr schema.GroupVersionResource, namespaced, ok bool) {
 	for _, k := range s.kinds {
 		if is(k) && (!ok || k.gvr.String() < gvr.String()) {
-			gvr, namespaced, ok = k.gvr, k.namespaced, true
+			gvr, namespaced, ok = k.gvr, k.Namespaced, true
 		}
 	}
 	return gvr, namespaced, ok

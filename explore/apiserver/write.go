@@ -47,7 +47,7 @@ func (s *Server) write(r *Request) (*Response, error) {
 	case name != r.Name:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the"+
 			" name on the URL (%s)", name, r.Name))
-	case old == nil && r.Verb == "update" && (!k.is(createdByUpdate) || r.Subresource != ""):
+	case old == nil && r.Verb == "update" && (!k.CreatedByUpdate || r.Subresource != ""):
 		return nil, r.notFound()
 	case uid != "" && (old == nil || r.Verb == "update" && uid != old.GetUID()):
 		return nil, r.conflict("no object has the UID " + string(uid))
@@ -127,7 +127,7 @@ var protection = map[string]string{"persistentvolumeclaims": "kubernetes.io/pvc-
 func (s *Server) admit(r *Request, object *unstructured.Unstructured) error {
 	switch {
 	case r.Namespace != "":
-	case r.kind.namespaced:
+	case r.kind.Namespaced:
 		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
 	default:
 		return nil
@@ -160,7 +160,7 @@ func (s *Server) setIdentity(k *kind, metadata map[string]any) {
 	s.uids++
 	metadata["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids)
 	metadata["creationTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-	if k.generation {
+	if k.Generation {
 		metadata["generation"] = int64(1)
 	}
 }
@@ -170,7 +170,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	k := r.kind
 	s.mutate(r, object)
 	switch version := object.GetResourceVersion(); {
-	case (version == "" || version == "0") && (k.custom != nil || k.is(conditional)):
+	case (version == "" || version == "0") && k.Conditional:
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: r.Resource.Group,
 			Kind: r.Resource.Resource}, r.Name, field.ErrorList{field.Invalid(
 			field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
@@ -219,7 +219,7 @@ func (k *kind) prepare(subresource string, object, old *unstructured.Unstructure
 		}
 	}
 	keep(metadata, before, "generation")
-	if k.generation && subresource != "status" && k.specChanged(object.Object, old.Object) {
+	if k.Generation && subresource != "status" && k.specChanged(object.Object, old.Object) {
 		object.SetGeneration(old.GetGeneration() + 1)
 	}
 	keep(metadata, before, "creationTimestamp")
@@ -256,12 +256,12 @@ func (k *kind) validate(object, old *unstructured.Unstructured, subresource stri
 	switch {
 	case k.gvk.Group == "rbac.authorization.k8s.io":
 		validName = path.ValidatePathSegmentName //nolint:staticcheck // as the API server
-	case k.is("namespaces services"):
+	case k.is("namespaces"), k.is("services"):
 		validName = validation.NameIsDNSLabel
 	}
 	var errs field.ErrorList
 	if old == nil {
-		errs = validation.ValidateObjectMetaAccessor(object, k.namespaced, validName, metadata)
+		errs = validation.ValidateObjectMetaAccessor(object, k.Namespaced, validName, metadata)
 	} else {
 		errs = validation.ValidateObjectMetaAccessorUpdate(object, old, metadata)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -46,8 +47,13 @@ func Main(o *Options, err error, run func(context.Context) error) {
 }
 
 func (o *Options) run(run func(context.Context) error) error {
+	info := version.Get()
+	// The Makefile sets both with -ldflags. Neither go run nor go build does.
+	if build, ok := debug.ReadBuildInfo(); ok && strings.Contains(info.GitVersion, "$Format") {
+		info.GitVersion, info.GitCommit = build.Main.Version, "unknown"
+	}
 	if o.Version {
-		fmt.Printf("%s %s, commit %s\n", o.name, version.Get(), version.Get().GitCommit)
+		fmt.Printf("%s %s, commit %s\n", o.name, info.GitVersion, info.GitCommit)
 		return nil
 	}
 	if err := logsapi.ValidateAndApply(o.Logging, nil); err != nil {
@@ -56,7 +62,7 @@ func (o *Options) run(run func(context.Context) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion)
+	klog.FromContext(ctx).Info("Starting", "version", info.GitVersion)
 	return run(ctx)
 }
 

@@ -151,10 +151,18 @@ func (p *page) key(t *testing.T, key string) {
 
 func TestFirstFooIsGuided(t *testing.T) {
 	p := begin(t)
+	p.press(t, "create")
 	p.mustDo(t, chromedp.Reload())
 	p.mustWait(t, `lens.one("gate").mode === "open"`)
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Slow"))))
-	p.mustWait(t, `lens.one("gate").mode === "slow"`)
+	p.mustWait(t, `lens.one("gate").mode === "slow" && document.querySelector("[data-action=create]")`)
+	p.mustDo(t, chromedp.Click(chromedp.CSS("[data-action=create]")))
+	p.mustWait(t, `document.querySelector(".output.failed")?.innerText.includes("already exists") &&
+		document.querySelector(".explained").innerText.startsWith("That failed") &&
+		lens.one("gate").mode === "slow" && !document.querySelector("[data-action=create]").disabled`)
+	p.press(t, "delete")
+	p.until(t, isEmpty)
+	p.settle(t)
 	p.press(t, "create")
 	for i, shown := range [][2]string{{"server", "newDeployment"}, {"watches", "newInformerFactories"},
 		{"caches", "newInformerFactories"}, {"handlers", "handleObject"}, {"queue", "processNextWorkItem"},

@@ -211,7 +211,10 @@ async function run(action, element) {
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
   const result = await ask(`actions/${action.id}`);
-  if (first) guideTo(result.error ? 8 : 1);
+  if (first && result.error) {
+    say(explained, `That failed: the output below says why. Then press “${firstAction}” again.`);
+    await setSpeed(speeds[0][1]);
+  } else if (first) guideTo(1);
   element.disabled = false;
 }
 

@@ -31,7 +31,6 @@ import (
 	"context"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,26 +79,6 @@ func storeOf(v reflect.Value) *genericregistry.Store {
 		return storeOf(v.Field(0))
 	}
 	return nil
-}
-
-// Describe implements apiserver.Kinds.
-func (k kinds) Describe(gvr schema.GroupVersionResource) (
-	shortNames, categories, subresources []string, known bool,
-) {
-	storage, known := k[path(gvr, "")]
-	if named, ok := storage.(rest.ShortNamesProvider); ok {
-		shortNames = named.ShortNames()
-	}
-	if named, ok := storage.(rest.CategoriesProvider); ok {
-		categories = named.Categories()
-	}
-	for _, name := range slices.Sorted(maps.Keys(k)) {
-		_, updates := k[name].(rest.Updater)
-		if sub, is := strings.CutPrefix(name, path(gvr, "")+"/"); is && updates && sub != "scale" {
-			subresources = append(subresources, sub)
-		}
-	}
-	return shortNames, categories, subresources, known
 }
 
 // internal returns an object, with defaults, in the type that Kubernetes works with.

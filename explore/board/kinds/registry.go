@@ -7,9 +7,9 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +73,9 @@ func load() kinds {
 	all := authorizerfactory.NewAlwaysAllowAuthorizer()
 	enabled := serverstorage.NewResourceConfig()
 	enabled.EnableVersions(slices.DeleteFunc(legacyscheme.Scheme.PrioritizedVersionsAllGroups(),
-		func(gv schema.GroupVersion) bool { return strings.Contains(gv.Version, "a") })...) // alpha, beta
+		func(gv schema.GroupVersion) bool { // what is behind feature gates would only log that it is
+			return gv.Group == schedulingv1.GroupName && gv.Version != "v1"
+		})...)
 	k := kinds{}
 	for _, p := range []interface {
 		NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (
@@ -106,7 +108,8 @@ func load() kinds {
 	maps.Copy(k, must(kinds{"v1/nodes": node.Node, "v1/nodes/status": node.Status, "v1/pods": pod.Pod,
 		"v1/pods/status": pod.Status, "v1/pods/ephemeralcontainers": pod.EphemeralContainers,
 		"v1/pods/resize": pod.Resize, "v1/replicationcontrollers": controller.Controller,
-		"v1/replicationcontrollers/status": controller.Status, "v1/persistentvolumes": pv,
+		"v1/replicationcontrollers/status": controller.Status,
+		"v1/replicationcontrollers/scale":  controller.Scale, "v1/persistentvolumes": pv,
 		"v1/persistentvolumes/status": pvStatus, "v1/persistentvolumeclaims": pvc,
 		"v1/persistentvolumeclaims/status": pvcStatus, "v1/endpoints": must(endpointstore.NewREST(nowhere)),
 		"v1/podtemplates": must(podtemplatestore.NewREST(nowhere)),

@@ -126,8 +126,8 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 	{Name: "label", Steps: steps(create, rollOut, change("metadata: {labels: null}"))},
 	{Name: "refused", Steps: steps(refuse, create, accept, refuse, scale("3"), accept)},
 	{Name: "failing",
-		Steps: steps(explore.FailWrites(1), create, explore.LoseAnswers(1), scale("3"))},
-	{Name: "conflict", Steps: steps(create, explore.Conflict(1), scale("3"))},
+		Steps: steps(explore.AnswerWrites(1, "500"), create, explore.AnswerWrites(1, "timeout after"), scale("3"))},
+	{Name: "conflict", Steps: steps(create, explore.AnswerWrites(1, "409 Conflict"), scale("3"))},
 	{Name: "behind", Steps: steps(explore.HoldWatch("deployments"), create, scale("3"), letGo)},
 	{Name: "missed",
 		Steps: steps(create, rollOut, loseDeployments, deleteDeployment, breakDeployments)},
@@ -147,7 +147,8 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 var Moves = []explore.Step{
 	foo("a", "y", 1), explore.Delete("foos/b"), explore.Delete("deployments.apps/y"),
 	explore.LoseWatch("foos"), explore.BreakWatch("foos"),
-	explore.FailWrites(5), explore.LoseAnswers(5), explore.Conflict(5),
+	explore.AnswerWrites(5, "500"), explore.AnswerWrites(5, "timeout after"),
+	explore.AnswerWrites(5, "409 Conflict"),
 }
 
 func steps(steps ...explore.Step) []explore.Step { return steps }

@@ -1,7 +1,4 @@
-// Package memory has buckets of JetStream for tests. A Bucket is in memory: each key is a ConfigMap
-// in the API server of package explore. So that package disturbs each call of a bucket, and each
-// entry that a watch shows, as it disturbs requests and events.
-package memory
+package main
 
 import (
 	"cmp"
@@ -19,10 +16,12 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// Bucket is what the controller uses of a bucket.
-type Bucket struct {
+// configMaps is a bucket in memory: each key is a ConfigMap in the API server of package explore. So
+// that package disturbs each call of a bucket, and each entry that a watch shows, as it disturbs
+// requests and events.
+type configMaps struct {
 	corev1client.ConfigMapInterface
-	Name string
+	name string
 }
 
 // entry is a ConfigMap as an entry: with "gone" in its data, it is a delete marker.
@@ -47,7 +46,7 @@ func (e entry) Operation() jetstream.KeyValueOp {
 	return jetstream.KeyValuePut
 }
 
-func (b Bucket) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+func (b configMaps) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
 	c, err := b.ConfigMapInterface.Get(ctx, key, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && c.Data["gone"] != "" {
 		return nil, jetstream.ErrKeyNotFound
@@ -55,11 +54,11 @@ func (b Bucket) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, e
 	return entry{ConfigMap: c}, err
 }
 
-func (b Bucket) Update(
+func (b configMaps) Update(
 	ctx context.Context, key string, value []byte, revision uint64,
 ) (uint64, error) {
 	c := &corev1.ConfigMap{Data: map[string]string{"value": string(value)}}
-	c.Name, c.Labels = key, map[string]string{"bucket": b.Name}
+	c.Name, c.Labels = key, map[string]string{"bucket": b.name}
 	var err error
 	if revision == 0 {
 		c, err = b.Create(ctx, c, metav1.CreateOptions{})
@@ -73,26 +72,26 @@ func (b Bucket) Update(
 	return entry{ConfigMap: c}.Revision(), err
 }
 
-func (b Bucket) Delete(ctx context.Context, key string, _ ...jetstream.KVDeleteOpt) error {
+func (b configMaps) Delete(ctx context.Context, key string, _ ...jetstream.KVDeleteOpt) error {
 	_, err := b.Patch(ctx, key, types.MergePatchType, []byte(`{"data":{"gone":"yes","value":null}}`),
 		metav1.PatchOptions{})
 	return err
 }
 
-// Late is a bucket in which somebody else is faster: after each Get, there is another value.
-type Late struct{ jetstream.KeyValue }
+// late is a bucket in which somebody else is faster: after each Get, there is another value.
+type late struct{ jetstream.KeyValue }
 
-func (l Late) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+func (l late) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
 	old, err := l.KeyValue.Get(ctx, key)
 	_, putErr := l.Put(ctx, key, []byte("{}"))
 	return old, cmp.Or(err, putErr)
 }
 
 // Watch sends all entries, nil, and then each change. An entry that is removed leaves no trace.
-func (b Bucket) Watch(
+func (b configMaps) Watch(
 	ctx context.Context, _ string, _ ...jetstream.WatchOpt,
 ) (jetstream.KeyWatcher, error) {
-	options := metav1.ListOptions{LabelSelector: "bucket=" + b.Name}
+	options := metav1.ListOptions{LabelSelector: "bucket=" + b.name}
 	list, err := b.List(ctx, options)
 	if err != nil {
 		return nil, err

@@ -1,15 +1,13 @@
-package outside
+package main
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,16 +29,16 @@ const (
 	ownerKind = v1alpha1.GroupName + "/owner-kind"
 )
 
-// NewFoo returns a Foo of which only the key is known. Its UID follows from that. So a Foo that is
+// newFoo returns a Foo of which only the key is known. Its UID follows from that. So a Foo that is
 // deleted and put again owns what it owned before.
-func NewFoo(key cache.ObjectName) *v1alpha1.Foo {
+func newFoo(key cache.ObjectName) *v1alpha1.Foo {
 	sum := sha256.Sum256([]byte(key.String()))
 	return &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{
 		Namespace: key.Namespace, Name: key.Name, UID: types.UID(hex.EncodeToString(sum[:16]))}}
 }
 
 // setFields sets the fields of a Deployment that the controller decides on, and what leads to foo.
-func setFields(d *appsv1.Deployment, foo *v1alpha1.Foo, controllerName string) {
+func setFields(d *appsv1.Deployment, foo *v1alpha1.Foo) {
 	meaning.SetOwnedFields(d, foo)
 	metav1.SetMetaDataLabel(&d.ObjectMeta, meaning.ManagedByLabel, controllerName)
 	metav1.SetMetaDataLabel(&d.ObjectMeta, ownerKey, string(foo.UID))
@@ -55,7 +53,7 @@ func setFields(d *appsv1.Deployment, foo *v1alpha1.Foo, controllerName string) {
 func adopt(object any) (any, error) {
 	if d, ok := object.(*appsv1.Deployment); ok && metav1.GetControllerOfNoCopy(d) == nil {
 		name, ok := strings.CutPrefix(d.Annotations[ownerKey], d.Namespace+".")
-		foo := NewFoo(cache.NewObjectName(d.Namespace, name))
+		foo := newFoo(cache.NewObjectName(d.Namespace, name))
 		if ok && d.Labels[ownerKey] == string(foo.UID) && d.Labels[ownerKind] == meaning.FooKind.Kind {
 			d.OwnerReferences = append(d.OwnerReferences, *metav1.NewControllerRef(foo, meaning.FooKind))
 		}
@@ -86,65 +84,4 @@ func (c client) Get(
 		_, err = adopt(d)
 	}
 	return d, err
-}
-
-// Left returns the Deployments of foo.
-func (p *Process) Left(foo *v1alpha1.Foo) ([]*appsv1.Deployment, error) {
-	return p.deployments.GetTypedIndexer().ByTypedIndex("controllerUID", string(foo.UID)) // of owned
-}
-
-// Delete deletes Deployments of a Foo that is gone. Each must be as the cache has shown it.
-func (p *Process) Delete(
-	ctx context.Context, foo *v1alpha1.Foo, deployments []*appsv1.Deployment,
-) error {
-	for _, d := range deployments {
-		if d.Namespace != foo.Namespace || d.DeletionTimestamp != nil {
-			continue // anybody can write the UID of any owner
-		}
-		err := p.Clients.Kube.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name,
-			metav1.DeleteOptions{
-				Preconditions:     &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
-				PropagationPolicy: new(metav1.DeletePropagationBackground),
-			})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("deleting the Deployment of a Foo that is gone: %w", err)
-		}
-		p.Recorder.Eventf(foo, d, corev1.EventTypeNormal, "DeploymentDeleted", "DeleteDeployment",
-			"Deleted Deployment %q", d.Name)
-	}
-	return nil
-}
-
-// SyncDeployment takes one step towards what foo asks for. It returns the status that foo should
-// have, or nil if there is nothing new to report.
-func (p *Process) SyncDeployment(
-	ctx context.Context, foo *v1alpha1.Foo,
-) (*v1alpha1.FooStatus, error) {
-	ready, err := p.Children.Sync(ctx, foo)
-	if err != nil || ready == nil {
-		return nil, err // nil after a write: its event brings the key back
-	}
-	if ready.Status == metav1.ConditionTrue {
-		if err := p.Children.DeleteOthers(ctx, foo); err != nil {
-			return nil, err
-		}
-	}
-	deployment, err := p.Children.Get(foo)
-	if err != nil {
-		return nil, err
-	}
-	status := meaning.DesiredStatus(foo, deployment, *ready)
-	if equality.Semantic.DeepEqual(foo.Status, status) {
-		return nil, nil
-	}
-	return &status, nil
-}
-
-// Forget forgets the writes for a Foo that is gone.
-func (p *Process) Forget(foo *v1alpha1.Foo) {
-	p.FooWrites.Clear(cache.MetaObjectToName(foo))
-	p.Children.Forget(cache.MetaObjectToName(foo))
 }

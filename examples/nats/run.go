@@ -1,4 +1,4 @@
-package outside
+package main
 
 import (
 	"context"
@@ -14,33 +14,33 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// connect waits until the store is there.
-func (p *Process) connect(ctx, _ context.Context) error {
+// connect waits until the buckets are there.
+func (c *Controller) connect(ctx, _ context.Context) error {
 	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		err := p.controller.Connect(ctx)
+		err := c.openBuckets(ctx)
 		if err != nil {
-			klog.FromContext(ctx).Info("Waiting for the store of the Foos", "err", err)
+			klog.FromContext(ctx).Info("Waiting for the buckets", "err", err)
 		}
 		return err == nil, nil
 	})
 }
 
-func (p *Process) ready(r *http.Request) error {
-	return errors.Join(p.controller.Check(r), p.Informers.Check(r))
+func (c *Controller) ready(r *http.Request) error {
+	return errors.Join(c.Check(r), c.Informers.Check(r))
 }
 
 // work syncs the keys of the queue until ctx is done, and then finishes the syncs that have begun.
-func (p *Process) work(ctx context.Context, count int) {
+func (c *Controller) work(ctx context.Context, count int) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	defer p.Queue.ShutDown()
-	if !cache.WaitFor(ctx, "", p.synced...) {
+	defer c.queue.ShutDown()
+	if !cache.WaitFor(ctx, "", c.synced...) {
 		return
 	}
 	klog.FromContext(ctx).Info("Starting the workers", "count", count)
 	for range count {
 		workers.Go(func() {
-			for ctx.Err() == nil && p.processNextWorkItem(ctx) {
+			for ctx.Err() == nil && c.processNextWorkItem(ctx) {
 			}
 		})
 	}
@@ -48,30 +48,30 @@ func (p *Process) work(ctx context.Context, count int) {
 }
 
 // processNextWorkItem waits for a key and syncs it. It returns false when the queue is shut down.
-func (p *Process) processNextWorkItem(ctx context.Context) bool {
-	key, shutdown := p.Queue.Get()
+func (c *Controller) processNextWorkItem(ctx context.Context) bool {
+	key, shutdown := c.queue.Get()
 	if shutdown {
 		return false
 	}
-	defer p.Queue.Done(key)
-	if !p.FooWrites.Seen(key) || !p.Children.Seen(key) {
-		p.Queue.AddAfter(key, staleRetryDelay)
+	defer c.queue.Done(key)
+	if !c.fooWrites.Seen(key) || !c.children.Seen(key) {
+		c.queue.AddAfter(key, staleRetryDelay)
 		return true
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "foo", key)
 	syncCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
-	err := p.controller.SyncHandler(klog.NewContext(syncCtx, logger), key)
-	SyncErrors.Count(err)
+	err := c.syncHandler(klog.NewContext(syncCtx, logger), key)
+	syncErrors.Count(err)
 	switch {
 	case err == nil:
-		p.Queue.Forget(key)
+		c.queue.Forget(key)
 		return true
 	case apierrors.IsConflict(err): // somebody else wrote in between
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 	default:
 		utilruntime.HandleErrorWithContext(ctx, err, "Syncing failed, will retry", "foo", key)
 	}
-	p.Queue.AddRateLimited(key)
+	c.queue.AddRateLimited(key)
 	return true
 }
