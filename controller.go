@@ -240,7 +240,7 @@ func (c *Controller) runWorker(ctx context.Context) {
 // It returns false when the queue is shut down.
 //
 // Tools follow a Foo by these lines of the log, those of Run, and those that begin with "Queueing Foo".
-// So tests hold the messages: TestLogTellsTheWayOfAFoo and TestLogTellsHowSyncsFail.
+// So these messages are an interface: change none of them.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {

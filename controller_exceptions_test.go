@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -157,8 +158,8 @@ func TestDeploymentThatBecomesAnothersIsNotDeleted(t *testing.T) {
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 		released := h.getDeployment("old")
 		released.OwnerReferences = nil
-		h.Before("delete", "deployments", 1, func() error {
-			_, err := h.deployments(namespace).Update(t.Context(), released, metav1.UpdateOptions{})
+		h.Before("delete", "deployments", 1, func(ctx context.Context) error {
+			_, err := h.deployments(namespace).Update(ctx, released, metav1.UpdateOptions{})
 			return err
 		})
 

@@ -128,7 +128,7 @@ func (p *page) set(bodies map[*block][]string) {
 
 func (p *page) save(t testing.TB) {
 	t.Helper()
-	must.Replace(t, filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")))
+	must.Do(t, os.WriteFile(filepath.Join(root, p.path), []byte(strings.Join(p.lines, "\n")), 0o644))
 }
 
 // beside returns the path, relative to the repository, of a file that the page refers to.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/testing/cleanup"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // session executes pages in a copy of the repository, which they may change, and on a control plane
@@ -53,7 +53,7 @@ func newSession(t *testing.T, folder string) *session {
 		go -C docs list -export -deps -test ./tutorial/... &&
 		go -C test list -export -deps -test ./conformance &&
 		go -C examples list -export -deps -test ./controller-runtime ./nats ./website/...`)
-	t.Cleanup(must.Get(cleanup.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
+	t.Cleanup(must.Get(process.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
 	return s
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/sample-controller/internal/testing/cleanup"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/setting"
 )
 
@@ -63,7 +63,7 @@ func newTerminal(folder string, env []string) (*terminal, error) {
 		return nil, err
 	}
 	group := fmt.Sprint(-t.shell.Process.Pid)
-	if t.kill, err = cleanup.Prepare(folder, "kill", "-9", "--", group); err != nil {
+	if t.kill, err = process.Prepare(folder, "kill", "-9", "--", group); err != nil {
 		return nil, err
 	}
 	// Ctrl-C is for the program in the foreground, not for the shell.

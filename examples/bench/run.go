@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // Modes: the other controllers of the control plane work, or they are paused.

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -40,8 +40,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, config *rest.Config) *world {
-	flags := []string{"--nats-url=nats://" + freeport.Address(t), "--serve=" + t.TempDir(),
-		"--health-probe-bind-address=" + freeport.Address(t), "--metrics-bind-address=0",
+	flags := []string{"--nats-url=nats://" + must.Get(process.FreeAddress())(t), "--serve=" + t.TempDir(),
+		"--health-probe-bind-address=" + must.Get(process.FreeAddress())(t), "--metrics-bind-address=0",
 		"--leader-elect-resource-namespace=default", "--workers=1", "--resync=1s"}
 	return &world{T: t, flags: flags, o: must.Get(parseFlags(flags, nil))(t), config: config,
 		kube: must.Get(kubernetes.NewForConfig(config))(t)}

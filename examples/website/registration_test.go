@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -34,7 +35,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		h.createServed("web")
 		h.createServed("other")
 		registeredAtTheEnd := -1
-		h.Before("patch", "websites", 1, func() error {
+		h.Before("patch", "websites", 1, func(context.Context) error {
 			registeredAtTheEnd = len(h.urls())
 			return nil
 		})

@@ -26,24 +26,23 @@ var (
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/cleanup", "internal/testing/cluster", "internal/testing/fakes",
-		"internal/testing/freeport", "internal/testing/must", "internal/testing/setting",
-		"internal/testing/suite",
+		"internal/testing/cluster", "internal/testing/fakes", "internal/testing/must",
+		"internal/testing/process", "internal/testing/setting",
+		"internal/testing/suite/[^f]*.go", "internal/testing/suite/audit",
 	}
 	// The controller of Foos.
 	ofFoos = []string{
 		"controller*.go", "deployment*.go", "explore_test.go", "main*.go", "status.go", "writes.go",
-		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/deploy/namespaced",
-		"artifacts/examples", "internal/testing/scenarios",
-		"test/conformance/[adh]*.go", "test/conformance/conflict_test.go", "test/conformance/main_test.go",
-		"test/conformance/process_test.go", "test/conformance/rbac_test.go",
+		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/examples",
+		"internal/testing/scenarios", "test/conformance/[ah]*.go", "test/conformance/deployment_test.go",
+		"test/conformance/main_test.go", "test/conformance/process_test.go", "test/conformance/rbac_test.go",
 	}
 	// The controller of Websites.
 	ofWebsites = []string{
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		example + "/websites", parts + "/finalizer", parts + "/owned",
+		example + "/websites", "internal/testing/suite/frame.go", parts + "/finalizer", parts + "/owned",
 	}
 )
 

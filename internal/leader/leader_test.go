@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,66 +12,38 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
 
-// cluster has an API server that can disturb requests about Leases.
-type cluster struct {
-	leases  coordinationclient.LeasesGetter // those of the test, which nothing disturbs
-	server  *apiserver.Server
-	disturb atomic.Pointer[disturbance]
-}
-
-// disturbance comes before the answer to a request. If it returns an error, that is the answer.
-type disturbance func(context.Context, *apiserver.Request) error
-
-// refuses refuses updates, and hangs answers nothing until the client gives up.
-var (
-	refuses disturbance = func(_ context.Context, r *apiserver.Request) error {
-		if r.Verb == "update" {
-			return apierrors.NewInternalError(errors.New("injected"))
-		}
-		return nil
-	}
-	hangs disturbance = func(ctx context.Context, _ *apiserver.Request) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-)
+// cluster has an API server, and what a test needs to run Electors there.
+type cluster struct{ *fakes.Server }
 
 func bubble(t *testing.T, test func(*testing.T, *cluster)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		server := must.Get(apiserver.New())(t)
-		test(t, &cluster{server: server,
-			leases: coordinationclient.NewForConfigOrDie(server.Config(nil))})
-	})
+	synctest.Test(t, func(t *testing.T) { test(t, &cluster{fakes.New(t)}) })
 }
 
-// Serve implements apiserver.Interceptor.
-func (c *cluster) Serve(
-	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
-	if disturb := c.disturb.Load(); disturb != nil {
-		if err := (*disturb)(ctx, r); err != nil {
-			return nil, err
-		}
+// disturb calls do before each request about the Lease is answered.
+func (c *cluster) disturb(do func(context.Context) error) {
+	for _, verb := range []string{"get", "update"} {
+		c.Before(verb, "leases", math.MaxInt, do)
 	}
-	return do()
 }
 
-// Event is for watches, of which there are none.
-func (*cluster) Event(*apiserver.Watch, watch.Event) {}
+// hang answers nothing until the client gives up.
+func hang(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // newElector returns an Elector with the durations of Kubernetes' components.
 func (c *cluster) newElector(t *testing.T) *Elector {
 	t.Helper()
 	return must.Get(NewElector(Config{
-		Client:    coordinationclient.NewForConfigOrDie(c.server.Config(c)),
+		Client:    coordinationclient.NewForConfigOrDie(c.Config),
 		Namespace: "default", Name: "test-controller",
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 	}))(t)
@@ -89,8 +62,8 @@ func (c *cluster) expectReleased(t *testing.T, run chan error) {
 
 func (c *cluster) leaseHolder(t *testing.T) string {
 	t.Helper()
-	lease := must.Get(c.leases.Leases("default").Get(
-		context.Background(), "test-controller", metav1.GetOptions{}))(t)
+	leases := coordinationclient.NewForConfigOrDie(c.Others).Leases("default")
+	lease := must.Get(leases.Get(context.Background(), "test-controller", metav1.GetOptions{}))(t)
 	return *lease.Spec.HolderIdentity
 }
 
@@ -127,15 +100,10 @@ func TestStopDuringARenewalIsNormal(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := c.run(ctx, t, untilDone)
 		synctest.Wait()
-		c.disturb.Store(&hangs)
+		c.Before("update", "leases", 1, hang)
 		time.Sleep(3 * time.Second) // a renewal has begun
-		conflicts := 0
-		c.disturb.Store(new(disturbance(func(_ context.Context, r *apiserver.Request) error {
-			if conflicts++; r.Verb != "update" || conflicts > 2 {
-				return nil
-			}
-			return apierrors.NewConflict(coordinationv1.Resource("leases"), r.Name, nil)
-		})))
+		c.Fail("update", "leases", 1, apierrors.NewConflict(
+			coordinationv1.Resource("leases"), "test-controller", nil))
 		cancel()
 		c.expectReleased(t, done)
 	})
@@ -189,7 +157,7 @@ func TestLostLeaseIsAnError(t *testing.T) {
 				defer cancel()
 				lost := c.run(ctx, t, test.work)
 				synctest.Wait()
-				c.disturb.Store(&refuses)
+				c.Fail("update", "leases", math.MaxInt, apierrors.NewInternalError(errors.New("injected")))
 				if test.stop {
 					cancel()
 				}
@@ -206,7 +174,7 @@ func TestLeaderOfAHangingServerEndsBeforeItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		lost := c.run(t.Context(), t, untilDone)
 		time.Sleep(time.Minute)
-		c.disturb.Store(&hangs)
+		c.disturb(hang)
 		begin := time.Now()
 		if err := <-lost; err == nil {
 			t.Error("Run: got no error, want one")
@@ -227,10 +195,10 @@ func TestCheckFailsForALeaderThatIsFrozenLongAfterItsLease(t *testing.T) {
 			t.Errorf("Check of a leader: got %v, want no error", err)
 		}
 		thaw := make(chan struct{})
-		c.disturb.Store(new(disturbance(func(ctx context.Context, _ *apiserver.Request) error {
+		c.disturb(func(ctx context.Context) error {
 			<-thaw
 			return ctx.Err()
-		})))
+		})
 		time.Sleep(30 * time.Second)
 		if err := elector.Check(nil); err != nil {
 			t.Errorf("Check 15s after the end of the Lease: got %v, want no error", err)

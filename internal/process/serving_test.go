@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // pipes is a listener without a network: in a bubble, its connections know only virtual time.
@@ -66,7 +66,7 @@ func TestSlowClientsAreDisconnected(t *testing.T) {
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	var served atomic.Int32
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	must.Do(t, serve(t.Context(), "flag", address, NewServer(handler), 1, nil))
 	get := func(client *http.Client) error {
 		response, err := client.Get("http://" + address)
@@ -95,7 +95,7 @@ func TestStrangersAreNotLogged(t *testing.T) {
 	var logged bytes.Buffer
 	klog.LogToStderr(false)
 	klog.SetOutput(&logged)
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("broken") })
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 	must.Do(t, err)
@@ -139,7 +139,7 @@ func TestAddressZeroServesNothing(t *testing.T) {
 func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		cancel()
 		select {

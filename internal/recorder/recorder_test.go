@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -25,7 +26,7 @@ func bubble(t *testing.T, test func(*testing.T, *Recorder, *fakes.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := fakes.New(t)
-		server.Before("create", "events", math.MaxInt, func() error {
+		server.Before("create", "events", math.MaxInt, func(context.Context) error {
 			time.Sleep(500 * time.Millisecond)
 			return nil
 		})

@@ -20,9 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/internal/testing/cluster"
-	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/setting"
-	"example.com/sample-controller/internal/testing/suite/process"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
@@ -98,7 +97,7 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	if err := chromedp.Do(browser); err != nil {
 		return 1, fmt.Errorf("starting Chromium: %w", err)
 	}
-	if metricsAt, err = freeport.Find(); err != nil {
+	if metricsAt, err = process.FreeAddress(); err != nil {
 		return 1, err
 	}
 	if *controllerPath, err = filepath.Abs(*controllerPath); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // page is a page in a tab of the browser.
@@ -248,7 +248,7 @@ func (p *page) settle(t *testing.T) {
 			return fmt.Errorf("the page shows %v, and in the caches %v; the API server has %v",
 				now.Stored, now.Cached, before)
 		}
-		served, err := metrics.Read(metricsAt)
+		served, err := process.ReadMetrics(metricsAt)
 		if depth := served["workqueue_depth"]; err != nil || depth > 0 {
 			return fmt.Errorf("the depth of the queue is %v (error: %w)", depth, err)
 		}

@@ -9,8 +9,6 @@ import (
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-const nameTaken = "DeploymentNameTaken"
-
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	behaviour(t, 9)
 	n := parallelNamespace(t)

@@ -46,17 +46,9 @@ func TestTokenOfTheDeployedControllerEndsWithItsPod(t *testing.T) {
 	pod := must.Get(pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: template,
 	}, metav1.CreateOptions{}))(t)
-	// As the kubelet does.
-	issued := must.Get(suite.Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(t.Context(),
-		template.ServiceAccountName, &authenticationv1.TokenRequest{
-			Spec: authenticationv1.TokenRequestSpec{
-				ExpirationSeconds: mounted.ExpirationSeconds,
-				BoundObjectRef: &authenticationv1.BoundObjectReference{
-					APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
-				},
-			},
-		}, metav1.CreateOptions{}))(t)
-	token := issued.Status.Token
+	token := n.Kubectl("create", "token", template.ServiceAccountName, // as the kubelet does
+		fmt.Sprintf("--duration=%ds", *mounted.ExpirationSeconds),
+		"--bound-object-kind=Pod", "--bound-object-name=pod", "--bound-object-uid="+string(pod.UID))
 	if lives := lifetime(t, token); lives > time.Hour {
 		t.Errorf("the token lives for %v, want an hour", lives)
 	}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,16 +209,14 @@ func TestAvailableReplicasFollowThePods(t *testing.T) {
 // createQuotas limits resources, and waits until all of the limits are in force.
 func (n *namespace) createQuotas(limits map[string]string) {
 	n.T.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "limits"}}
-	quota.Spec.Hard = corev1.ResourceList{}
+	var hard []string
 	for name, limit := range limits {
-		quota.Spec.Hard[corev1.ResourceName(name)] = resource.MustParse(limit)
+		hard = append(hard, name+"="+limit)
 	}
-	quotas := suite.Kube.CoreV1().ResourceQuotas(n.Name)
-	quota = must.Get(quotas.Create(n.T.Context(), quota, metav1.CreateOptions{}))(n.T)
-	changes := int64(1000)
+	n.Kubectl("create", "quota", "limits", "--hard="+strings.Join(hard, ","))
+	quotas, changes := suite.Kube.CoreV1().ResourceQuotas(n.Name), int64(1000)
 	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
-		quota = must.Get(quotas.Get(n.T.Context(), quota.Name, metav1.GetOptions{}))(n.T)
+		quota := must.Get(quotas.Get(n.T.Context(), "limits", metav1.GetOptions{}))(n.T)
 		counted := true
 		for name := range limits {
 			_, ok := quota.Status.Used[corev1.ResourceName(name)]

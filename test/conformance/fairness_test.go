@@ -88,16 +88,7 @@ func TestDeployedLeaderRenewsItsLeaseWhileItsRequestsWait(t *testing.T) {
 // awaitInForce waits until the API server classifies requests by a FlowSchema.
 func awaitInForce(t *testing.T, name string) {
 	t.Helper()
-	suite.Eventually(t, "FlowSchema "+name+" is in force", func() (bool, string) {
-		schema := must.Get(suite.Kube.FlowcontrolV1().FlowSchemas().Get(
-			t.Context(), name, metav1.GetOptions{}))(t)
-		for _, condition := range schema.Status.Conditions {
-			if condition.Type == flowcontrolv1.FlowSchemaConditionDangling {
-				return condition.Status == flowcontrolv1.ConditionFalse, condition.Message
-			}
-		}
-		return false, "no condition"
-	})
+	await(t, "flowschema/"+name, "condition=Dangling=False")
 }
 
 // TestLeaseOfTheDeployedController shows that requests for the Lease, and no others, have the

@@ -13,11 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"example.com/sample-controller/internal/testing/suite"
 )
@@ -39,91 +35,16 @@ func TestMain(m *testing.M) {
 		Await: func(n *suite.Namespace, name string) { with(n).foos.When(name, "is Ready", isReady) },
 	})
 	flag.Parse()
-	if *tableFile != "" {
-		_ = flag.Set("test.run", ".") // all tests in this process, for the table
-	}
 	code := suite.Run(m)
-	if *tableFile != "" && len(outcomes.passed) > 0 {
-		if err := writeTable(*tableFile, *programID); err != nil {
-			fmt.Fprintln(os.Stderr, "conformance: writing the table:", err)
-			code = 1
-		}
+	if err := writeResults(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance: writing the table:", err)
+		code = 1
 	}
 	os.Exit(code)
 }
 
-// lastBehaviour is the highest number of a behaviour that this suite proves. Another proves
-// number 20.
-const lastBehaviour = 22
-
+// What keeps the results, by the numbers of behaviours: nothing, unless a test file says otherwise.
 var (
-	tableFile = flag.String("table", "", "Markdown `file` with the table to write the results to")
-	programID = flag.String("name", "this controller", "`name` of the program in that table")
+	behaviour    = func(*testing.T, int) {}
+	writeResults = func() error { return nil }
 )
-
-// outcomes says which behaviours were tested, and whether all of their tests passed.
-var outcomes = struct {
-	sync.Mutex
-	passed map[int]bool // by the number of the behaviour
-}{passed: map[int]bool{}}
-
-// behaviour records that t proves the behaviour of that number, for the table.
-func behaviour(t *testing.T, number int) {
-	t.Helper()
-	t.Cleanup(func() {
-		if t.Skipped() {
-			return
-		}
-		outcomes.Lock()
-		defer outcomes.Unlock()
-		passed, tested := outcomes.passed[number]
-		outcomes.passed[number] = !t.Failed() && (passed || !tested)
-	})
-}
-
-// writeTable writes the program's row into the table in file, in place of its old one, or as the
-// last one.
-func writeTable(file, name string) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	row, err := tableRow(name)
-	if err != nil {
-		return err
-	}
-	lines := strings.Split(string(content), "\n")
-	begins := func(prefix string) int {
-		return slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
-	}
-	if at := begins("| " + name + " |"); at >= 0 {
-		lines[at] = row
-	} else if at = begins("| implementation |"); at >= 0 {
-		end := at + slices.Index(lines[at:], "")
-		lines = slices.Insert(lines, end, row)
-	} else {
-		return fmt.Errorf("there is no table in %s", file)
-	}
-	return os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644)
-}
-
-// tableRow returns the program's row: each behaviour is proven, broken, or not tested.
-func tableRow(name string) (string, error) {
-	version, err := suite.Kube.Discovery().ServerVersion()
-	if err != nil {
-		return "", err
-	}
-	cells := []string{name, time.Now().UTC().Format(time.DateOnly), version.GitVersion}
-	for number := 1; number <= lastBehaviour; number++ {
-		passed, tested := outcomes.passed[number]
-		switch {
-		case !tested:
-			cells = append(cells, "")
-		case passed:
-			cells = append(cells, "✓")
-		default:
-			cells = append(cells, "✗")
-		}
-	}
-	return fmt.Sprintf("| %s |", strings.Join(cells, " | ")), nil
-}

@@ -13,9 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/testing/freeport"
-	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
@@ -24,7 +23,7 @@ var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement
 // scrape returns the metrics that are served at address: for each name, the sum over all labels.
 func scrape(t *testing.T, address string) map[string]float64 {
 	t.Helper()
-	return must.Get(metrics.Read(address))(t)
+	return must.Get(process.ReadMetrics(address))(t)
 }
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
@@ -58,7 +57,7 @@ func TestMetricsOfAlertsAndDashboardAreRead(t *testing.T) {
 		})
 	}
 
-	address, token := freeport.Address(t), n.MetricsReader()
+	address, token := must.Get(process.FreeAddress())(t), n.MetricsReader()
 	suite.StartDeployed(t, deployment, address)
 	n.foos.Create(newFoo("web", "web", 0))
 	n.deployments.When("web", "exists", exists)
@@ -108,7 +107,7 @@ func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 // With -v and a larger -memory-foos, it measures the figures in docs/production.md.
 func TestMemoryOfFoos(t *testing.T) {
 	n := newNamespace(t)
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	flags := "--namespace=" + n.Name + " --metrics-bind-address=" + address
 	first := suite.StartProgram(t, flags, nil)
 	n.CatchUp()

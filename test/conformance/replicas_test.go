@@ -2,15 +2,9 @@ package conformance
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -90,29 +84,7 @@ func TestAutoscalerSetsTheCount(t *testing.T) {
 	// Nothing measures Pods here. Below its minimum, an autoscaler needs no measurement.
 	n.Kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
 
-	n.ableToScaleWhen("web", "known", corev1.ConditionTrue, corev1.ConditionFalse)
 	// An autoscaler acts every 15 s. If Foos are new to the cluster, the first time may be too early.
-	n.ableToScaleWhen("web", "True", corev1.ConditionTrue)
+	await(t, "hpa/web", "condition=AbleToScale", "--namespace="+n.Name)
 	n.keepsReplicas(3)
-}
-
-// ableToScaleWhen waits until the condition AbleToScale of a HorizontalPodAutoscaler has one of
-// these statuses.
-func (n *namespace) ableToScaleWhen(name, expected string, statuses ...corev1.ConditionStatus) {
-	n.T.Helper()
-	what := fmt.Sprintf("AbleToScale of HorizontalPodAutoscaler %q is %s", name, expected)
-	autoscalers := suite.Kube.AutoscalingV2().HorizontalPodAutoscalers(n.Name)
-	suite.Eventually(n.T, what, func() (bool, string) {
-		autoscaler, err := autoscalers.Get(n.T.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		for _, able := range autoscaler.Status.Conditions {
-			if able.Type == autoscalingv2.AbleToScale {
-				return slices.Contains(statuses, able.Status),
-					fmt.Sprintf("%s, %s: %s", able.Status, able.Reason, able.Message)
-			}
-		}
-		return false, "there is no such condition"
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -77,13 +76,8 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)
 
-	n.Kubectl("delete", "namespace", n.Name, "--wait=false")
+	n.Kubectl("delete", "namespace", n.Name, "--timeout="+suite.Patience.String())
 
-	namespaces := suite.Kube.CoreV1().Namespaces()
-	suite.Eventually(t, "the namespace is gone", func() (bool, string) {
-		namespace, err := namespaces.Get(t.Context(), n.Name, metav1.GetOptions{})
-		return apierrors.IsNotFound(err), "its phase is " + string(namespace.Status.Phase)
-	})
 	gone := suite.Now(t)
 	other := newNamespace(t)
 	other.CatchUp()

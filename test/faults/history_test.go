@@ -17,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 

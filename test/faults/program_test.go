@@ -11,7 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/suite/process"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,

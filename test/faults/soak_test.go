@@ -14,10 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/internal/testing/freeport"
-	"example.com/sample-controller/internal/testing/metrics"
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/suite/process"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 var soakFor = flag.Duration("soak", 0,
@@ -62,7 +60,7 @@ func newSoaking(t *testing.T) *soaking {
 	s.server, s.upgrade = s.steady.random("API server"), s.upgraded.random("upgrades")
 
 	h := s.steady
-	s.address = freeport.Address(t)
+	s.address = must.Get(process.FreeAddress())(t)
 	s.program = must.Get(h.start(h.user, "--metrics-bind-address="+s.address))(t)
 	t.Cleanup(func() {
 		s.program.Kill()
@@ -186,7 +184,7 @@ var figures = [len(measurement{})]struct {
 
 // measure returns what the process takes up that serves its metrics at address.
 func measure(p *process.Process, address string) (m measurement, err error) {
-	served, err := metrics.Read(address)
+	served, err := process.ReadMetrics(address)
 	if err != nil {
 		return m, err
 	}

@@ -8,10 +8,9 @@ import (
 
 	"example.com/sample-controller/docs/internal/shell"
 	"example.com/sample-controller/internal/testing/cluster"
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/setting"
-	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 var (
@@ -173,7 +172,7 @@ func TestOnCluster(t *testing.T) {
 		t.Cleanup(c.Stop)
 		t.Setenv("KUBECONFIG", c.Kubeconfig())
 	}
-	address, sh := freeport.Address(t), &shell.Shell{Dir: t.TempDir(), Patience: *patience}
+	address, sh := must.Get(process.FreeAddress())(t), &shell.Shell{Dir: t.TempDir(), Patience: *patience}
 	sh.Functions = "ADDRESS=" + address + "\n" + functions
 	t.Cleanup(func() { sh.Run(t, tearDown) }) // the suites that come next want a cluster without rules
 	sh.Run(t, setUp)

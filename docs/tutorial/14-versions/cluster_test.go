@@ -9,7 +9,7 @@ import (
 
 	"example.com/sample-controller/docs/internal/shell"
 	"example.com/sample-controller/internal/testing/must"
-	processes "example.com/sample-controller/internal/testing/suite/process"
+	processes "example.com/sample-controller/internal/testing/process"
 )
 
 var onCluster = flag.Bool("cluster", false, "test the program, on the cluster of KUBECONFIG")

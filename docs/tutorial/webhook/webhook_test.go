@@ -16,8 +16,8 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // certificate returns a new certificate and its key, and a client that accepts no other one.
@@ -47,7 +47,7 @@ func get(client *http.Client, address string) error {
 }
 
 func TestRenewedCertificateIsServedWithoutARestart(t *testing.T) {
-	dir, address := t.TempDir(), freeport.Address(t)
+	dir, address := t.TempDir(), must.Get(process.FreeAddress())(t)
 	first, firstKey, firstClient := certificate(t)
 	second, secondKey, secondClient := certificate(t)
 	write(t, dir, first, firstKey)
@@ -68,7 +68,7 @@ func TestRenewedCertificateIsServedWithoutARestart(t *testing.T) {
 }
 
 func TestMissingCertificateSaysWhatToDo(t *testing.T) {
-	_, err := Serve(t.Context(), freeport.Address(t), t.TempDir(), http.NotFoundHandler())
+	_, err := Serve(t.Context(), must.Get(process.FreeAddress())(t), t.TempDir(), http.NotFoundHandler())
 	if err == nil || !strings.Contains(err.Error(), "name it with --webhook-cert-dir") {
 		t.Errorf("got error %v, want one that names the flag", err)
 	}
@@ -76,7 +76,7 @@ func TestMissingCertificateSaysWhatToDo(t *testing.T) {
 
 func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	dir, address := t.TempDir(), freeport.Address(t)
+	dir, address := t.TempDir(), must.Get(process.FreeAddress())(t)
 	certificate, key, client := certificate(t)
 	write(t, dir, certificate, key)
 	answer := make(chan struct{})

@@ -26,7 +26,7 @@ func TestFooMeansTheSameEverywhere(t *testing.T) {
 		return strings.ToUpper(name[:1]) + name[1:]
 	})
 	if *update {
-		must.Replace(t, file, []byte(want))
+		must.Do(t, os.WriteFile(file, []byte(want), 0o644))
 	}
 	if got := string(must.Get(os.ReadFile(file))(t)); got != want {
 		t.Errorf("%s is not made from deployment.go of the root: go test . -update does that", file)

@@ -31,7 +31,7 @@ func TestChangedChildIsRepaired(t *testing.T) {
 
 		n.Kubectl("patch", c.resource.Resource, "web", "--patch", c.change)
 
-		after := c.of(n).When("web", "is repaired", suite.SameAs(before))
+		after := c.of(n).When("web", "is repaired", sameAs(before))
 		if suite.Untouched(before) == suite.Untouched(after) {
 			n.T.Error("nobody has changed it")
 		}
@@ -50,7 +50,7 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 
 		n.Kubectl("label", c.resource.Resource, "web", managedBy+"-")
 
-		after := c.of(n).When("web", "has the label again", suite.SameAs(before))
+		after := c.of(n).When("web", "has the label again", sameAs(before))
 		if after.GetUID() != before.GetUID() {
 			n.T.Errorf("the %s was deleted and created again", c.kind)
 		}
@@ -72,7 +72,7 @@ func TestForeignObjectIsNeverTouched(t *testing.T) {
 		n.CatchUp()
 		n.OnlyWarning(n.T, "web")
 		after := c.of(n).Get("web")
-		if !suite.SameAs(before)(after) || suite.Untouched(before) != suite.Untouched(after) {
+		if !sameAs(before)(after) || suite.Untouched(before) != suite.Untouched(after) {
 			n.T.Errorf("the controller changed a %s that no Website owns\nbefore: %v\nafter: %v", c.kind,
 				before, after)
 		}

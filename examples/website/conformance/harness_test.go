@@ -1,10 +1,12 @@
 package conformance
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
@@ -114,7 +117,8 @@ var children = []child{
 
 // of returns the children of that kind in the namespace.
 func (c child) of(n *namespace) suite.Objects[*unstructured.Unstructured] {
-	return suite.Untyped(n.Namespace, c.kind, c.resource)
+	client := dynamic.NewForConfigOrDie(suite.Cluster).Resource(c.resource).Namespace(n.Name)
+	return suite.NewObjects(n.T, c.kind, untyped{client})
 }
 
 // forEachChild runs test in a namespace of its own for each kind.
@@ -160,4 +164,34 @@ func (n *namespace) registryKnows(name string, urls ...string) {
 		}
 		return slices.Equal(known, urls), strings.Join(known, " and ")
 	})
+}
+
+// sameAs returns a check for an object that has the spec or the data of before, and its labels.
+func sameAs(before *unstructured.Unstructured) func(*unstructured.Unstructured) bool {
+	return func(object *unstructured.Unstructured) bool {
+		return reflect.DeepEqual(object.Object["data"], before.Object["data"]) &&
+			reflect.DeepEqual(object.Object["spec"], before.Object["spec"]) &&
+			reflect.DeepEqual(object.GetLabels(), before.GetLabels())
+	}
+}
+
+// untyped is a Client of any kind: one without subresources.
+type untyped struct{ client dynamic.ResourceInterface }
+
+func (u untyped) Create(
+	ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Create(ctx, object, options)
+}
+
+func (u untyped) Get(
+	ctx context.Context, name string, options metav1.GetOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Get(ctx, name, options)
+}
+
+func (u untyped) Update(
+	ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions,
+) (*unstructured.Unstructured, error) {
+	return u.client.Update(ctx, object, options)
 }

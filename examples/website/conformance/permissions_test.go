@@ -5,7 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/sample-controller/internal/testing/freeport"
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
@@ -20,7 +21,7 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	n := with(suite.NewNamespace(t))
 	deployment := suite.Deploy(t, deployDir, nil)
 	begin := suite.Now(t)
-	address := freeport.Address(t)
+	address := must.Get(process.FreeAddress())(t)
 	first := suite.StartDeployed(t, deployment, address)
 	n.createUp(newWebsite("web", 1))
 	n.RefusesMetrics(address)
@@ -32,7 +33,7 @@ func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	}
 	n.Kubectl("delete", "website/web")
 	suite.StopProgram(t, first)
-	suite.WithoutWatchList(t)
+	t.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
 	second := suite.StartDeployed(t, deployment, "0")
 	n.CatchUp()
 	suite.StopProgram(t, second)

@@ -29,8 +29,6 @@ func TestRestartWritesNothing(t *testing.T) {
 	})
 }
 
-func TestStoppedLeaderFreesTheLeaseAtOnce(t *testing.T) { suite.StoppedLeaderFreesTheLease(t) }
-
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
 	suite.StandbyTakesOverFromAStoppedLeader(t)
 }

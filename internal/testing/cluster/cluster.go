@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"example.com/sample-controller/internal/testing/cleanup"
+	"example.com/sample-controller/internal/testing/process"
 )
 
 // crdTimeout is how long the API server may take to serve a new resource.
@@ -70,7 +70,7 @@ func Start(root, name string) (*Cluster, error) {
 		return nil, err
 	}
 	script := filepath.Join(root, "hack/cluster")
-	stop, err := cleanup.Prepare(root, script, "down", name)
+	stop, err := process.Prepare(root, script, "down", name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,9 @@ package fakes
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	k8smetrics "k8s.io/component-base/metrics"
 
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/testing/must"
@@ -36,7 +39,7 @@ type Server struct {
 type failure struct {
 	verb, resource string
 	times          int
-	answer         func() error
+	answer         func(context.Context) error
 }
 
 // New returns a Server that also serves what is in the files of CustomResourceDefinitions.
@@ -50,12 +53,12 @@ func New(t testing.TB, crds ...string) *Server {
 
 // Fail makes the next requests of that verb and resource, such as foos/status, fail with err.
 func (s *Server) Fail(verb, resource string, times int, err error) {
-	s.Before(verb, resource, times, func() error { return err })
+	s.Before(verb, resource, times, func(context.Context) error { return err })
 }
 
-// Before calls do before the next requests of that verb and resource are answered. If it returns an
-// error, that is the answer.
-func (s *Server) Before(verb, resource string, times int, do func() error) {
+// Before calls do, with the request's context, before the next requests of that verb and resource are
+// answered. If it returns an error, that is the answer.
+func (s *Server) Before(verb, resource string, times int, do func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures = append(s.failures, &failure{verb, resource, times, do})
@@ -91,10 +94,10 @@ func (s *Server) ClearRequests() {
 
 // Serve implements apiserver.Interceptor.
 func (s *Server) Serve(
-	_ context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
+	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
 ) (*apiserver.Response, error) {
 	if answer := s.note(r); answer != nil {
-		if err := answer(); err != nil {
+		if err := answer(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +105,7 @@ func (s *Server) Serve(
 }
 
 // note remembers a request, and returns what Before says about it.
-func (s *Server) note(r *apiserver.Request) func() error {
+func (s *Server) note(r *apiserver.Request) func(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
@@ -146,4 +149,22 @@ func CountErrors(t *testing.T) *atomic.Int32 {
 		func(context.Context, error, string, ...any) { count.Add(1) },
 	}
 	return &count
+}
+
+// Gather returns what a registry serves, by name and labels: `name{label="value"}`.
+func Gather(t *testing.T, registry k8smetrics.KubeRegistry) map[string]float64 {
+	t.Helper()
+	families := must.Get(registry.Gather())(t)
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", label.GetName(), label.GetValue()))
+			}
+			name := family.GetName() + "{" + strings.Join(labels, ",") + "}"
+			values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return values
 }

@@ -1,10 +1,7 @@
 // Package must ends a test that cannot go on.
 package must
 
-import (
-	"os"
-	"testing"
-)
+import "testing"
 
 // Do fails the test, and ends it, if there is an error.
 func Do(t testing.TB, err error) {
@@ -23,12 +20,4 @@ func Get[T any](value T, err error) func(testing.TB) T {
 		Do(t, err)
 		return value
 	}
-}
-
-// Replace writes a file beside, and puts it in the place of the old one: an interrupt leaves one of
-// the two.
-func Replace(t testing.TB, path string, text []byte) {
-	t.Helper()
-	Do(t, os.WriteFile(path+".new", text, 0o644))
-	Do(t, os.Rename(path+".new", path))
 }

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,43 +13,30 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/testing/cluster"
 )
 
 // hint says how to get a cluster.
 const hint = "unset KUBECONFIG: then the tests start a cluster of their own"
 
-// connect creates the clients and checks that the API server answers.
-func connect() error {
+// connect creates the clients.
+func connect() (err error) {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	if auditLogPath == "" {
 		auditLogPath = filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log")
 	}
-	var err error
 	if Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w; %s", err, hint)
 	}
 	Cluster.QPS = -1 // no limit in the client
-	if Kube, err = kubernetes.NewForConfig(Cluster); err != nil {
-		return err
-	}
-	return ping()
-}
-
-// ping checks that the API server answers. Its error says what to do.
-func ping() error {
-	ctx, cancel := context.WithTimeout(context.Background(), preparation())
-	defer cancel()
-	_, err := Kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx)
-	if err != nil {
-		err = fmt.Errorf("the API server at %s does not answer: %w; %s", Cluster.Host, err, hint)
-	}
+	Kube, err = kubernetes.NewForConfig(Cluster)
 	return err
 }
 
@@ -68,19 +56,20 @@ func installCRD() error {
 	}
 	apply := []string{"apply", "--server-side", "--force-conflicts", "-f", config.CRD}
 	if output, err := kubectlCommand(apply...).CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CRD: %w: %s", err, output)
+		return fmt.Errorf("installing the CRD: %w: %s; %s", err, bytes.TrimSpace(output), hint)
 	}
 	all, err := objects()
 	if err != nil {
 		return err
 	}
-	for begin := time.Now(); time.Since(begin) < preparation(); time.Sleep(interval) {
-		_, err = all.Namespace(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
-		if err == nil {
-			return nil
-		}
+	err = cluster.WaitUntil(preparation(), interval, func() error {
+		_, err := all.Namespace(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("the API server does not serve %s: %w", config.Resource, err)
 	}
-	return fmt.Errorf("the API server does not serve %s: %w", config.Resource, err)
+	return err
 }
 
 // Kubectl runs kubectl without a namespace, with stdin as its input, and returns what it prints. An
@@ -154,33 +143,16 @@ func checkControlPlane() error {
 	defer func() {
 		_ = namespaces.Delete(context.Background(), namespace.Name, metav1.DeleteOptions{})
 	}()
-	labels := map[string]string{"app": "nobody"}
-	deployments := Kube.AppsV1().Deployments(namespace.Name)
-	deployment, err := deployments.Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "nobody"},
-		Spec: appsv1.DeploymentSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{
-					{Name: "pause", Image: "registry.k8s.io/pause:3.10"}},
-				},
-			},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("the control plane is broken: %w", err)
-	}
-	for deployment.Status.AvailableReplicas == 0 {
-		if ctx.Err() != nil {
+	timeout := "=" + preparation().String()
+	for _, args := range [][]string{
+		{"create", "deployment", "nobody", "--image=registry.k8s.io/pause:3.10", "--request-timeout" + timeout},
+		{"rollout", "status", "deployment/nobody", "--timeout" + timeout},
+	} {
+		output, err := kubectlCommand(append(args, "--namespace="+namespace.Name)...).CombinedOutput()
+		if err != nil {
 			return fmt.Errorf("the control plane is broken: a Deployment that no %s owns is not "+
-				"available after %v (last error: %v); if hack/cluster started this cluster, "+
-				"'hack/cluster check NAME' says what is dead", config.Kind, preparation(), err)
-		}
-		time.Sleep(interval)
-		var found *appsv1.Deployment
-		if found, err = deployments.Get(ctx, "nobody", metav1.GetOptions{}); err == nil {
-			deployment = found
+				"available after %v: %s; if hack/cluster started this cluster, 'hack/cluster check NAME' "+
+				"says what is dead", config.Kind, preparation(), bytes.TrimSpace(output))
 		}
 	}
 	return nil

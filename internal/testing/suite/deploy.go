@@ -1,18 +1,21 @@
 package suite
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"example.com/sample-controller/internal/testing/freeport"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
@@ -64,13 +67,18 @@ func StartDeployed(
 	args := append(pod.Containers[0].Args,
 		"--metrics-bind-address="+metricsAddress, "--health-probe-bind-address=0")
 	args = append(args, flags...)
-	return StartAs(t, deployment.Namespace, pod.ServiceAccountName, strings.Join(args, " "))
-}
-
-// GrantedTo returns all permissions of the Pods of deployment.
-func GrantedTo(t *testing.T, deployment *appsv1.Deployment) []Permission {
-	t.Helper()
-	return Granted(t, deployment.Namespace, deployment.Spec.Template.Spec.ServiceAccountName)
+	user := "system:serviceaccount:" + deployment.Namespace + ":" + pod.ServiceAccountName
+	p := StartProgram(t, strings.Join(args, " "), func(config *clientcmdapi.Config) {
+		for _, info := range config.AuthInfos {
+			// The API server adds the groups of all ServiceAccounts, and no others.
+			info.Impersonate, info.ImpersonateGroups = user, nil
+		}
+		for _, context := range config.Contexts {
+			context.Namespace = deployment.Namespace
+		}
+	})
+	p.User = user // as in the audit log
+	return p
 }
 
 // RemovedKeepsNoPermission fails t if something is left of a controller that was installed from dir
@@ -91,15 +99,6 @@ func RemovedKeepsNoPermission(t *testing.T, dir string) {
 	}
 }
 
-// MetricsReader returns a token of somebody who may get the metrics of the deployed controller.
-func (n *Namespace) MetricsReader() (token string) {
-	n.T.Helper()
-	n.T.Cleanup(func() { Kubectl(n.T, "", "delete", "clusterrolebinding", n.Name) })
-	n.Kubectl("create", "clusterrolebinding", n.Name,
-		"--clusterrole="+config.Name+"-metrics-reader", "--serviceaccount="+n.Name+":prometheus")
-	return n.Token("prometheus")
-}
-
 // RefusesMetrics fails t unless the metrics at address are refused to somebody without permission.
 func (n *Namespace) RefusesMetrics(address string) {
 	n.T.Helper()
@@ -110,36 +109,19 @@ func (n *Namespace) RefusesMetrics(address string) {
 	})
 }
 
-// MetricsAreForThoseWhoMayGetThem fails t unless the controller that is installed from dir serves
-// its metrics only to those whom the API server allows to get them.
-func MetricsAreForThoseWhoMayGetThem(t *testing.T, dir string) {
-	n := NewNamespace(t)
-	deployment := Deploy(t, dir, nil)
-	reader := n.MetricsReader()
-	address := freeport.Address(t)
-	StartDeployed(t, deployment, address)
-	n.CatchUp()
-
-	for name, test := range map[string]struct {
-		token string
-		want  int
-	}{
-		"no token":                       {"", http.StatusUnauthorized},
-		"an invalid token":               {"nobody", http.StatusUnauthorized},
-		"a token for another audience":   {n.Token("a", "elsewhere"), http.StatusUnauthorized},
-		"a token without the permission": {n.Token("b"), http.StatusForbidden},
-		"a token with the permission":    {reader, http.StatusOK},
-	} {
-		// The API server may need a moment to know a new token or binding.
-		what := fmt.Sprintf("with %s, the answer is %d", name, test.want)
-		Eventually(t, what, func() (bool, string) {
-			code, body := GetMetrics(t, address, test.token)
-			if shown := strings.Contains(body, "workqueue_depth"); shown != (code == http.StatusOK) {
-				t.Fatalf("with %s: the answer is %d, and has metrics: %v", name, code, shown)
-			}
-			return code == test.want, fmt.Sprint(code)
-		})
+// GetMetrics requests the metrics over HTTPS, with that token, and returns the answer.
+func GetMetrics(t *testing.T, address, token string) (code int, body string) {
+	t.Helper()
+	request := must.Get(http.NewRequest(http.MethodGet, "https://"+address+"/metrics", nil))(t)
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
+	response := must.Get(client.Do(request))(t)
+	defer response.Body.Close()
+	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(t))
 }
 
 // Permission is one verb on one resource. Without a namespace, it holds in all of them.
@@ -174,7 +156,7 @@ func UsesExactly(
 ) {
 	t.Helper()
 	for _, r := range requests {
-		if LacksPermission(r) {
+		if lacksPermission(r) {
 			t.Errorf("%s lacks a permission for %v: %s", manifests, r, r.ResponseStatus.Message)
 		}
 	}
@@ -189,13 +171,21 @@ func UsesExactly(
 	}
 }
 
-// Granted returns all permissions that bindings in the cluster give to a ServiceAccount by name.
-func Granted(t *testing.T, namespace, serviceAccount string) (permissions []Permission) {
+// lacksPermission reports whether the API server refused r because its user lacks a permission.
+// Creating something in a namespace that is being deleted is forbidden, too, but to everybody.
+func lacksPermission(r audit.Request) bool {
+	err := apierrors.FromObject(&r.ResponseStatus)
+	return apierrors.IsForbidden(err) &&
+		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// GrantedTo returns all permissions that bindings in the cluster give to the Pods of deployment.
+func GrantedTo(t *testing.T, deployment *appsv1.Deployment) (permissions []Permission) {
 	t.Helper()
-	rbac := Kube.RbacV1()
+	rbac, account := Kube.RbacV1(), deployment.Spec.Template.Spec.ServiceAccountName
 	isSubject := func(subject rbacv1.Subject) bool {
 		return subject.Kind == rbacv1.ServiceAccountKind &&
-			subject.Namespace == namespace && subject.Name == serviceAccount
+			subject.Namespace == deployment.Namespace && subject.Name == account
 	}
 	everywhere := must.Get(rbac.ClusterRoleBindings().List(t.Context(), metav1.ListOptions{}))(t)
 	for _, binding := range everywhere.Items {
@@ -234,15 +224,4 @@ func permissionsOf(t *testing.T, namespace string, ref rbacv1.RoleRef) (all []Pe
 		}
 	}
 	return all
-}
-
-// WithoutWatchList makes the programs that t starts list objects, as they do if the API server
-// cannot send the existing objects in a watch.
-func WithoutWatchList(t *testing.T) {
-	t.Helper()
-	const variable = "KUBE_FEATURE_WatchListClient"
-	if _, set := os.LookupEnv(variable); set {
-		t.Fatalf("unset %s: the test compares both settings", variable)
-	}
-	t.Setenv(variable, "false")
 }

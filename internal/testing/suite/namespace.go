@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,33 +108,13 @@ func (n *Namespace) TryKubectl(stdin string, args ...string) (output string, err
 // Kubectl runs kubectl in the namespace. An error fails the test.
 func (n *Namespace) Kubectl(args ...string) string {
 	n.T.Helper()
-	output, err := n.TryKubectl("", args...)
-	if err != nil {
-		n.T.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
-	}
-	return output
+	return strings.TrimSpace(Kubectl(n.T, "", append([]string{"--namespace", n.Name}, args...)...))
 }
 
 // Apply applies a manifest, with these flags.
 func (n *Namespace) Apply(manifest string, flags ...string) {
 	n.T.Helper()
-	args := append([]string{"apply", "-f", "-"}, flags...)
-	if output, err := n.TryKubectl(manifest, args...); err != nil {
-		n.T.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, output)
-	}
-}
-
-// Warnings returns the notes of the Warning Events about the custom resource of that name.
-func (n *Namespace) Warnings(t *testing.T, name string) (notes []string) {
-	t.Helper()
-	events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
-	for _, event := range events.Items {
-		about := event.Regarding
-		if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
-			notes = append(notes, event.Note)
-		}
-	}
-	return notes
+	Kubectl(n.T, manifest, append([]string{"apply", "--namespace", n.Name, "-f", "-"}, flags...)...)
 }
 
 // OnlyWarning waits for a Warning Event about the custom resource of that name. It fails t, which
@@ -144,7 +123,14 @@ func (n *Namespace) OnlyWarning(t *testing.T, name string) {
 	t.Helper()
 	var notes []string
 	Eventually(t, config.Kind+" "+name+" has a Warning event", func() (bool, string) {
-		notes = n.Warnings(t, name)
+		notes = nil
+		events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
+		for _, event := range events.Items {
+			about := event.Regarding
+			if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
+				notes = append(notes, event.Note)
+			}
+		}
 		return len(notes) > 0, "no Warning event"
 	})
 	if len(notes) != 1 {
@@ -157,10 +143,9 @@ func (n *Namespace) OnlyWarning(t *testing.T, name string) {
 func (n *Namespace) Token(serviceAccount string, audiences ...string) string {
 	n.T.Helper()
 	n.Kubectl("create", "serviceaccount", serviceAccount)
-	request := &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences},
+	args := []string{"create", "token", serviceAccount}
+	for _, audience := range audiences {
+		args = append(args, "--audience="+audience)
 	}
-	issued := must.Get(Kube.CoreV1().ServiceAccounts(n.Name).CreateToken(
-		n.T.Context(), serviceAccount, request, metav1.CreateOptions{}))(n.T)
-	return issued.Status.Token
+	return n.Kubectl(args...)
 }

@@ -9,15 +9,13 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/internal/testing/suite/process"
 )
 
 // Program is a running controller. It acts as its own user, so the audit log shows what this
@@ -74,24 +72,6 @@ func In(n *Namespace) func(*clientcmdapi.Config) {
 			context.Namespace = n.Name
 		}
 	}
-}
-
-// StartAs starts a controller as a Pod would run it, in the namespace and with the permissions of a
-// ServiceAccount.
-func StartAs(t *testing.T, namespace, serviceAccount, flags string) *Program {
-	t.Helper()
-	user := "system:serviceaccount:" + namespace + ":" + serviceAccount
-	p := StartProgram(t, flags, func(config *clientcmdapi.Config) {
-		for _, info := range config.AuthInfos {
-			// The API server adds the groups of all ServiceAccounts, and no others.
-			info.Impersonate, info.ImpersonateGroups = user, nil
-		}
-		for _, context := range config.Contexts {
-			context.Namespace = namespace
-		}
-	})
-	p.User = user // as in the audit log
-	return p
 }
 
 // StopProgram stops p, and fails t unless p exits with 0.
@@ -173,14 +153,6 @@ func (n *Namespace) FewRequests(after audit.Mark, most int) {
 		n.T.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
 			"a delay? %v", len(requests), most, requests)
 	}
-}
-
-// LacksPermission reports whether the API server refused r because its user lacks a permission.
-// Creating something in a namespace that is being deleted is forbidden, too, but to everybody.
-func LacksPermission(r audit.Request) bool {
-	err := apierrors.FromObject(&r.ResponseStatus)
-	return apierrors.IsForbidden(err) &&
-		!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // isAbout reports whether r is about objects of that name, or about Events of these objects.

@@ -13,8 +13,8 @@
 // the other, each with its own processes. Then all other tests, which begin with
 // [ParallelNamespace], share one process and run in parallel, each in its own namespace.
 //
-// Some tests are the same for every kind, such as [StoppedLeaderFreesTheLease]. They take a
-// testing.T, and what is special about the kind.
+// Some tests are the same for every kind, such as [RestartWritesNothing]. They take a testing.T,
+// and what is special about the kind.
 package suite
 
 import (

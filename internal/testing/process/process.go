@@ -1,13 +1,20 @@
-// Package process runs a controller as a process of its own, and reports what it prints and how it
-// ends.
+// Package process starts programs for tests, such as a controller, and ends them. It reports what they
+// print and serve, and how they end.
 package process
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -111,4 +118,84 @@ func WriteKubeconfig(
 	}
 	path = filepath.Join(dir, user+".yaml")
 	return path, clientcmd.WriteToFile(*config, path)
+}
+
+// Prepare starts a process that waits until end is called or this process ends, and then runs a
+// command in folder. So the command runs even after Ctrl-C or a timeout, when no deferred function
+// runs. end returns when the command has ended, and ignores whether it succeeded.
+func Prepare(folder, name string, args ...string) (end func(), err error) {
+	// cat ends when the pipe is closed, at the latest when this process ends.
+	command := exec.Command("sh", append([]string{"-c", `cat; exec "$0" "$@"`, name}, args...)...)
+	command.Dir = folder
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not end it
+	pipe, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	return func() {
+		pipe.Close()
+		_ = command.Wait()
+	}, nil
+}
+
+// claims keeps the UDP ports that FreeAddress has opened from being closed by the garbage collector.
+var claims struct {
+	sync.Mutex
+	open []net.PacketConn
+}
+
+// FreeAddress returns an address on this machine on which no program listens. It avoids the ports that the
+// kernel hands out to programs that ask for any port: another program could get such a port before
+// the program under test does. No other test gets the address until this process ends: it keeps
+// the UDP port of the same number open, which the programs under test do not use.
+func FreeAddress() (string, error) {
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
+		claim, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue // another test's
+		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			claim.Close()
+			continue // taken
+		}
+		claims.Lock()
+		claims.open = append(claims.open, claim)
+		claims.Unlock()
+		return address, listener.Close()
+	}
+	return "", errors.New("found no free port between 10000 and 20000")
+}
+
+// ReadMetrics returns the metrics that are served over HTTP at address: for each name, the sum over all
+// labels.
+func ReadMetrics(address string) (map[string]float64, error) {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + address + "/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("reading metrics: %s", response.Status)
+	}
+	metrics := map[string]float64{}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := line[:strings.IndexAny(line, "{ ")]
+		value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading metrics: %w: %s", err, line)
+		}
+		metrics[name] += value
+	}
+	return metrics, lines.Err()
 }

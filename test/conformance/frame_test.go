@@ -1,0 +1,37 @@
+package conformance
+
+import (
+	"encoding/json"
+	"testing"
+
+	"example.com/sample-controller/internal/testing/suite"
+)
+
+func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
+	behaviour(t, 16)
+	for _, obstacle := range suite.Obstacles(t) {
+		t.Run(obstacle.Name, obstacle.IsReported)
+	}
+}
+
+func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {
+	noServer := suite.Server("https://127.0.0.1:1")
+	program := suite.StartProgram(t, "--logging-format=json", noServer)
+	<-program.Exited // as it does in TestProgramThatCannotWorkSaysWhatToDo
+
+	var line struct{ Msg, Err string }
+	err := json.Unmarshal([]byte(program.LastLine()), &line)
+	if err != nil || line.Msg != "Exiting" || line.Err == "" {
+		t.Errorf("got %+v from the last line (error: %v): %s", line, err, program.LastLine())
+	}
+}
+
+func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
+	behaviour(t, 17)
+	suite.StandbyTakesOverFromAStoppedLeader(t)
+}
+
+func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
+	behaviour(t, 17)
+	suite.StandbyTakesOverFromAKilledLeader(t)
+}
