@@ -28,13 +28,15 @@ var (
 	forTests = []string{
 		"internal/testing/cluster", "internal/testing/fakes", "internal/testing/must",
 		"internal/testing/process", "internal/testing/setting",
-		"internal/testing/suite/[^f]*.go", "internal/testing/suite/audit",
+		"internal/testing/suite/[^f]*.go", // and not frame.go
+		"internal/testing/suite/audit",
 	}
 	// The controller of Foos.
 	ofFoos = []string{
 		"controller*.go", "deployment*.go", "explore_test.go", "main*.go", "status.go", "writes.go",
 		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/examples",
-		"internal/testing/scenarios", "test/conformance/[ah]*.go", "test/conformance/deployment_test.go",
+		"internal/testing/scenarios", "test/conformance/admission_test.go",
+		"test/conformance/deployment_test.go", "test/conformance/harness_test.go",
 		"test/conformance/main_test.go", "test/conformance/process_test.go", "test/conformance/rbac_test.go",
 	}
 	// The controller of Websites.
