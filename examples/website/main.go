@@ -14,17 +14,20 @@
 // Before you remove the controller or the CustomResourceDefinition, delete the Websites while the
 // controller runs. Nobody else removes the finalizer, and without that they stay for ever.
 //
-// Read it in this order: main.go, flags.go and clients.go, the process; controller.go, how an
-// event leads to a sync; children.go, what a Website owns; registration.go, the finalizer and the
-// registry; status.go; the package meaning, what a Website means; and the package outside,
-// which is the registry. The packages below internal/ have what any controller needs. The package
-// conformance tests the whole from the outside.
+// Read it in this order: main.go, the process; controller.go, how an event leads to a sync;
+// children.go, what a Website owns; registration.go, the finalizer and the registry; status.go; the
+// package meaning, what a Website means; and the package outside, which is the registry. The
+// packages below internal/ have what any controller needs. The package conformance tests the whole
+// from the outside.
 package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
@@ -34,16 +37,49 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/examples/website/meaning"
+	"example.com/sample-controller/examples/website/outside"
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websitescheme "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/scheme"
 	websiteinformers "example.com/sample-controller/examples/website/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 )
 
+const installHint = "install the CustomResourceDefinition: " +
+	"kubectl apply -f examples/website/artifacts/crd.yaml"
+
 func main() {
 	o, err := parseFlags(os.Args[1:], os.Stdout)
 	process.Main(&o.Options, err, func(ctx context.Context) error { return run(ctx, o) })
+}
+
+// options holds what the command line sets.
+type options struct {
+	process.Options // that of every controller
+	registry        string
+	resync          time.Duration
+}
+
+// parseFlags returns the options in args. With --help, it prints the flags to usage and returns
+// flag.ErrHelp.
+func parseFlags(args []string, usage io.Writer) (*options, error) {
+	o := &options{}
+	fs := o.FlagSet(controllerName, "Websites")
+	fs.StringVar(&o.registry, "registry", "http://127.0.0.1:8090", "`URL` of the registry.")
+	fs.DurationVar(&o.resync, "resync", 10*time.Minute, "How often to register every Website again, "+
+		"even if nothing changed: the registry may have lost it.")
+	return o, o.Parse(fs, args, usage, "serves a page for every Website", o.validate)
+}
+
+// validate refuses wrong values that can be parsed.
+func (o *options) validate() error {
+	if o.resync <= 0 {
+		return fmt.Errorf("--resync must be positive, not %v", o.resync)
+	}
+	return nil
 }
 
 // run runs the process until ctx is done, or until it cannot go on, which is an error.
@@ -99,6 +135,29 @@ func newProcess(
 	}, controller, nil
 }
 
+// clients holds the clients for the API server, and that for the registry.
+type clients struct {
+	*process.Clients // those of every controller
+	website          clientset.Interface
+	registry         *outside.Client
+}
+
+// newClients returns clients for a cluster, and for the registry. It makes no request.
+func newClients(config *rest.Config, o *options, registry http.RoundTripper) (*clients, error) {
+	shared, err := process.NewClients(config, &o.Options)
+	if err != nil {
+		return nil, err
+	}
+	c := &clients{Clients: shared}
+	if c.website, err = clientset.NewForConfig(c.Config); err != nil {
+		return nil, fmt.Errorf("creating the client for Websites: %w", err)
+	}
+	if c.registry, err = outside.NewClient(o.registry, registry); err != nil {
+		return nil, fmt.Errorf("reading --registry: %w", err)
+	}
+	return c, nil
+}
+
 // newRecorder returns a recorder of Events about Websites and their children.
 func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
 	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, websitescheme.Scheme)
@@ -123,4 +182,29 @@ func newInformerFactories(c *clients, o *options, name *cache.InformerName) (
 			websiteinformers.WithNamespace(o.Namespace),
 			websiteinformers.WithInformerName(name),
 			websiteinformers.WithTransform(informers.StripManagedFields))
+}
+
+// metricsSubsystem begins the names of the metrics that only this controller has, as in
+// job_controller_job_syncs_total of Kubernetes itself.
+const metricsSubsystem = "website_controller"
+
+var syncErrors = metrics.NewSyncErrors(metricsSubsystem, "Website")
+
+// websiteReasons and those of the children are the only reasons that have a series of their own.
+var websiteReasons = []string{
+	meaning.ReasonAvailable, meaning.ReasonProgressing, meaning.ReasonRolloutFailed,
+	meaning.ReasonWebsiteTerminating,
+}
+
+// registerMetrics makes the program serve the metrics that only this controller has. It may be
+// called only once.
+func registerMetrics(c *Controller) {
+	syncErrors.Register()
+	metrics.RegisterReadiness(metrics.Objects[*v1alpha1.Website]{
+		Subsystem:  metricsSubsystem,
+		Plural:     "Websites",
+		List:       c.websites.List,
+		Conditions: func(w *v1alpha1.Website) []metav1.Condition { return w.Status.Conditions },
+		Reasons:    append(c.children.NotReadyReasons(), websiteReasons...),
+	})
 }

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -133,6 +135,8 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 
 // parseList understands the options of a list.
 func (r *Request) parseList(query url.Values) error {
+	// It decodes nothing if there is no option at all.
+	r.List.LabelSelector, r.List.FieldSelector = labels.Everything(), fields.Everything()
 	err := internalscheme.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, &r.List)
 	if err != nil {
 		return err

@@ -141,8 +141,8 @@ function paint(element, thing) {
   const isNew = !element.look;
   element.look = look;
   const inset = indent + (round > 8 ? 9 : 6);
-  const letter = { caption: 6.2, key: 6.8 }[thing.class.split(" ")[0]] ?? 6.3;
-  const room = (w - inset - 4 - (mark?.length ?? 0) * 7) / letter;
+  const letter = { caption: 6.2, key: 7.2 }[thing.class.split(" ")[0]] ?? 6.3;
+  const room = (w - inset - 4 - (mark?.length ?? 0) * 8) / letter;
   set(element, { class: `chip ${thing.class}`, "data-state": thing.state, "data-place": thing.place,
     "data-key": thing.key, "aria-label": label, role: label ? "img" : "presentation" });
   element.replaceChildren(...[
@@ -222,10 +222,10 @@ function arrange([{ contentRect: { width, height } }]) {
   const down = handlers.x + handlers.w / 2, up = caches.x + caches.w / 2;
   [
     `M${half + 4} ${top + caches.h / 2}H${handlers.x - 3}`,
-    `M${down} ${middle + 4}V${lower - 3}`,
+    `M${down} ${middle + 4}V${lower - 12}`, // the name of a lesson may stand below
     `M${queue.x - 4} ${lower + 65}H${workers.x + workers.w + 3}`,
     `M${inside + 8} ${lower + 52}H${left + 5}`,
-    `M${up} ${middle + 4}V${lower - 3}`,
+    `M${up} ${middle + 4}V${lower - 12}`,
   ].forEach((d, i) => flows[i].setAttribute("d", d));
   set(readsLabel, { x: up + 8, y: middle + 22 });
   lens.draw("layout");
@@ -402,7 +402,7 @@ function describeWorker(thing, withText) {
   const long = lens.now() - since > 1e9 ? ` ${duration(lens.now() - since)}` : "";
   const doing = !key ? ["waits for a key"]
     : verb ? [`waits for${long}`, `${verb} ${what.split(" ")[0]}`] : [`compares${long}`];
-  const state = key ? "busy" : "idle", chip = thing.w * (withText ? 0.46 : 0.52);
+  const state = key ? "busy" : "idle", chip = thing.w * (withText ? 0.48 : 0.52);
   if (key) slots.set(key, { ...thing, chip });
   Object.assign(thing, { state, class: `worker ${state}`, indent: key ? chip : 0,
     lines: withText ? doing : [!key ? "idle" : verb ?? "reads"],

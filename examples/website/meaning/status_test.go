@@ -1,6 +1,8 @@
 package meaning
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,84 +20,48 @@ func newWebsite(name string) *v1alpha1.Website {
 }
 
 func TestReadyCondition(t *testing.T) {
-	for name, test := range map[string]struct {
-		change  func(*appsv1.Deployment)
-		want    string
-		message string
+	none := func(condition appsv1.DeploymentCondition) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			d.Status.AvailableReplicas, d.Status.Conditions = 0, []appsv1.DeploymentCondition{condition}
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*appsv1.Deployment)
+		want   string
 	}{
-		"rolled out": {
-			change:  func(*appsv1.Deployment) {},
-			want:    "True Available",
-			message: `Deployment "web" has 3 of 3 replicas available`,
-		},
-		"scaled to zero": {
-			change: func(d *appsv1.Deployment) {
-				d.Spec.Replicas = new(int32(0))
-				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
-			},
-			want:    "True Available",
-			message: `Deployment "web" has 0 of 0 replicas available`,
-		},
-		"the status is of an older spec": {
-			change:  func(d *appsv1.Deployment) { d.Generation = 3 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
-		},
-		"not all replicas have the new content": {
-			change:  func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
-		},
-		"old replicas still run": {
-			change:  func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
-		},
-		"not all replicas are available": {
-			change:  func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 1 of 3 replicas available`,
-		},
-		"Pods cannot be created": {
-			change: func(d *appsv1.Deployment) {
-				d.Status.AvailableReplicas = 0
-				d.Status.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
-					Message: "exceeded quota",
-				}}
-			},
-			want:    "False RolloutFailed",
-			message: `Deployment "web" has 0 of 3 replicas available: exceeded quota`,
-		},
-		"no progress within the deadline": {
-			change: func(d *appsv1.Deployment) {
-				d.Status.AvailableReplicas = 0
-				d.Status.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-					Message: "timed out",
-				}}
-			},
-			want:    "False RolloutFailed",
-			message: `Deployment "web" has 0 of 3 replicas available: timed out`,
-		},
+		{"rolled out", func(*appsv1.Deployment) {}, "True Available: 3 of 3 replicas available"},
+		{"scaled to zero", func(d *appsv1.Deployment) {
+			d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{ObservedGeneration: 2}
+		}, "True Available: 0 of 0 replicas available"},
+		{"the status is of an older spec", func(d *appsv1.Deployment) { d.Generation = 3 },
+			"False Progressing: 3 of 3 replicas available"},
+		{"not all replicas have the new content", func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 },
+			"False Progressing: 3 of 3 replicas available"},
+		{"old replicas still run", func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
+			"False Progressing: 3 of 3 replicas available"},
+		{"not all replicas are available", func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 },
+			"False Progressing: 1 of 3 replicas available"},
+		{"Pods cannot be created", none(appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota",
+		}), "False RolloutFailed: 0 of 3 replicas available: exceeded quota"},
+		{"no progress within the deadline", none(appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Message: "timed out",
+		}), "False RolloutFailed: 0 of 3 replicas available: timed out"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			deployment := &appsv1.Deployment{
-				ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
-				Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3))},
-				Status: appsv1.DeploymentStatus{
-					ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3,
-				},
-			}
-			test.change(deployment)
-			ready := ReadyCondition(deployment)
-			if got := string(ready.Status) + " " + ready.Reason; got != test.want {
-				t.Errorf("condition: got %q, want %q", got, test.want)
-			}
-			if ready.Message != test.message {
-				t.Errorf("message: got %q, want %q", ready.Message, test.message)
-			}
-		})
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+			Spec:       appsv1.DeploymentSpec{Replicas: new(int32(3))},
+			Status: appsv1.DeploymentStatus{
+				ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3,
+			},
+		}
+		test.change(deployment)
+		ready := ReadyCondition(deployment)
+		got := fmt.Sprintf("%s %s: %s", ready.Status, ready.Reason, ready.Message)
+		if got = strings.Replace(got, `Deployment "web" has `, "", 1); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 
