@@ -3,7 +3,6 @@ package hack
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,6 +10,9 @@ import (
 )
 
 const project = "example.com/sample-controller"
+
+// besideRoot are the folders of the modules beside the root's.
+var besideRoot = []string{"docs", "examples", "explore", "hack", "lens", "test"}
 
 // The modules import each other as README.md draws it, and in no other way.
 func TestNoImportCrossesABorder(t *testing.T) {
@@ -24,8 +26,8 @@ func TestNoImportCrossesABorder(t *testing.T) {
 		drawn[arrow[1]+" "+arrow[3]] = arrow[2]
 	}
 	found := map[string]string{}
-	for _, module := range []string{"", "docs", "examples", "explore", "hack", "lens", "test"} {
-		for line := range strings.Lines(goList(t, module, `{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}} -->
+	for _, module := range append([]string{"."}, besideRoot...) {
+		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-f", `{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}} -->
 {{end}}{{range .TestImports}}{{$p}} {{.}} -.->
 {{end}}{{range .XTestImports}}{{$p}} {{.}} -.->
 {{end}}`, "./...")) {
@@ -52,25 +54,15 @@ func TestNoImportCrossesABorder(t *testing.T) {
 			t.Errorf("%s: README.md has an arrow that the modules do not have", key)
 		}
 	}
-	if all := goList(t, "", "{{.ImportPath}}", "-deps", "."); strings.Contains(all, project+"/internal/testing") {
+	if all := output(t, "go", "list", "-deps", "."); strings.Contains(all, project+"/internal/testing") {
 		t.Error("the program imports internal/testing")
 	}
-}
-
-func goList(t *testing.T, module, format string, args ...string) string {
-	t.Helper()
-	list := exec.Command("go", append([]string{"-C", "../" + module, "list", "-f", format}, args...)...)
-	output, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", list.Args, err)
-	}
-	return string(output)
 }
 
 // moduleOf returns the module of a package by its folder, as README.md names it.
 func moduleOf(path string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, project), "/"), "/")
-	if slices.Contains([]string{"docs", "examples", "explore", "hack", "lens", "test"}, name) {
+	if slices.Contains(besideRoot, name) {
 		return name
 	}
 	return "root"

@@ -155,7 +155,7 @@ func finish(in, out any, t reflect.Type) {
 				out[name] = unknown
 			}
 		}
-		name := strings.TrimPrefix(t.PkgPath(), "k8s.io/api/") + "." + t.Name()
+		name := TypeName(t)
 		if set := otherDefaults[name]; set != nil {
 			set(out)
 		}

@@ -30,7 +30,12 @@ import (
 // Table is what Kubernetes' own code says of its kinds. TestTable of explore/board/kinds writes it.
 type Table struct {
 	Resources map[string]Traits         // by apiVersion and resource: apps/v1/deployments
-	Defaults  map[string]map[string]any // that do not depend on other fields, by Go types: core/v1.PodSpec
+	Defaults  map[string]map[string]any // that do not depend on other fields, by TypeName
+}
+
+// TypeName returns what a Go type is called in Defaults, such as core/v1.PodSpec.
+func TypeName(t reflect.Type) string {
+	return strings.TrimPrefix(t.PkgPath(), "k8s.io/api/") + "." + t.Name()
 }
 
 // Traits is what the API server has to know of a resource.

@@ -33,13 +33,16 @@ func TestTable(t *testing.T) {
 	table := apiserver.Table{Resources: map[string]apiserver.Traits{}, Defaults: map[string]map[string]any{}}
 	k := load()
 	for path := range k {
-		parts := strings.Split(strings.TrimPrefix("/"+path, "/"), "/")
+		parts := strings.Split(path, "/")
 		if parts[0] == "v1" {
 			parts = slices.Insert(parts, 0, "")
 		}
+		if len(parts) > 3 { // a subresource
+			continue
+		}
 		gvr := schema.GroupVersionResource{Group: parts[0], Version: parts[1], Resource: parts[2]}
 		gvk, ok := k.kindOf(gvr)
-		if len(parts) == 3 && ok && version.CompareKubeAwareVersionStrings(gvr.Version, best[gvk.GroupKind()].Version) > 0 {
+		if ok && version.CompareKubeAwareVersionStrings(gvr.Version, best[gvk.GroupKind()].Version) > 0 {
 			best[gvk.GroupKind()] = gvr
 		}
 	}
@@ -47,7 +50,7 @@ func TestTable(t *testing.T) {
 		gvk, _ := k.kindOf(gvr)
 		table.Resources[path(gvr, "")] = k.traits(gvr, gvk)
 		c := constants{gvk, table.Defaults}
-		c.add(reflect.TypeOf(must(scheme.Scheme.New(gvk))).Elem(), nil, nil)
+		c.add(scheme.Scheme.AllKnownTypes()[gvk], nil, nil)
 	}
 	maps.DeleteFunc(table.Defaults, func(_ string, values map[string]any) bool { return len(values) == 0 })
 	want := string(must(json.MarshalIndent(table, "", " "))) + "\n"
@@ -91,7 +94,7 @@ func (k kinds) traits(gvr schema.GroupVersionResource, gvk schema.GroupVersionKi
 			t.Subresources = append(t.Subresources, sub)
 		}
 	}
-	t.Fields = selectable(gvk, reflect.TypeOf(must(scheme.Scheme.New(gvk))).Elem(), "")
+	t.Fields = selectable(gvk, scheme.Scheme.AllKnownTypes()[gvk], "")
 	return t
 }
 
@@ -119,7 +122,7 @@ type constants struct {
 // add adds those of a type, and of all types in it. The path has the numbers of the fields that lead
 // to it.
 func (c constants) add(t reflect.Type, path []int, outer []reflect.Type) {
-	name := strings.TrimPrefix(t.PkgPath(), "k8s.io/api/") + "." + t.Name()
+	name := apiserver.TypeName(t)
 	found := map[string]any{}
 	for key, value := range c.defaulted(path, "") {
 		_, err := time.Parse(time.RFC3339, fmt.Sprint(value)) // of when it is set
