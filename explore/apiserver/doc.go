@@ -22,7 +22,8 @@
 //     nothing needs conversion.
 //   - Kubernetes' own kinds as a real API server stores them, if the package
 //     explore/board/kinds is imported. Its documentation lists the differences.
-//   - Fields of built-in kinds that k8s.io/api does not know are kept, without explore/board/kinds.
+//   - Fields of built-in kinds that k8s.io/api does not know are kept, without explore/board/kinds. But
+//     an apply to such an object fails.
 //
 // # Not simulated
 //

@@ -69,8 +69,7 @@ type Response struct {
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
 // the namespaces that each cluster has.
 func New(crds ...*CRD) (*Server, error) {
-	s := &Server{kinds: maps.Clone(builtin()),
-		tables: map[schema.GroupVersionResource]*table{}}
+	s := &Server{kinds: maps.Clone(builtin()), tables: map[schema.GroupVersionResource]*table{}}
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem,
 		metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		r := &Request{Verb: "create", Resource: namespaces, kind: s.kinds[namespaces]}
