@@ -45,10 +45,10 @@ type verdicts struct {
 	*World
 	findings
 
-	seen  int                          // how many of the changes
-	own   map[types.UID]bool           // what the controller has created
-	set   map[types.UID]map[string]any // the fields that others have set, by object
-	beats map[beat]int                 // how often the controller writes
+	seen  int                // how many of the changes
+	own   map[types.UID]bool // what the controller has created
+	set   map[[2]string]any  // the fields that others have set, by UID and path
+	beats map[beat]int       // how often the controller writes
 }
 
 // findings is what the writes of a controller tell. The world's mutex serving guards it.
@@ -66,7 +66,7 @@ type deed struct{ what, resource string }
 
 // newVerdicts returns verdicts that look at each write of the controller.
 func newVerdicts(w *World) *verdicts {
-	v := &verdicts{World: w, own: map[types.UID]bool{}, set: map[types.UID]map[string]any{},
+	v := &verdicts{World: w, own: map[types.UID]bool{}, set: map[[2]string]any{},
 		beats:    map[beat]int{},
 		findings: findings{written: map[deed]int{}, foreign: map[string]doing{}}}
 	w.wrote = v.look
@@ -91,16 +91,14 @@ func (v *verdicts) look(r *apiserver.Request) {
 
 // noteSet notes which fields a user has set, but not what the API server has filled in.
 func (v *verdicts) noteSet(c change) {
-	uid, fields := c.Event.GetUID(), fieldsOf(c.New)
+	fields := fieldsOf(c.New)
 	if c.Old == nil && c.request.Body != nil {
-		v.set[uid] = fieldsOf(c.request.Body)
-		return
+		fields = fieldsOf(c.request.Body)
 	}
 	for _, path := range changed(c.Write) {
-		if v.set[uid] == nil {
-			v.set[uid] = map[string]any{}
+		if value, isSet := fields[path]; isSet || c.Old != nil {
+			v.set[[2]string{string(c.Event.GetUID()), path}] = value
 		}
-		v.set[uid][path] = fields[path]
 	}
 }
 
@@ -161,11 +159,11 @@ func (v *verdicts) judgeForeign(what Write, write apiserver.Write, deletes bool)
 		return
 	}
 	write.New = write.Event // also if it has gone with its last finalizer
-	old, set := fieldsOf(write.Old), v.set[write.Old.GetUID()]
+	old := fieldsOf(write.Old)
 	var taken []string
 	for _, path := range changed(write) {
 		mark := slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(path, mark) })
-		users, isSet := set[path]
+		users, isSet := v.set[[2]string{string(write.Old.GetUID()), path}]
 		switch {
 		case isSet && fmt.Sprint(users) == fmt.Sprint(old[path]) && !strings.HasPrefix(path, "status."):
 			taken = append(taken, path)

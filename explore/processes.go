@@ -82,11 +82,7 @@ func (w *World) replace(p *process, end string) {
 	rest := 10 * w.latency
 	if end == while {
 		rest, p.deaf = 15*time.Second, false
-		for _, l := range w.lines {
-			for _, s := range l.streams {
-				s.deliver()
-			}
-		}
+		w.letWatchesGo()
 	}
 	time.AfterFunc(rest, func() {
 		w.mu.Lock()

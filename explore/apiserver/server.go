@@ -198,14 +198,10 @@ func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte
 		return marshal(map[string]any{"kind": "PartialObjectMetadata",
 			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
 	}
-	kept, isStored := s.encoded.Load(object)
-	text, _ := kept.([]byte)
-	if text == nil {
-		if text = marshal(object.Object); isStored {
-			s.encoded.Store(object, text)
-		}
+	if text, isStored := s.encoded.Load(object); isStored {
+		return text.([]byte)
 	}
-	return text
+	return marshal(object.Object)
 }
 
 func marshal(value any) []byte { return must(json.Marshal(value)) }

@@ -53,7 +53,7 @@ func (s *Server) commit(
 	s.revision++
 	object = converted(object, r.kind.storage.GroupVersion().String())
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
-	s.encoded.Store(object, nil) // it does not change any more, so that its JSON is kept
+	s.encoded.Store(object, marshal(object.Object)) // it does not change any more
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
 	write := Write{s.revision, watch.Modified, old, object, object}
 	if t.objects[key] = object; old == nil {
