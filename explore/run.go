@@ -215,10 +215,10 @@ func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bo
 		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), judge: lenient,
 			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
 		q.then = func(r *result) []plan {
-			known := seen[r.state]
-			if seen[r.state] = true; known || n <= 1 {
+			if n <= 1 || seen[r.state] {
 				return nil
 			}
+			seen[r.state] = true
 			return x.longer(q, n-1, pause, seen)
 		}
 		plans = append(plans, q)
