@@ -69,6 +69,7 @@ func outcomes(page, printed string) (cells []string) {
 			found[test] = outcome
 		}
 	}
+	page, _, _ = strings.Cut(page, "\n| implementation |")
 	for _, row := range behaviour.FindAllStringSubmatch(page, -1) {
 		cell := ""
 		for _, test := range test.FindAllStringSubmatch(row[1], -1) {

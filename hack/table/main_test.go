@@ -17,6 +17,8 @@ const text = `| # | behaviour | tests |
 |---|---|
 | ours | then |
 
+| 5 | of another table | a |
+
 The end.`
 
 func TestOutcomesOfBehaviours(t *testing.T) {
@@ -34,8 +36,8 @@ func TestOutcomesOfBehaviours(t *testing.T) {
 
 func TestRowIsRenewedOrAdded(t *testing.T) {
 	for name, want := range map[string]string{
-		"ours":   "|---|---|\n| ours | now |\n\nThe end.",
-		"theirs": "|---|---|\n| ours | then |\n| theirs | now |\n\nThe end.",
+		"ours":   "|---|---|\n| ours | now |\n\n| 5 | of another table | a |\n\nThe end.",
+		"theirs": "|---|---|\n| ours | then |\n| theirs | now |\n\n| 5 | of another table | a |\n\nThe end.",
 	} {
 		if got, err := withRow(text, []string{name, "now"}); err != nil || !strings.HasSuffix(got, want) {
 			t.Errorf("%s: got %s (error %v)", name, got, err)
