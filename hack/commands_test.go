@@ -49,7 +49,7 @@ var scripts = []string{
 	"docs/tutorial/14-versions/forget v1alpha1", "docs/tutorial/14-versions/stored",
 	"examples/conformance", "hack/cluster build", "hack/cluster up door", "hack/cluster empty door",
 	"hack/cluster down door", "hack/cluster check door", "hack/cluster kubeconfig door",
-	"hack/compile 'a program' .local/a -- .", "hack/demo", "hack/demo --current-context", "hack/e2e here true",
+	"hack/compile 'a program' .local/a -- .", "hack/demo", "hack/e2e here true",
 	"hack/env go build .", "hack/env -c 'git status'", "hack/faults-all", "hack/fuzz 0",
 	"hack/install example.com/a@v1", "hack/lint", "hack/release v1.2.3", "hack/test", "hack/test all",
 	"hack/update-codegen.sh", "hack/vulnerabilities",
