@@ -15,15 +15,14 @@ func TestErrors(t *testing.T) {
 	test(t, `go test "$(tutorial/assemble 08-errors)"`)
 }
 
-// The program of chapter 14 passes its own tests, and the conformance suite. It has a cluster of its own,
-// because Foos are stored in the new version there.
+// The program of chapter 14 passes its tests. It has a cluster of its own, because Foos are stored in the
+// new version there.
 func TestVersions(t *testing.T) {
 	setting.Long(t)
 	c := must.Get(cluster.Start("../..", cluster.NewName()))(t)
 	t.Cleanup(c.Stop)
 	t.Setenv("KUBECONFIG", c.Kubeconfig())
 	test(t, `go test -count=1 -timeout 30m "$(tutorial/assemble 14-versions)" -cluster`)
-	test(t, "tutorial/14-versions/conformance")
 }
 
 // test fails the test if a command fails in the folder docs.
