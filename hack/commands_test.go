@@ -172,7 +172,7 @@ func calls(t *testing.T, files, line string, hostile bool) string {
 func copyFiles(t *testing.T, to string) {
 	t.Helper()
 	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile '*.mk' docs/lint .ci hack go.mod go.sum '*.go' \
-		artifacts docs/tutorial/assemble docs/tutorial/14-versions examples/conformance \
+		artifacts docs/tutorial/assemble docs/tutorial/08-errors docs/tutorial/14-versions examples/conformance \
 		examples/website/artifacts ':!*_test.go' ':!hack/fork' ':!*/*.go' &&
 		git ls-files -z pkg/apis examples/website/pkg/apis docs/tutorial/14-versions/pkg/apis; } |
 		xargs -0 tar -cf - | tar -xf - -C "$0"`, to)
