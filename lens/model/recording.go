@@ -123,7 +123,7 @@ func ParseRecording(text []byte) (*Recording, error) {
 
 // Again returns what was seen, and the steps that a Model makes of it now.
 func (r *Recording) Again() (all []Seen, steps []json.RawMessage, err error) {
-	m := New(r.Start, "")
+	m := New(r.Start)
 	for _, text := range r.Seen {
 		var seen Seen
 		if err := json.Unmarshal(text, &seen); err != nil {

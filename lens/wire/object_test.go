@@ -124,12 +124,9 @@ func TestNewestManagedFieldsTellWhoHasWritten(t *testing.T) {
 	} {
 		object := &appsv1.Deployment{TypeMeta: typeMeta,
 			ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: entries}}
-		for _, mediaType := range []string{jsonType, protobufType} {
-			c := decode(encode(t, mediaType, object), mediaType, "")
-			got := c.object("deployments.apps")
-			if fmt.Sprint(got.Managers) != want || want != "[]" && !got.Written.Equal(late) {
-				t.Errorf("%s: got %v at %v, want %s", mediaType, got.Managers, got.Written, want)
-			}
+		got := ObjectOf("deployments.apps", object)
+		if fmt.Sprint(got.Managers) != want || want != "[]" && !got.Written.Equal(late) {
+			t.Errorf("got %v at %v, want %s", got.Managers, got.Written, want)
 		}
 	}
 }
