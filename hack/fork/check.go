@@ -28,6 +28,7 @@ var (
 	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
 	lowerWord    = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
 	goIdentifier = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+	ofTheCluster = regexp.MustCompile(`^(?:etcd|kube.*|kwok.*|registry)$`)   // the program is built beside these
 	noGoPackage  = regexp.MustCompile(`^(?:main|internal|vendor|testdata)$`) // nor keywords
 )
 
@@ -100,21 +101,9 @@ func checkNames(n names, resource string) (names, error) {
 		refusal{!dnsLabel.MatchString(n.name),
 			fmt.Sprintf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - between "+
 				"them, up to 63), like widget-controller", n.name)},
+		refusal{ofTheCluster.MatchString(n.name), fmt.Sprintf("--name %s: the local control plane uses this word "+
+			"for something else; write another, like %s-controller", n.name, n.name)},
 	)
-}
-
-// checkNotInScripts refuses a name for the controller that the scripts use for something else: the
-// program is built beside the tools that they call.
-func checkNotInScripts(files map[string]string, name, old string) error {
-	word := regexp.MustCompile(`(?m)(^|[^\w-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
-	for _, file := range sortedKeys(files) {
-		text := strings.ReplaceAll(files[file], old, "")
-		if strings.HasPrefix(text, "#!") && word.MatchString(text) {
-			return fmt.Errorf("--name %s: %s uses this word for something else; write another, like "+
-				"%s-controller", name, file, name)
-		}
-	}
-	return nil
 }
 
 // checkDir returns the absolute path of the folder to write, which must be new or empty. The command

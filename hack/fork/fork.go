@@ -33,9 +33,6 @@ func newFork(from *repository, to names, fromExample bool) (*fork, error) {
 		f.names.pkg, f.names.goGroup = strings.ToLower(to.kind), to.kind
 	}
 	files := from.copied(fromExample)
-	if err := checkNotInScripts(files, to.name, foo.name); err != nil {
-		return nil, err
-	}
 	untouched := map[string]string{}
 	for file, text := range files {
 		if isIn(file, []string{library}) {
