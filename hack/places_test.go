@@ -69,8 +69,8 @@ func TestLinksAreRefused(t *testing.T) {
 	}
 }
 
-// What a reader may set is refused with one sentence, if it is wrong.
-func TestWrongSettingsAreRefused(t *testing.T) {
+// What a reader may type or set is refused with one sentence, if it is wrong.
+func TestWrongInputIsRefused(t *testing.T) {
 	for command, want := range map[string]string{
 		"HACK_PATIENCE=long hack/test":            "write one like HACK_PATIENCE=10m",
 		"HACK_JOBS=-1 hack/test":                  "write one like HACK_JOBS=4",
@@ -82,6 +82,24 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		"make cluster-down CLUSTER=":              "is ''",
 		"make cluster-down CLUSTER='$$(touch x)'": "is '$(touch x)'",
 		"CLUSTER=x MAKEFLAGS=-e make help":        "make -e is set",
+
+		"hack/cluster fly":                      "usage: hack/cluster",
+		"hack/cluster up one two":               "usage: hack/cluster",
+		"hack/cluster up Dev":                   "a-z",
+		"hack/cluster kill-server never-was":    "is not up",
+		"hack/cluster start-server never-was":   "hack/cluster up never-was",
+		"hack/demo --on-any-cluster":            "usage: hack/demo",
+		"hack/e2e":                              "usage: hack/e2e",
+		"hack/test nonsense":                    "usage: hack/test",
+		"hack/release":                          "usage: hack/release",
+		"hack/release 1.2.3":                    "write one like v1.2.3",
+		"hack/release v1.2":                     "write one like v1.2.3",
+		"hack/release v1.02.3":                  "write one like v1.2.3",
+		"hack/release v1.2.3+build":             "write one like v1.2.3",
+		"hack/release 'v1.2.3 -rc'":             "write one like v1.2.3",
+		"hack/release v1.2.3 controller":        "like ghcr.io/acme/controller",
+		"hack/release v1.2.3 ghcr.io/Acme/a":    "like ghcr.io/acme/controller",
+		"hack/release v1.2.3 ghcr.io/acme/a:v1": "like ghcr.io/acme/controller",
 	} {
 		stdout, problem, err := script(t, "", "bash", "-c", command)
 		if err == nil || !strings.Contains(problem, want) || stdout != "" {

@@ -93,25 +93,6 @@ func TestRandomFoosOnTheAPIServer(t *testing.T) {
 	output(t, ".local/bin/kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
-func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
-	for _, test := range []struct{ command, want string }{
-		{"hack/cluster fly", "usage: hack/cluster"},
-		{"hack/cluster up one two", "usage: hack/cluster"},
-		{"hack/cluster up Dev", "a-z"},
-		{"hack/cluster kill-server never-was", "is not up"},
-		{"hack/cluster start-server never-was", "hack/cluster up never-was"},
-		{"hack/demo --on-any-cluster", "usage: hack/demo"},
-		{"hack/e2e", "usage: hack/e2e"},
-		{"hack/test nonsense", "usage: hack/test"},
-		{"hack/release", "usage: hack/release"},
-	} {
-		_, problem, err := script(t, "", "bash", "-c", test.command)
-		if err == nil || !strings.Contains(problem, test.want) {
-			t.Errorf("%s: got %v, %q; want an error that says %q", test.command, err, problem, test.want)
-		}
-	}
-}
-
 // useTools puts the programs in .local/bin first in the PATH, and gives kubectl a cache of its own.
 func useTools(t *testing.T) {
 	t.Helper()

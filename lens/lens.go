@@ -38,9 +38,9 @@ type lens struct {
 	cut         bool // there was more
 }
 
-func newLens(primary string) *lens {
+func newLens() *lens {
 	start := time.Now()
-	return &lens{start: start, model: model.New(start, primary), pages: map[chan []byte]bool{}}
+	return &lens{start: start, model: model.New(start), pages: map[chan []byte]bool{}}
 }
 
 // see notes what has happened just now. If that is nothing, time has passed. The program may have

@@ -96,8 +96,6 @@ func parseFlags(args []string) (*options, error) {
 	fs := flag.NewFlagSet("lens", flag.ContinueOnError)
 	fs.StringVar(&o.program, "program", ".", "`Folder` of the program. It is built, and run with "+
 		"-v=5, unless there is a COMMAND. The page shows its source.")
-	fs.StringVar(&o.primary, "primary", "", "`Resource` whose keys are in the queue, for example "+
-		"deployments.apps. (default: what the log and the watches tell)")
 	fs.IntVar(&o.burst, "burst", 50, "How many Foos the button for many creates.")
 	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
 	fs.StringVar(&o.scenario, "scenario", "", "`Name` of a scenario to play, without a browser.")

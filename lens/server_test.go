@@ -25,7 +25,6 @@ func newTestSession(t *testing.T, apiServer http.HandlerFunc) *session {
 	c := &cluster{config: &rest.Config{Host: server.URL}, kubeconfig: clientcmdapi.NewConfig()}
 	o := &options{root: "..", program: ".", burst: 3}
 	s := must.Get(newSession(o, c, t.TempDir(), &program{name: "controller", title: "controller -v=5"}))(t)
-	t.Cleanup(s.proxy.Close)
 	return s
 }
 
@@ -132,7 +131,7 @@ func TestPageAndProxyAreServedToThoseWhoKnowTheToken(t *testing.T) {
 
 // The program may have to wait for see, and not for what is made of that.
 func TestSeeDoesNotWaitForTheModel(t *testing.T) {
-	l := newLens("")
+	l := newLens()
 	page := l.open()
 	receive(t, page)
 	seen := make(chan bool)
@@ -222,7 +221,7 @@ func TestCodeIsFound(t *testing.T) {
 }
 
 func TestRecordingIsBounded(t *testing.T) {
-	l := newLens("")
+	l := newLens()
 	l.size = maxRecording - 1000
 	for range 100 {
 		l.see(model.Seen{Log: strings.Repeat("x", 100)})

@@ -23,7 +23,6 @@ type options struct {
 	root       string
 	program    string
 	command    []string
-	primary    string
 	burst      int
 	anyCluster bool
 	scenario   string
@@ -54,7 +53,7 @@ type session struct {
 func newSession(o *options, c *cluster, folder string, p *program) (*session, error) {
 	s := &session{
 		root: o.root, source: o.program, files: os.DirFS(o.root), folder: folder, token: rand.Text(),
-		cluster: c, program: p, lens: newLens(o.primary),
+		cluster: c, program: p, lens: newLens(),
 	}
 	p.secret = "/" + s.token
 	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
@@ -96,7 +95,6 @@ func (s *session) start(ctx context.Context) (end func(), err error) {
 		s.proxy.Open() // the program may wait for something that is held
 		s.program.stop()
 		endProxy()
-		s.proxy.Close()
 	}
 	go s.lens.askServer(ctx, asker, config.Host)
 	go wait.UntilWithContext(ctx, func(context.Context) { s.lens.see(model.Seen{}) }, tick)

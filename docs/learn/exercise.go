@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/tools/txtar"
 )
 
 // proveFile is what a proof begins with. playFile plays what a question is about, and prints what
@@ -22,8 +24,8 @@ var (
 	playFile string
 )
 
-// exercise is a file in exercises/: lines "key: value", a text, and sections that begin with a line
-// such as "-- hint --".
+// exercise is a file in exercises/: lines "key: value", and then a txtar archive of a text and its
+// sections, each of which begins with a line such as "-- hint --".
 type exercise struct {
 	name   string // of its file, without the number
 	values map[string]string
@@ -98,18 +100,11 @@ func (e *exercise) parse(text string) error {
 		}
 		e.values[key] = value
 	}
-	var section string
-	parts := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, found := strings.CutPrefix(strings.TrimSpace(line), "-- "); found {
-			e.add(section, strings.Trim(parts[section], "\n"))
-			section = strings.TrimSuffix(name, " --")
-			parts[section] = ""
-			continue
-		}
-		parts[section] += line
+	archive := txtar.Parse([]byte(text))
+	e.text = strings.Trim(string(archive.Comment), "\n")
+	for _, section := range archive.Files {
+		e.add(section.Name, strings.Trim(string(section.Data), "\n"))
 	}
-	e.add(section, strings.Trim(parts[section], "\n"))
 	switch e.kind() {
 	case "predict":
 		e.solves = e.values["right"]
@@ -131,8 +126,6 @@ func (e *exercise) why() string { return e.values["why"] }
 func (e *exercise) add(section, text string) {
 	name, rest, _ := strings.Cut(section, ": ")
 	switch name {
-	case "":
-		e.text = text
 	case "hint":
 		e.hints = append(e.hints, text)
 	case "bug":

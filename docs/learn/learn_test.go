@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/watch"
-
 	"example.com/sample-controller/docs/internal/anchors"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/setting"
@@ -389,14 +387,8 @@ func TestUnusedImportIsNoticed(t *testing.T) {
 	}
 }
 
-// TestNeverEnds is no test, except as a child of the ones below.
+// TestNeverEnds is no test, except as a child of the one below.
 func TestNeverEnds(*testing.T) {
-	if os.Getenv("LEARN-full") != "" {
-		watcher := watch.NewRaceFreeFake()
-		for {
-			watcher.Add(nil)
-		}
-	}
 	for os.Getenv("LEARN-hang") != "" {
 		time.Sleep(time.Hour)
 	}
@@ -437,15 +429,6 @@ func TestWhatRunsNoTestsDoesNotPass(t *testing.T) {
 	w.judging, w.patience = judging, time.Hour
 	time.AfterFunc(100*time.Millisecond, quit) // the learner presses q
 	w.run(w.exercises[0], trial{os.Args[0], []string{"LEARN-init"}})
-}
-
-func TestHotLoopIsSaid(t *testing.T) {
-	w, _ := newWorkspace(t)
-	child := trial{os.Args[0], []string{"LEARN-full"}}
-	got, ok := w.run(w.exercises[0], child, "-test.run", "^TestNeverEnds$")
-	if ok || !strings.Contains(got, "never comes to rest: it does more than") {
-		t.Errorf("got %t and %s, want that it never comes to rest", ok, got)
-	}
 }
 
 func TestShortestFailure(t *testing.T) {

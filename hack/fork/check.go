@@ -28,6 +28,7 @@ var (
 	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
 	lowerWord    = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
 	goIdentifier = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+	ofTheCluster = regexp.MustCompile(`^(?:etcd|kube.*|kwok.*|registry)$`)   // the program is built beside these
 	noGoPackage  = regexp.MustCompile(`^(?:main|internal|vendor|testdata)$`) // nor keywords
 )
 
@@ -100,21 +101,9 @@ func checkNames(n names, resource string) (names, error) {
 		refusal{!dnsLabel.MatchString(n.name),
 			fmt.Sprintf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - between "+
 				"them, up to 63), like widget-controller", n.name)},
+		refusal{ofTheCluster.MatchString(n.name), fmt.Sprintf("--name %s: the local control plane uses this word "+
+			"for something else; write another, like %s-controller", n.name, n.name)},
 	)
-}
-
-// checkNotInScripts refuses a name for the controller that the scripts use for something else: the
-// program is built beside the tools that they call.
-func checkNotInScripts(files map[string]string, name, old string) error {
-	word := regexp.MustCompile(`(?m)(^|[^\w-])` + regexp.QuoteMeta(name) + `($|[^\w-])`)
-	for _, file := range sortedKeys(files) {
-		text := strings.ReplaceAll(files[file], old, "")
-		if strings.HasPrefix(text, "#!") && word.MatchString(text) {
-			return fmt.Errorf("--name %s: %s uses this word for something else; write another, like "+
-				"%s-controller", name, file, name)
-		}
-	}
-	return nil
 }
 
 // checkDir returns the absolute path of the folder to write, which must be new or empty. The command
@@ -140,67 +129,36 @@ func checkDir(dir, root string) (string, error) {
 	)
 }
 
-// identifiers returns the names in the Go files of each folder, each with the first file that has
-// it, and the names under which packages are imported.
-func identifiers(files map[string]string) (folders map[string]map[string]string, aliases []string,
-	err error) {
-	folders = map[string]map[string]string{}
+// checkKind refuses a kind that would give two things the same name. It ignores scopes, and so refuses
+// some kinds that would compile: the code would be hard to read.
+func checkKind(files map[string]string, old, new names) error {
+	if new.kind == old.kind {
+		return nil
+	}
+	oldKind, _ := old.lower()
+	kind, plural := new.lower()
+	words, why := []string{kind, plural, new.kind, new.plural}, ""
+	for _, word := range words {
+		if token.IsKeyword(word) || types.Universe.Lookup(word) != nil {
+			why = word + " has a meaning in Go"
+		}
+	}
 	for _, file := range sortedKeys(files) {
-		if path.Ext(file) != ".go" {
+		if path.Ext(file) != ".go" || !strings.Contains(strings.ToLower(files[file]), oldKind) {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, files[file], parser.SkipObjectResolution)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		folder := path.Dir(file)
-		if folders[folder] == nil {
-			folders[folder] = map[string]string{}
-		}
-		ast.Inspect(parsed, func(node ast.Node) bool {
-			if identifier, is := node.(*ast.Ident); is && folders[folder][identifier.Name] == "" {
-				folders[folder][identifier.Name] = file
-			}
-			return true
-		})
-		for _, imported := range parsed.Imports {
-			if imported.Name != nil {
-				aliases = append(aliases, imported.Name.Name)
+		for node := range ast.Preorder(parsed) {
+			if name, is := node.(*ast.Ident); is && why == "" && slices.Contains(words, name.Name) {
+				why = name.Name + " is a name in " + file
 			}
 		}
 	}
-	slices.Sort(aliases)
-	return folders, slices.Compact(aliases), nil
-}
-
-// checkCollisions refuses a kind that would give two things in a package the same name. It ignores
-// scopes, and so refuses some kinds that would compile: the code would be hard to read.
-func checkCollisions(folders map[string]map[string]string, r renamer, kind string) error {
-	for _, folder := range sortedKeys(folders) {
-		names, from := folders[folder], map[string]string{}
-		for _, identifier := range sortedKeys(names) {
-			renamed := r.rename(identifier)
-			other, twice := from[renamed]
-			from[renamed] = identifier
-			why := ""
-			switch {
-			case renamed == identifier:
-			case token.IsKeyword(renamed):
-				why = "is a keyword of Go"
-			case types.Universe.Lookup(renamed) != nil:
-				why = "is predeclared in Go"
-			case twice:
-				why = "is also what " + other + " would become"
-			case names[renamed] != "" && r.rename(renamed) == renamed:
-				why = "is already a name there"
-			}
-			if why != "" {
-				return fmt.Errorf("--kind %s: %s in %s would become %s, which %s; choose another kind, like "+
-					"Acme%s", kind, identifier, names[identifier], renamed, why, kind)
-			}
-		}
-	}
-	return nil
+	return firstOf(refusal{why != "", fmt.Sprintf("--kind %s: %s already; choose another kind, like Acme%s",
+		new.kind, why, new.kind)})
 }
 
 // sortedKeys returns the keys of m in order.

@@ -47,7 +47,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		{"kind", "Deployment", "Kubernetes has something of that name; choose another"},
 		{"kind", "Svc", "Kubernetes has something of that name"},
 		{"kind", "Foo", "that is the example of this repository"},
-		{"kind", "Func", "would become func, which is a keyword of Go; choose another"},
+		{"kind", "Func", "func has a meaning in Go already; choose another"},
 		{"plural", "Widgets", "write up to 63 lower-case letters and digits, like widgets"},
 		{"plural", long, "write up to 63 lower-case letters"},
 		{"plural", "widget", "is the kind itself; write another word"},
@@ -87,15 +87,15 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 // that says this, or gives a clean fork.
 var kinds = []struct{ kind, refused string }{
 	{"Deployment", "Kubernetes has"}, {"Event", "Kubernetes has"}, {"Node", "Kubernetes has"},
-	{"Status", "Kubernetes has"}, {"Queue", "would become queue"},
-	{"Controller", "would become Controller"}, {"Type", "would become Type"},
-	{"Func", "is a keyword of Go"}, {"Default", "is a keyword of Go"},
-	{"String", "would become String"}, {"List", "Kubernetes has"},
-	{"Object", "would become Object"}, {"Spec", "would become Spec"}, {"Any", "is predeclared"},
-	{"Error", "would become Error"}, {"Client", "would become Client"},
-	{"Context", "would become Context"}, {"Test", "would become Test"}, {"T", "is the kind itself"},
-	{"Condition", "would become Condition"}, {"App", "would become Apps"},
-	{"Key", "would become Key"}, {"Lister", "would become Lister"},
+	{"Status", "Kubernetes has"}, {"Queue", "is a name in"},
+	{"Controller", "is a name in"}, {"Type", "has a meaning in Go"},
+	{"Func", "has a meaning in Go"}, {"Default", "has a meaning in Go"},
+	{"String", "has a meaning in Go"}, {"List", "Kubernetes has"},
+	{"Object", "is a name in"}, {"Spec", "is a name in"}, {"Any", "has a meaning in Go"},
+	{"Error", "has a meaning in Go"}, {"Client", "is a name in"},
+	{"Context", "is a name in"}, {"Test", "is a name in"}, {"T", "is the kind itself"},
+	{"Condition", "is a name in"}, {"App", "is a name in"},
+	{"Key", "is a name in"}, {"Lister", "is a name in"},
 	{"FooBar", ""}, {"Food", ""}, {"Footprint", ""}, {"Widget", ""}, {"DNSRecord", ""}, {"News", ""},
 	{"Policy", ""}, {"Bus", ""}, {"Series", ""}, {"Addon", ""}, {"Sample", ""}, {"Example", ""},
 	{"Web", ""}, {"Tutorial", ""}, {"Ox", ""}, {"Gateway", ""}, {"WorkloadDeploymentList", ""},
@@ -104,7 +104,7 @@ var kinds = []struct{ kind, refused string }{
 
 // thisRepository opens this repository. It skips the test if there are only its files, without git:
 // those cannot be forked.
-func thisRepository(t *testing.T) *original {
+func thisRepository(t *testing.T) *repository {
 	t.Helper()
 	if _, err := output(t.Context(), ".", "git", "rev-parse"); err != nil {
 		t.Skip("this is not a git repository")

@@ -79,17 +79,10 @@ var paths = strings.NewReplacer(
 type repository struct {
 	root  string
 	files map[string]string // what git tracks, path to text
-	modes map[string]os.FileMode
-}
-
-// original is the repository to fork: its controller, and the example.
-type original struct {
-	*repository
-	names, example names
 }
 
 // openRepository reads the repository that contains the folder.
-func openRepository(ctx context.Context, dir string) (*original, error) {
+func openRepository(ctx context.Context, dir string) (*repository, error) {
 	root, err := output(ctx, dir, "git", "rev-parse", "--show-toplevel")
 	if err == nil {
 		_, err = os.Stat(filepath.Join(root, templates, "main.go"))
@@ -98,25 +91,12 @@ func openRepository(ctx context.Context, dir string) (*original, error) {
 		return nil, fmt.Errorf("this folder is a copy without a git repository of its own, and git "+
 			"says what is forked: clone the repository, and run this there (%w)", err)
 	}
-	r, err := readFiles(ctx, root)
-	if err != nil {
-		return nil, err
-	}
-	o := &original{repository: r}
-	var errs [3]error
-	o.names, errs[0] = readNames(root, "deployment.go")
-	o.names.module, errs[1] = find(root, "go.mod", `^module (\S+)$`)
-	o.example, errs[2] = readNames(filepath.Join(root, example), "meaning/children.go")
-	o.example.module = path.Join(o.names.module, example)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("finding the names in this repository: %w", err)
-	}
-	return o, nil
+	return readFiles(ctx, root)
 }
 
 // readFiles reads the files that git tracks in a repository.
 func readFiles(ctx context.Context, root string) (*repository, error) {
-	r := &repository{root: root, files: map[string]string{}, modes: map[string]os.FileMode{}}
+	r := &repository{root: root, files: map[string]string{}}
 	list, err := output(ctx, root, "git", "ls-files", "-z")
 	if err != nil {
 		return nil, err
@@ -135,7 +115,7 @@ func readFiles(ctx context.Context, root string) (*repository, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.files[file], r.modes[file] = string(text), info.Mode().Perm()
+		r.files[file] = string(text)
 	}
 	return r, nil
 }
@@ -159,13 +139,13 @@ func isGenerated(text string) bool {
 var approval = regexp.MustCompile(`(?m)^.*api-approved\.kubernetes\.io.*\n`)
 
 // copied returns the files of a fork, in the old names.
-func (o *original) copied(fromExample bool) map[string]string {
+func (r *repository) copied(fromExample bool) map[string]string {
 	list, own := slices.Concat(frame, forTests, ofFoos), templates+"foo/"
 	if fromExample {
 		list, own = slices.Concat(frame, forTests, ofWebsites), templates+"website/"
 	}
 	files := map[string]string{}
-	for file, text := range o.files {
+	for file, text := range r.files {
 		page, isOwn := strings.CutPrefix(file, own)
 		if !isOwn {
 			page, isOwn = strings.CutPrefix(file, templates+"both/")
@@ -189,9 +169,9 @@ var pathLike = regexp.MustCompile(`(?:[\w.-]+/)+[\w.-]*[\w-]`)
 
 // mentions returns the places in files of a module that name files or folders which only the original
 // has. Imports are such names, too.
-func (o *original) mentions(files map[string]string, module string) []string {
+func (r *repository) mentions(files map[string]string, module string) []string {
 	var all, here = map[string]bool{}, map[string]bool{}
-	for file := range o.files {
+	for file := range r.files {
 		for ; file != "."; file = path.Dir(file) {
 			all[file] = true
 		}

@@ -17,7 +17,7 @@ import (
 
 // fork is a repository that is about to be written.
 type fork struct {
-	from     *original
+	from     *repository
 	old      []names // which must not be in it
 	names    names
 	files    map[string]string
@@ -26,16 +26,13 @@ type fork struct {
 }
 
 // newFork copies and renames everything, and refuses names with which the fork would not work.
-func newFork(from *original, to names, fromExample bool) (*fork, error) {
-	f := &fork{from: from, old: []names{from.names}, names: to, progress: io.Discard}
+func newFork(from *repository, to names, fromExample bool) (*fork, error) {
+	f := &fork{from: from, old: []names{foo}, names: to, progress: io.Discard}
 	if fromExample { // its API is called as its kind, in Go
-		f.old = []names{from.example, from.names}
+		f.old = []names{website, foo}
 		f.names.pkg, f.names.goGroup = strings.ToLower(to.kind), to.kind
 	}
 	files := from.copied(fromExample)
-	if err := checkNotInScripts(files, to.name, from.names.name); err != nil {
-		return nil, err
-	}
 	untouched := map[string]string{}
 	for file, text := range files {
 		if isIn(file, []string{library}) {
@@ -43,20 +40,11 @@ func newFork(from *original, to names, fromExample bool) (*fork, error) {
 			delete(files, file)
 		}
 	}
-	folders, aliases, err := identifiers(files)
-	if err != nil {
+	if err := checkKind(files, f.old[0], to); err != nil {
 		return nil, err
 	}
-	var ofKind renamer // Only the kind is checked. Versions may be the same: every API has a V1.
-	for _, old := range f.old {
-		new := old
-		new.kind, new.plural = to.kind, to.plural
-		ofKind = append(ofKind, newRenamer([]names{old}, new, aliases)...)
-	}
-	if err := checkCollisions(folders, ofKind, to.kind); err != nil {
-		return nil, err
-	}
-	if f.files, err = renameFiles(files, f.old, f.names, aliases); err != nil {
+	var err error
+	if f.files, err = renameFiles(files, f.old, f.names); err != nil {
 		return nil, err
 	}
 	maps.Copy(f.files, untouched)
@@ -136,7 +124,7 @@ func (f *fork) write(ctx context.Context, dir string) error {
 	}
 	const script = `mkdir -p .local/bin && cd "$1" && for tool in *; do
 		[[ ! -f $tool || $tool == "$2" ]] || ln "$tool" "$3/$tool" 2>/dev/null || cp "$tool" "$3"; done`
-	_, err := output(ctx, dir, "bash", "-c", script, "", tools, f.from.names.name, filepath.Join(dir, ".local/bin"))
+	_, err := output(ctx, dir, "bash", "-c", script, "", tools, foo.name, filepath.Join(dir, ".local/bin"))
 	return err
 }
 
@@ -189,7 +177,7 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 		return err
 	}
 	message := fmt.Sprintf("Fork %s\n\nIt was made from %s, commit\n%s, by\n\n    %s\n",
-		f.names.kind, f.from.names.module, version, strings.Join(f.command, " "))
+		f.names.kind, foo.module, version, strings.Join(f.command, " "))
 	args := []string{"commit", "-q", "-m", message}
 	if _, err := output(ctx, dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil {
 		args = append([]string{"-c", "user.name=" + f.names.name,

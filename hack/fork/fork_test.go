@@ -142,7 +142,7 @@ func knowsBuiltinNames(t *testing.T, folder string) {
 func TestNothingStaysBehindAFailure(t *testing.T) {
 	folder := t.TempDir()
 	dir := filepath.Join(folder, "new")
-	f := &fork{from: &original{repository: &repository{root: folder}},
+	f := &fork{from: &repository{root: folder},
 		files: map[string]string{"a": "b"}, progress: io.Discard}
 	for _, exists := range []bool{false, true} {
 		if exists {
@@ -178,7 +178,7 @@ func TestForksAreSmall(t *testing.T) {
 
 func TestSameNamesChangeNothing(t *testing.T) {
 	from := thisRepository(t)
-	f := must.Get(newFork(from, from.names, false))(t)
+	f := must.Get(newFork(from, foo, false))(t)
 	for file, text := range from.copied(false) {
 		if f.files[file] != text && file != ".gitignore" {
 			t.Errorf("%s has changed", file)

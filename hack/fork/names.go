@@ -1,16 +1,13 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
 
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/gengo/v2/namer"
+	"k8s.io/gengo/v2/types"
 )
 
 // names are what a controller and its resource are called. The lower-case form of a kind has no
@@ -25,29 +22,29 @@ type names struct {
 	name                   string // of the controller
 }
 
+// foo and website are the controllers that can be forked.
+var (
+	foo = names{
+		module: "example.com/sample-controller", group: "samplecontroller.k8s.io", version: "v1alpha1",
+		pkg: "samplecontroller", goGroup: "Samplecontroller", kind: "Foo", plural: "Foos", short: "fo",
+		name: "sample-controller",
+	}
+	website = names{
+		module: foo.module + "/" + example, group: "website.example.com", version: "v1alpha1",
+		pkg: "website", goGroup: "Website", kind: "Website", plural: "Websites", short: "ws",
+		name: "website-controller",
+	}
+)
+
 // lower returns the kind and its plural in lower case, as in the name of the resource.
 func (n names) lower() (kind, plural string) {
 	return strings.ToLower(n.kind), strings.ToLower(n.plural)
 }
 
-// goPlural returns the plural that the generators would form: see Name in namer/plural_namer.go of
-// k8s.io/gengo/v2. hack/update-codegen.sh tells them the plural all the same.
+// goPlural returns the plural that the generators would form. hack/update-codegen.sh tells them the
+// plural all the same.
 func goPlural(kind string) string {
-	if len(kind) < 2 {
-		return kind
-	}
-	last, before := kind[len(kind)-1], kind[len(kind)-2]
-	switch {
-	case strings.IndexByte("sxz", last) >= 0, last == 'h' && (before == 'c' || before == 's'):
-		return kind + "es"
-	case last == 'y' && strings.IndexByte("bcdfghjklmnpqrstvwxyz", before) >= 0:
-		return kind[:len(kind)-1] + "ies"
-	case last == 'e' && before == 'f':
-		return kind[:len(kind)-2] + "ves"
-	case last == 'f':
-		return kind[:len(kind)-1] + "ves"
-	}
-	return kind + "s"
+	return namer.NewPublicPluralNamer(nil).Name(&types.Type{Name: types.Name{Name: kind}})
 }
 
 // irregular matches kinds whose plural is seldom what the generators make of them: Series, Proof.
@@ -118,54 +115,4 @@ var vowel = regexp.MustCompile(`^(?:[AEIO]|[FHLMNRSX](?:[A-Z0-9]+(?:[A-Z][a-z]|$
 func needsAn(kind string) bool {
 	spokenAsWord := regexp.MustCompile(`^(?:One|FIFO|LAN|MAC|NAT|RAM|REST|ROM|SAML|SAN|SIM|SOAP)`)
 	return vowel.MatchString(kind) && !spokenAsWord.MatchString(kind)
-}
-
-// find returns the one group of a pattern that matches once in a file.
-func find(root, file, pattern string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		return "", err
-	}
-	found := regexp.MustCompile("(?m)"+pattern).FindAllStringSubmatch(string(text), -1)
-	if len(found) != 1 {
-		return "", fmt.Errorf("%s has %d lines that match %s, want 1", file, len(found), pattern)
-	}
-	return found[0][1], nil
-}
-
-// readNames reads the names of a controller in a folder. nameFile has its name.
-func readNames(root, nameFile string) (names, error) {
-	docs, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/*/doc.go"))
-	if err != nil || len(docs) != 1 {
-		return names{}, fmt.Errorf("%d files match pkg/apis/*/*/doc.go, want 1 (%v)", len(docs), err)
-	}
-	doc, err := filepath.Rel(root, docs[0])
-	if err != nil {
-		return names{}, err
-	}
-	doc = filepath.ToSlash(doc)
-	types := path.Join(path.Dir(doc), "types.go")
-	n := names{version: path.Base(path.Dir(doc)), pkg: path.Base(path.Dir(path.Dir(doc)))}
-	var resource string
-	var problems []error
-	for _, source := range []struct {
-		to            *string
-		file, pattern string
-	}{
-		{&n.group, doc, `^// \+groupName=(\S+)$`},
-		{&n.goGroup, doc, `^// \+groupGoName=(\S+)$`},
-		{&n.kind, types, `\+genclient\n(?://.*\n)*type (\w+) struct`},
-		{&resource, types, `\+kubebuilder:resource:.*\bpath=(\w+)`},
-		{&n.name, nameFile, `\b[cC]ontrollerName\s*=\s*"(.*)"$`},
-	} {
-		value, err := find(root, source.file, source.pattern)
-		problems = append(problems, err)
-		*source.to = value
-	}
-	if err := errors.Join(problems...); err != nil {
-		return names{}, err
-	}
-	n.short, _ = find(root, types, `\+kubebuilder:resource:.*\bshortName=(\w+)`) // may be absent
-	n.plural = pluralLike(n.kind, resource)
-	return n, nil
 }

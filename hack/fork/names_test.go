@@ -2,17 +2,11 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
 )
-
-// old are the names of this repository.
-var old = names{
-	module: "example.com/sample-controller", group: "samplecontroller.k8s.io",
-	pkg: "samplecontroller", version: "v1alpha1", kind: "Foo", plural: "Foos", short: "fo",
-	name: "sample-controller", goGroup: "Samplecontroller",
-}
 
 // namesOf returns the names of a fork of that kind.
 func namesOf(t *testing.T, kind, resource string) names {
@@ -23,12 +17,18 @@ func namesOf(t *testing.T, kind, resource string) names {
 	return n
 }
 
-func TestNamesAreReadFromTheRepository(t *testing.T) {
-	if r := thisRepository(t); r.names != old {
-		t.Errorf("got %+v, want %+v", r.names, old)
-	}
-	if _, err := readNames(t.TempDir(), "a"); err == nil {
-		t.Error("an empty folder gives no error")
+func TestNamesAreThoseOfTheRepository(t *testing.T) {
+	files := thisRepository(t).files
+	for folder, n := range map[string]names{"": foo, example + "/": website} {
+		api := folder + "pkg/apis/" + n.pkg + "/" + n.version
+		text := files[api+"/doc.go"] + files[api+"/types.go"]
+		_, plural := n.lower()
+		for _, want := range []string{"groupName=" + n.group + "\n", "groupGoName=" + n.goGroup + "\n",
+			"path=" + plural + ",", "shortName=" + n.short + ",", "type " + n.kind + " struct"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s has no %q", api, want)
+			}
+		}
 	}
 }
 
@@ -66,19 +66,6 @@ func TestArticlesAreThoseThatAreSpoken(t *testing.T) {
 	} {
 		if got := needsAn(kind); got != want {
 			t.Errorf("%s: got %t, want %t", kind, got, want)
-		}
-	}
-}
-
-// The expected plurals are what the plural namer of k8s.io/gengo/v2/namer returned.
-func TestPluralsAreThoseOfTheGenerators(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Foo": "Foos", "Box": "Boxes", "Waltz": "Waltzes", "Class": "Classes", "Gateway": "Gateways",
-		"Registry": "Registries", "Branch": "Branches", "Wish": "Wishes", "Graph": "Graphs",
-		"Knife": "Knives", "Wolf": "Wolves", "Cache": "Caches", "Endpoints": "Endpointses", "X": "X",
-	} {
-		if got := goPlural(kind); got != want {
-			t.Errorf("%s: got %s, want %s", kind, got, want)
 		}
 	}
 }
@@ -122,13 +109,13 @@ func TestEverythingIsRenamed(t *testing.T) {
 		{food, "a.txt", "newFoo Foos foos foofake", "newFood Foods foods foodfake"},
 	}
 	for _, test := range tests {
-		got, err := renameFiles(map[string]string{test.file: test.old}, []names{old}, test.to,
-			[]string{"fooscheme", "foofake", "foo", "foos", "metav1"})
+		imports := "\tfooscheme \"a\"\n\tfoofake \"b\"\n\tfoo \"c\"\n\tfoos \"d\"\n\tmetav1 \"e\"\n"
+		got, err := renameFiles(map[string]string{test.file: test.old, "imports": imports}, []names{foo}, test.to)
 		if err != nil || got[test.file] != test.want {
 			t.Errorf("%s: got %q (%v), want %q", test.old, got[test.file], err, test.want)
 		}
 	}
-	if _, err := renameFiles(map[string]string{"a.go": "package { foo"}, []names{old}, dns, nil); err == nil {
+	if _, err := renameFiles(map[string]string{"a.go": "package { foo"}, []names{foo}, dns); err == nil {
 		t.Error("text that is not Go code gives no error")
 	}
 }

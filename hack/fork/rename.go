@@ -31,6 +31,9 @@ func newRenamer(old []names, new names, aliases []string) renamer {
 	return r
 }
 
+// imported matches an import under another name.
+var imported = regexp.MustCompile(`(?m)^\t(\w+) "`)
+
 // library is the folder whose module a fork has as it is, under its own import path.
 const library = "explore"
 
@@ -121,8 +124,15 @@ func (r renamer) rename(text string) string {
 
 // renameFiles renames files and what is in them, and formats Go code. Outside of Go, the module path
 // is the name of the image, which has only small letters.
-func renameFiles(files map[string]string, old []names, new names, aliases []string) (map[string]string,
-	error) {
+func renameFiles(files map[string]string, old []names, new names) (map[string]string, error) {
+	var aliases []string
+	for _, text := range files {
+		for _, alias := range imported.FindAllStringSubmatch(text, -1) {
+			aliases = append(aliases, alias[1])
+		}
+	}
+	slices.Sort(aliases)
+	aliases = slices.Compact(aliases)
 	image := new
 	image.module = strings.ToLower(new.module)
 	inGo, elsewhere := newRenamer(old, new, aliases), newRenamer(old, image, aliases)

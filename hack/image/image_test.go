@@ -20,8 +20,7 @@ import (
 
 var fakeBinaries = map[string][]byte{"amd64": []byte("for amd64"), "arm64": []byte("for arm64")}
 
-// The conformance suite looks at what is in the image, and hack/release_test.go whether a second run
-// gives the same bytes.
+// hack/release_test.go looks at what is in the image, and whether a second run gives the same bytes.
 func TestArchiveIsAValidLayout(t *testing.T) {
 	folder := t.TempDir()
 	tar := exec.Command("tar", "-x", "-C", folder)

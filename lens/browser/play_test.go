@@ -191,19 +191,12 @@ func playFoos(t *testing.T, p *page) {
 	p.summary(t, deployment, "3 of 3 available")
 	p.press(t, "delete-deployment")
 	p.summary(t, deployment, "3 of 3 available")
-	p.press(t, "rename")
-	p.has(t, renamed, true)
-	p.has(t, deployment, false)
-	p.press(t, "rename-back")
-	p.has(t, renamed, false)
 	mark := p.mark(t)
 	p.press(t, "terminate-deployment")
 	p.says(t, mark, "creates deployments example-foo") // the one that goes looks the same until then
 	p.summary(t, deployment, "3 of 3 available")
 	for _, does := range []struct{ action, object, ends string }{
-		{"apply", deployment, "3 of 3 available"}, {"unset-replicas", deployment, "1 of 1 available"},
-		{"restart-deployment", foo, "Ready"}, {"pause-deployment", foo, "Ready"},
-		{"resume-deployment", foo, "Ready"}, {"unlabel", foo, "Ready"},
+		{"apply", deployment, "3 of 3 available"}, {"restart-deployment", foo, "Ready"}, {"unlabel", foo, "Ready"},
 		{"disown", foo, "DeploymentNameTaken"}, {"delete-deployment", foo, "Ready"},
 		{"foreign", foreign, "DeploymentNameTaken"}, {"delete-foreign", foreign, "Ready"},
 		{"refuse", refused, "DeploymentRejected"}, {"allow", refused, "Ready"},
@@ -215,10 +208,13 @@ func playFoos(t *testing.T, p *page) {
 	p.mustDo(t, chromedp.Evaluate[chromedp.Void](
 		`document.querySelector("[data-action=bad-spec]").click()`))
 	p.mustWait(t, `document.querySelector(".output").innerText.includes("replicas: Invalid value: -1: ")`)
+	p.press(t, "rename")
+	p.has(t, renamed, true)
+	p.has(t, deployment, false)
 	p.press(t, "hold-foo")
 	p.press(t, "release-foo")
 	p.has(t, foo, false)
-	p.has(t, deployment, false)
+	p.has(t, renamed, false)
 	p.press(t, "two")
 	p.mustWait(t, `[...lens.of("object").values()].some((object) =>
 		/^(example|second)-foo$/.test(object.name) && object.summary?.includes("DeploymentNameTaken"))`)

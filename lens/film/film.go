@@ -143,7 +143,7 @@ func wireEvent(s explore.Shot) *wire.Event {
 		Initial: s.Initial, Code: s.Code, Reason: s.Text, Injected: s.Injected || s.What == "closed",
 	}
 	if s.Resource.Resource == "" {
-		e.Verb, e.Path = "get", s.Path
+		e.Verb = "get"
 	}
 	if s.Verb != "list" && s.Object != nil {
 		e.Object = objectOf(s)

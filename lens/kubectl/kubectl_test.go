@@ -42,7 +42,6 @@ func TestEachButtonWorks(t *testing.T) {
 		"delete-all":         "foo.samplecontroller.k8s.io \"example-foo\" deleted from lens namespace\n",
 		"delete-deployment":  "deployment.apps \"example-foo\" deleted from lens namespace\n",
 		"restart-deployment": "deployment.apps/example-foo restarted\n",
-		"pause-deployment":   "deployment.apps/example-foo paused\n",
 		"unlabel":            "deployment.apps/example-foo unlabeled\n",
 		"refuse":             "resourcequota/no-deployments created\n",
 		"bad-spec": "The Foo \"example-foo\" is invalid: \n* spec.replicas: Invalid value: -1: " +

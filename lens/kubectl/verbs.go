@@ -1,7 +1,6 @@
 package kubectl
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
-	"sigs.k8s.io/yaml"
 )
 
 // waitInterval is how often a delete looks whether the object is gone.
@@ -76,15 +74,12 @@ func (c *command) create(ctx context.Context) (output string, err error) {
 				return output, err
 			}
 		}
-		documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+		documents := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
 		for {
-			document, err := documents.Read()
+			object := &unstructured.Unstructured{}
+			err := documents.Decode(&object.Object)
 			if errors.Is(err, io.EOF) {
 				break
-			}
-			object := &unstructured.Unstructured{}
-			if err == nil {
-				err = yaml.Unmarshal(document, &object.Object)
 			}
 			if err != nil {
 				return output, fmt.Errorf("error parsing %s: %w", file, err)
@@ -172,19 +167,17 @@ func (c *command) scale(ctx context.Context) (string, error) {
 }
 
 func (c *command) change(ctx context.Context) (string, error) {
-	how := map[string]types.PatchType{"merge": types.MergePatchType, "json": types.JSONPatchType,
-		"strategic": types.StrategicMergePatchType}[c.patchType]
+	how := map[string]types.PatchType{"merge": types.MergePatchType, "json": types.JSONPatchType}[c.patchType]
 	return c.patchIt(ctx, c.args[1], how, c.patch, "patched")
 }
 
 func (c *command) rollout(ctx context.Context) (string, error) {
-	patch := map[string]string{
-		"restart": `{"spec": {"template": {"metadata": {"annotations":
-			{"kubectl.kubernetes.io/restartedAt": "` + time.Now().Format(time.RFC3339) + `"}}}}}`,
-		"pause": `{"spec": {"paused": true}}`, "resume": `{"spec": {"paused": null}}`,
-	}[c.args[1]]
-	did := strings.TrimSuffix(c.args[1], "e") + "ed"
-	return c.patchIt(ctx, c.args[2], types.StrategicMergePatchType, patch, did)
+	if c.args[1] != "restart" {
+		return "", fmt.Errorf("kubectl rollout %s is not possible here", c.args[1])
+	}
+	patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations":
+		{"kubectl.kubernetes.io/restartedAt": %q}}}}}`, time.Now().Format(time.RFC3339))
+	return c.patchIt(ctx, c.args[2], types.MergePatchType, patch, "restarted")
 }
 
 // label takes a label off.

@@ -42,7 +42,7 @@ type lens struct {
 
 // newLens returns a lens of a program that watches these resources.
 func newLens(t *testing.T, watched ...string) *lens {
-	m := New(start, "")
+	m := New(start)
 	l := &lens{t: t, m: m, entities: m.All().Set}
 	t.Cleanup(l.check)
 	for _, resource := range watched {
@@ -105,7 +105,7 @@ func (l *lens) check() {
 			l.t.Errorf("a long note: %s", note.Text)
 		}
 	}
-	again := New(start, "")
+	again := New(start)
 	for i, seen := range l.seen {
 		data := must.Get(json.Marshal(seen))(l.t)
 		var read Seen

@@ -107,7 +107,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("I0701 12:00:00.000000   1 a.go:1] \"m\" a=\"b\" c=<\n\tx\n > d={\"e\": 1} f=5")
 	f.Add("I0701 12:00:00.000000   1 a.go:1] \"m\" =\"\xff a==")
 	f.Fuzz(func(t *testing.T, log string) {
-		m := New(start, "")
+		m := New(start)
 		for line := range strings.Lines(log) {
 			m.See(Seen{At: start, Log: strings.TrimRight(line, "\n")})
 		}

@@ -42,7 +42,6 @@ type Model struct {
 	gate            Gate
 	totals, counted Totals // now, and as it was shown last
 
-	given     string            // the primary resource, if New was told
 	kind      string            // the kind of the keys, as the log names it
 	kinds     map[string]string // resource → kind
 	resources map[string]string // kind → resource
@@ -71,15 +70,13 @@ type timer struct {
 	fire func()
 }
 
-// New returns a Model of a program that nobody has seen yet. primary is the resource whose keys are
-// in the queue, for example "foos.samplecontroller.k8s.io". If it is empty, the Model finds out.
-func New(start time.Time, primary string) *Model {
+// New returns a Model of a program that nobody has seen yet.
+func New(start time.Time) *Model {
 	m := &Model{
-		start: start.Round(0), given: primary, process: Process{Primary: primary},
-		gate: Gate{Mode: "open"}, entities: map[string]Entity{}, changed: map[string]bool{},
-		dropped: map[string]bool{}, numbers: map[string]int{}, kinds: map[string]string{},
-		resources: map[string]string{}, owners: map[string]bool{}, keys: map[string]*key{},
-		objects: map[string]*object{}, stored: map[string]bool{},
+		start: start.Round(0), gate: Gate{Mode: "open"}, entities: map[string]Entity{},
+		changed: map[string]bool{}, dropped: map[string]bool{}, numbers: map[string]int{},
+		kinds: map[string]string{}, resources: map[string]string{}, owners: map[string]bool{},
+		keys: map[string]*key{}, objects: map[string]*object{}, stored: map[string]bool{},
 	}
 	m.show("process", &m.process)
 	m.show("server", &m.server)

@@ -88,10 +88,10 @@ func (m *Model) learn(o *wire.Object) {
 	}
 }
 
-// findPrimary decides of which resource the keys are: that which was given to New, or the kind that
-// the log names, or a watched resource that owns others, or a watched one that is no built-in.
+// findPrimary decides of which resource the keys are: the kind that the log names, or a watched
+// resource that owns others, or a watched one that is no built-in.
 func (m *Model) findPrimary() {
-	primary, best := m.given, 0
+	primary, best := "", 0
 	for _, w := range m.watches {
 		kind, rank := m.kinds[w.Resource], 1
 		if !scheme.Scheme.IsGroupRegistered(schema.ParseGroupResource(w.Resource).Group) {
@@ -103,7 +103,7 @@ func (m *Model) findPrimary() {
 		if kind != "" && strings.EqualFold(kind, m.kind) {
 			rank += 4
 		}
-		if rank > best && m.given == "" {
+		if rank > best {
 			primary, best = w.Resource, rank
 		}
 	}

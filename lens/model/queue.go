@@ -81,8 +81,7 @@ func (m *Model) keyOf(r record, kind string) *key {
 			name = max(name, value)
 		}
 	}
-	given := m.kinds[m.given]
-	if m.kind == "" && name != "" && (given == "" || strings.EqualFold(given, kind)) {
+	if m.kind == "" && name != "" {
 		m.kind = kind
 		m.findPrimary()
 	}

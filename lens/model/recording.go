@@ -57,7 +57,7 @@ func (r *Recording) Script() ([]byte, error) {
 func (r *Recording) Write(file string) error {
 	text, err := r.Script()
 	if err == nil {
-		err = replaceFile(file, text)
+		err = os.WriteFile(file, text, 0o644)
 	}
 	if err != nil {
 		return err
@@ -84,16 +84,7 @@ func (r *Recording) Write(file string) error {
 		lines = append(lines, line)
 	}
 	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
-	return replaceFile(filepath.Join(filepath.Dir(file), index), []byte(list))
-}
-
-// replaceFile writes a file beside, and puts it in the place of the old one: an interrupt leaves one
-// of the two.
-func replaceFile(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
 }
 
 // ReadRecording returns the recording that is in a file.
@@ -123,7 +114,7 @@ func ParseRecording(text []byte) (*Recording, error) {
 
 // Again returns what was seen, and the steps that a Model makes of it now.
 func (r *Recording) Again() (all []Seen, steps []json.RawMessage, err error) {
-	m := New(r.Start, "")
+	m := New(r.Start)
 	for _, text := range r.Seen {
 		var seen Seen
 		if err := json.Unmarshal(text, &seen); err != nil {

@@ -144,37 +144,31 @@ func TestThePrimaryResource(t *testing.T) {
 	}
 	replicaSet := &wire.Object{Resource: "replicasets.apps", Kind: "ReplicaSet"}
 	for name, test := range map[string]struct {
-		given   string
 		watched []string
 		objects []*wire.Object
 		log     string
 		want    string
 	}{
-		"the only one":            {"", []string{"pods"}, nil, "", "pods"},
-		"no built-in":             {"", []string{deployments, foos}, nil, "", foos},
-		"the built-in with a dot": {"", []string{"events.events.k8s.io", "foos.example.com"}, nil, "", "foos.example.com"},
-		"the owner": {"", []string{"pods", "replicasets.apps"},
+		"the only one":            {[]string{"pods"}, nil, "", "pods"},
+		"no built-in":             {[]string{deployments, foos}, nil, "", foos},
+		"the built-in with a dot": {[]string{"events.events.k8s.io", "foos.example.com"}, nil, "", "foos.example.com"},
+		"the owner": {[]string{"pods", "replicasets.apps"},
 			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", "replicasets.apps"},
-		"an owner that is not watched": {"", []string{"pods", foos},
+		"an owner that is not watched": {[]string{"pods", foos},
 			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", foos},
-		"as the log says": {"", []string{foos, "pods"},
+		"as the log says": {[]string{foos, "pods"},
 			[]*wire.Object{pod("Job")}, `"Started syncing pod" pod="default/x"`, "pods"},
-		"given": {"pods", []string{foos, "pods"},
-			[]*wire.Object{pod("Foo")}, `"Started syncing Foo" foo="default/x"`, "pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(start, test.given)
-			for i, resource := range test.watched {
-				m.See(Seen{At: start, Wire: &wire.Event{Kind: wire.RequestArrived, Request: i, Verb: "watch",
-					Resource: resource}})
+			l := newLens(t)
+			for _, resource := range test.watched {
+				l.wire(wire.Event{Verb: "watch", Resource: resource}, wire.RequestArrived)
 			}
 			for _, o := range test.objects {
-				m.See(Seen{At: start, Stored: &Stored{Type: "ADDED", Object: o}})
+				l.stored("ADDED", o)
 			}
-			if test.log != "" {
-				m.See(Seen{At: start, Log: "I0701 12:00:00.000000   1 a.go:1] " + test.log})
-			}
-			equal(t, "primary", m.All().Set["process"].(Process).Primary, test.want)
+			l.log(test.log)
+			equal(t, "primary", get[Process](l, "process").Primary, test.want)
 		})
 	}
 }

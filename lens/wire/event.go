@@ -42,8 +42,6 @@ type Event struct {
 	Namespace   string `json:"namespace,omitempty"`
 	Name        string `json:"name,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
-	// Path is for requests without a resource, such as /version.
-	Path string `json:"path,omitempty"`
 
 	// Number numbers the events of all watches, from 1. It is 0 for everything else.
 	Number int `json:"number,omitempty"`
@@ -120,7 +118,7 @@ var infos = request.RequestInfoFactory{
 func requested(r *http.Request) Event {
 	info, _ := infos.NewRequestInfo(r) // with an error, it has what could be read
 	if !info.IsResourceRequest {
-		return Event{Verb: info.Verb, Path: info.Path}
+		return Event{Verb: info.Verb} // such as for /version
 	}
 	e := Event{
 		Verb: info.Verb, Version: info.APIVersion, Namespace: info.Namespace, Name: info.Name,

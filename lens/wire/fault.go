@@ -17,14 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Why a request or a watch has ended.
 var (
 	errCut     = errors.New("the connection was cut")
 	errExpired = errors.New("the history has expired")
-	errClosed  = errors.New("the proxy is closed")
 )
 
 // CutWatches closes the connections of all watches of a resource, or of all if it is empty.
@@ -80,14 +78,10 @@ func (p *Proxy) fault(x *exchange) (code int) {
 // failure returns the answer of an API server that fails with that HTTP status.
 func failure(code int) *http.Response {
 	body, _ := json.Marshal(status(code)) // never fails
-	response := &http.Response{
+	return &http.Response{
 		StatusCode: code, Header: http.Header{"Content-Type": {runtime.ContentTypeJSON}},
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
-	if code == http.StatusTooManyRequests {
-		response.Header.Set("Retry-After", "1")
-	}
-	return response
 }
 
 // status returns the Status of a failure.
@@ -102,22 +96,14 @@ func status(code int) *metav1.Status {
 	return &status
 }
 
-// frameOf returns an event as a watch of that media type sends it.
-func frameOf(mediaType string, typ apiwatch.EventType, object runtime.Object) ([]byte, error) {
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
-	if !ok || info.StreamSerializer == nil {
-		return nil, errCut // there is no better way
-	}
-	data, err := runtime.Encode(info.Serializer, object)
+// encodeEvent returns an event as a watch sends it.
+func encodeEvent(typ apiwatch.EventType, object runtime.Object) ([]byte, error) {
+	raw, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
-	var frame bytes.Buffer
-	writer := info.StreamSerializer.NewFrameWriter(&frame)
-	err = info.StreamSerializer.Encode(&metav1.WatchEvent{
-		Type: string(typ), Object: runtime.RawExtension{Raw: data},
-	}, writer)
-	return frame.Bytes(), err
+	data, err := json.Marshal(metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: raw}})
+	return append(data, '\n'), err
 }
 
 const forever = time.Duration(math.MaxInt64)

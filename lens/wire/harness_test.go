@@ -3,7 +3,6 @@ package wire
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -64,7 +63,7 @@ func startLine(t *testing.T, handler http.HandlerFunc) *line {
 	server := httptest.NewServer(l)
 	l.address = server.URL
 	t.Cleanup(server.Close)
-	t.Cleanup(l.Close)
+	t.Cleanup(server.CloseClientConnections)
 	return l
 }
 
@@ -124,7 +123,8 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	r.Header.Set("Accept-Encoding", "gzip") // so that the client does not decompress
+	r.Header.Set("Accept-Encoding", "gzip") // as client-go does
+	r.Header.Set("Accept", protobufType+","+jsonType)
 	return l.client().Do(r)
 }
 
@@ -177,9 +177,9 @@ func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	return must.Get(runtime.Encode(info.Serializer, object))(t)
 }
 
-func encodeEvent(t *testing.T, mediaType string, typ apiwatch.EventType, object runtime.Object) []byte {
+func mustEncodeEvent(t *testing.T, typ apiwatch.EventType, object runtime.Object) []byte {
 	t.Helper()
-	return must.Get(frameOf(mediaType, typ, object))(t)
+	return must.Get(encodeEvent(typ, object))(t)
 }
 
 // typeMeta is in a Deployment on the wire.
@@ -207,22 +207,15 @@ type channel struct {
 	frames    chan []byte
 }
 
-func newChannel(mediaType string) *channel {
-	return &channel{mediaType, make(chan []byte, 1000)}
-}
+func newChannel() *channel { return &channel{jsonType, make(chan []byte, 1000)} }
 
 func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", c.mediaType+";stream=watch")
-	body := io.Writer(w)
-	flush := w.(http.Flusher).Flush
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") { // as Kubernetes does since 1.37
-		w.Header().Set("Content-Encoding", "gzip")
-		compressed := gzip.NewWriter(w)
-		body, flush = compressed, func() {
-			compressed.Flush()
-			w.(http.Flusher).Flush()
-		}
+	if r.Header.Get("Accept-Encoding") != "identity" { // Kubernetes compresses watches since 1.37
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
 	}
+	w.Header().Set("Content-Type", c.mediaType+";stream=watch")
+	flush := w.(http.Flusher).Flush
 	flush()
 	for {
 		select {
@@ -230,7 +223,7 @@ func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if !ok {
 				return
 			}
-			_, _ = body.Write(frame) // fails when the Proxy is gone
+			_, _ = w.Write(frame) // fails when the Proxy is gone
 			flush()
 		case <-r.Context().Done():
 			return

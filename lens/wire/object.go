@@ -1,12 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -19,9 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
-
-// maxBody limits what is decoded. What is larger is passed on without a look at it.
-const maxBody = 1 << 20
 
 // content is what is read of an object, of whatever kind it is.
 type content struct {
@@ -127,46 +121,18 @@ func (c *content) summary() string {
 // unmarshal reads JSON. A field that has another type than usual stays empty.
 func unmarshal(data []byte, into any) { _ = json.Unmarshal(data, into) }
 
-// isDecodable reports whether decode can read an answer.
-func isDecodable(header http.Header) bool {
-	mediaType := mediaType(header)
-	return mediaType == runtime.ContentTypeJSON || mediaType == runtime.ContentTypeProtobuf
-}
-
 // decode reads an object. What it cannot read stays empty.
-func decode(data []byte, mediaType, encoding string) (c content) {
-	if encoding == "gzip" {
-		if reader, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, _ = io.ReadAll(io.LimitReader(reader, maxBody)) // what is cut off is no JSON
-		}
-	}
+func decode(data []byte, mediaType string) (c content) {
 	switch mediaType {
 	case runtime.ContentTypeJSON, string(types.ApplyPatchType):
 		unmarshal(data, &c)
-	case runtime.ContentTypeProtobuf: // of a type that client-go knows
+	case runtime.ContentTypeProtobuf: // a request about a type that client-go knows
 		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
 		if err == nil {
 			c = contentOf(object)
 		}
 	}
 	return c
-}
-
-// decodeFrame reads an event of a watch. What it cannot read stays empty.
-func decodeFrame(data []byte, mediaType string) (eventType string, object []byte) {
-	var event metav1.WatchEvent
-	var err error
-	switch {
-	case len(data) <= frameHeader, len(data) > maxBody:
-	case mediaType == runtime.ContentTypeJSON:
-		err = json.Unmarshal(data, &event)
-	case mediaType == runtime.ContentTypeProtobuf:
-		err = event.Unmarshal(data[frameHeader:])
-	}
-	if err != nil {
-		return "", nil
-	}
-	return event.Type, event.Object.Raw
 }
 
 // mediaType returns the Content-Type without parameters.

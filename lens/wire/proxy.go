@@ -10,21 +10,21 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 )
 
 // Proxy is an http.Handler that passes the requests of a program on to the API server, and the
-// answers back. It changes neither, with one exception: it asks for watches without compression,
-// because it cannot hold one event of a compressed watch.
+// answers back. It changes neither, with one exception: it asks for JSON in place of Protobuf, and
+// without compression, because it must find where an event ends.
 type Proxy struct {
 	gate
-	target  *url.URL
-	next    http.RoundTripper
-	running sync.WaitGroup // all exchanges
+	target *url.URL
+	next   http.RoundTripper
 
 	reporting sync.Mutex // while observe is called
 	observe   func(Event)
@@ -32,20 +32,17 @@ type Proxy struct {
 
 	mu        sync.Mutex
 	exchanges map[*exchange]bool
-	requests  int // so far
-	closed    bool
+	requests  int             // so far
 	failNext  int             // HTTP status of the next write, or 0
 	expired   map[string]bool // resources whose next watch cannot begin at a resourceVersion
 }
 
 // New returns a Proxy to the API server of config, with the credentials of config. It calls observe
 // for one Event after the other, before the program can notice what has happened. So observe must
-// be quick. It may call all methods except Close.
+// be quick.
 //
 // For faults that the methods do not offer, wrap the transport of config.
 func New(config *rest.Config, observe func(Event)) (*Proxy, error) {
-	config = rest.CopyConfig(config)
-	config.DisableCompression = true // unless the program asks for it
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
@@ -65,21 +62,16 @@ func New(config *rest.Config, observe func(Event)) (*Proxy, error) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(p, r)
 	defer x.cancel(nil)
-	if !p.begin(x) {
-		panic(http.ErrAbortHandler) // closes the connection
-	}
+	p.begin(x)
 	defer p.end(x)
-	stop := context.AfterFunc(x.ctx, func() { // a program that is frozen reads and sends nothing
-		connection := http.NewResponseController(w)
-		_ = connection.SetReadDeadline(time.Now())
-		_ = connection.SetWriteDeadline(time.Now())
+	stop := context.AfterFunc(x.ctx, func() { // a program that is frozen reads nothing
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
 	})
 	defer stop()
 	proxy := httputil.ReverseProxy{
-		Rewrite:    x.rewrite,
-		Transport:  x,
-		BufferPool: bufferPool{},
-		ErrorLog:   log.New(io.Discard, "", 0),
+		Rewrite:   x.rewrite,
+		Transport: x,
+		ErrorLog:  log.New(io.Discard, "", 0),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
 			panic(http.ErrAbortHandler)
 		},
@@ -99,10 +91,11 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := newExchange(t.p, r)
-	if t.ctx.Err() != nil || !t.p.begin(x) {
+	if err := t.ctx.Err(); err != nil {
 		x.cancel(nil)
-		return nil, errClosed
+		return nil, err
 	}
+	t.p.begin(x)
 	stop := context.AfterFunc(t.ctx, func() { x.cancel(context.Canceled) })
 	out := r.Clone(x.ctx)
 	x.rewrite(&httputil.ProxyRequest{In: r, Out: out})
@@ -161,38 +154,20 @@ func (b *body) end() {
 	}
 }
 
-// Close ends all requests and waits until they have ended. The Proxy refuses any others.
-func (p *Proxy) Close() {
-	p.mu.Lock()
-	p.closed = true
-	for x := range p.exchanges {
-		x.cancel(errClosed)
-	}
-	p.mu.Unlock()
-	p.running.Wait()
-	utilnet.CloseIdleConnectionsFor(p.next)
-}
-
-func (p *Proxy) begin(x *exchange) (ok bool) {
+func (p *Proxy) begin(x *exchange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.running.Add(1)
 	p.exchanges[x] = true
 	p.requests++
 	x.event.Request = p.requests
-	return true
 }
 
 func (p *Proxy) end(x *exchange) {
 	p.leave(func(h *held) bool { return h.owner == x })
 	x.reportEnd()
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	delete(p.exchanges, x)
-	p.mu.Unlock()
-	p.running.Done()
 }
 
 // report tells the observer. If h is not nil, it enters the gate at the same time.
@@ -210,15 +185,6 @@ func (p *Proxy) report(e Event, h *held) Event {
 	p.observe(e)
 	return e
 }
-
-// buffers are those in which bodies are copied: a new one for each request would be most of what a
-// request allocates.
-var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
-type bufferPool struct{}
-
-func (bufferPool) Get() []byte  { return buffers.Get().(*[32 << 10]byte)[:] }
-func (bufferPool) Put(b []byte) { buffers.Put((*[32 << 10]byte)(b)) }
 
 // exchange is a request and what becomes of it.
 type exchange struct {
@@ -251,9 +217,9 @@ func newExchange(p *Proxy, r *http.Request) *exchange {
 // rewrite addresses the request to the API server.
 func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(x.p.target)
-	if x.event.Verb == "watch" {
-		r.Out.Header.Set("Accept-Encoding", "identity")
-	}
+	r.Out.Header.Set("Accept-Encoding", "identity")
+	r.Out.Header.Set("Accept", strings.ReplaceAll(
+		r.In.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
 }
 
 // RoundTrip waits until the request may pass, sends it to the API server, and returns the answer.
@@ -299,7 +265,7 @@ func (x *exchange) answer(response *http.Response) {
 	e := x.event
 	e.Kind, e.Code = Answered, response.StatusCode
 	many := response.StatusCode == http.StatusOK && (e.Verb == "watch" || e.Verb == "list")
-	if !many && e.Resource != "" && isDecodable(response.Header) {
+	if !many && e.Resource != "" && mediaType(response.Header) == runtime.ContentTypeJSON {
 		if e.content, response.Body, x.err = peek(response.Body, response.Header); x.err != nil {
 			return // the program notices it when it reads the body
 		}
@@ -335,19 +301,16 @@ func (x *exchange) reportEnd() {
 	}
 }
 
-// peek returns what is in a body unless it is too large, and one from which the same can be read.
+// peek returns what is in a body, and one from which the same can be read.
 func peek(
 	body io.ReadCloser, header http.Header,
 ) (c func() content, again io.ReadCloser, err error) {
-	var data bytes.Buffer
-	_, err = io.CopyN(&data, body, maxBody+1)
-	if errors.Is(err, io.EOF) {
-		err = nil
-		all, mediaType, encoding := data.Bytes(), mediaType(header), header.Get("Content-Encoding")
-		c = sync.OnceValue(func() content { return decode(all, mediaType, encoding) })
+	data, err := io.ReadAll(body)
+	if err == nil {
+		c = sync.OnceValue(func() content { return decode(data, mediaType(header)) })
 	}
 	return c, struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(&data, body), body}, err
+	}{io.MultiReader(bytes.NewReader(data), body), body}, err
 }

@@ -3,9 +3,8 @@ package wire
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -15,11 +14,8 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-const (
-	maxHeld     = 1000     // events of a watch; then it is not read any more
-	frameHeader = 4        // bytes before an event in protobuf, which are its length
-	maxFrame    = 16 << 20 // bytes of an event in protobuf, as in client-go
-)
+// maxHeld is how many events of a watch are held; then it is not read any more.
+const maxHeld = 1000
 
 // watch is the body of the answer to a watch, which lets each event pass when it may.
 type watch struct {
@@ -53,7 +49,7 @@ func (w *watch) readAhead() {
 	defer close(w.frames)
 	r := bufio.NewReader(w.body)
 	for w.readErr == nil {
-		data, err := readFrame(r, w.mediaType)
+		data, err := w.readFrame(r)
 		if w.readErr = err; len(data) == 0 {
 			continue
 		}
@@ -65,23 +61,10 @@ func (w *watch) readAhead() {
 	}
 }
 
-// readFrame returns one event or, if it does not know the media type, what there is.
-func readFrame(r *bufio.Reader, mediaType string) ([]byte, error) {
-	switch mediaType {
-	case runtime.ContentTypeJSON:
+// readFrame returns one event or, if it is not JSON, what there is.
+func (w *watch) readFrame(r *bufio.Reader) ([]byte, error) {
+	if w.mediaType == runtime.ContentTypeJSON {
 		return r.ReadBytes('\n')
-	case runtime.ContentTypeProtobuf:
-		header, err := r.Peek(frameHeader)
-		if err != nil {
-			return header, err
-		}
-		length := binary.BigEndian.Uint32(header)
-		if length > maxFrame {
-			return nil, fmt.Errorf("the API server sends an event of %d bytes", length)
-		}
-		data := make([]byte, frameHeader+length)
-		n, err := io.ReadFull(r, data)
-		return data[:n], err
 	}
 	data := make([]byte, 4096)
 	n, err := r.Read(data)
@@ -91,13 +74,13 @@ func readFrame(r *bufio.Reader, mediaType string) ([]byte, error) {
 // arrive reports an event.
 func (w *watch) arrive(data []byte) frame {
 	e := w.event
-	eventType, object := decodeFrame(data, w.mediaType)
-	if eventType == "" && len(data) <= maxBody {
+	var read metav1.WatchEvent
+	if json.Unmarshal(data, &read) != nil || read.Type == "" {
 		return frame{data: data}
 	}
-	e.Kind, e.Type, e.Initial = EventArrived, eventType, w.initial
-	e.content = sync.OnceValue(func() content { return decode(object, w.mediaType, "") })
-	isBookmark := eventType == string(apiwatch.Bookmark)
+	e.Kind, e.Type, e.Initial = EventArrived, read.Type, w.initial
+	e.content = sync.OnceValue(func() content { return decode(read.Object.Raw, w.mediaType) })
+	isBookmark := read.Type == string(apiwatch.Bookmark)
 	if isBookmark && w.initial {
 		bookmark := e.content().Metadata
 		if bookmark != nil && bookmark.Annotations[metav1.InitialEventsAnnotationKey] == "true" {
@@ -153,7 +136,10 @@ func (w *watch) pass() (data []byte, err error) {
 // expired returns the last frame of a watch that has expired.
 func (w *watch) expired() (frame, error) {
 	w.Close() // from now on, readAhead uses the watch no more
-	data, err := frameOf(w.mediaType, apiwatch.Error, status(http.StatusGone))
+	if w.mediaType != runtime.ContentTypeJSON {
+		return frame{}, errCut // there is no better way
+	}
+	data, err := encodeEvent(apiwatch.Error, status(http.StatusGone))
 	if err != nil {
 		return frame{}, err
 	}
