@@ -27,9 +27,6 @@ LDFLAGS = -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=
 ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
-# on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
-on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
-  passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
 
 .PHONY: help help-all demo test run build generate
 .PHONY: deploy undeploy cluster up foos cluster-empty cluster-foos cluster-down kubeconfig clean
@@ -42,7 +39,7 @@ help-all:
 	@awk -F ':+.* ##? ' '/^#= / {print "\n" substr($$0, 4)} \
 	  /^[a-z-]+:.* ##? / {printf "  %-21s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nVariables of the environment, as in HACK_JOBS=2 make test\n'
-	@sed -nE 's/^setting (HACK_[A-Z_]+) .* # /  \1 @/p' hack/env | awk -F ' @' '{printf "%-23s %s\n", $$1, $$2}'
+	@cat hack/env hack/*.env 2>/dev/null | sed -nE 's/^setting (HACK_[A-Z_]+) .* # /  \1 @/p' | awk -F ' @' '{printf "%-23s %s\n", $$1, $$2}'
 
 #= For everybody
 
@@ -121,10 +118,6 @@ clean: # stop all local control planes and delete everything that was built
 	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
 	@rm -rf .local
 
-.PHONY: demo-current-context
-demo-current-context: build # see it work on a cluster that you have; it asks first
-	@hack/demo --current-context
-
 #= Some of the tests
 
 .PHONY: unit verify conformance lint
@@ -136,21 +129,6 @@ conformance: # the conformance suite on the controller
 	go -C test test -count=1 -timeout 30m ./conformance
 lint: # the linters
 	@hack/lint
-
-#= More tests than make test-all has
-
-histories: # run 5,000 random histories of faults and edits in virtual time
-	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
-
-.PHONY: portability
-PLATFORMS := darwin/amd64 darwin/arm64 linux/arm64
-portability: # run go vet for macOS and for arm64, or for PLATFORMS
-	@for platform in $(PLATFORMS); do \
-	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack/tools' ':!explore/board'); do \
-	    echo "$$platform, $$module"; \
-	    GOOS=$${platform%/*} GOARCH=$${platform#*/} go -C "$$(dirname "$$module")" vet ./... || exit; \
-	  done; \
-	done
 
 # What other folders add.
 -include */*.mk

@@ -109,7 +109,12 @@ func TestDeploymentOfAnotherNamespaceIsNotOwned(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
 		foo := h.getFoo("example-foo")
-		h.createNamespace("elsewhere")
+		h.act(func() error {
+			elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
+			_, err := h.kube.CoreV1().Namespaces().Create(
+				context.Background(), elsewhere, metav1.CreateOptions{})
+			return err
+		})
 		bank := foreignDeployment(nil)
 		bank.Name = "bank"
 		h.createDeployment(bank)

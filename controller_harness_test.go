@@ -9,7 +9,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -197,15 +196,6 @@ func (h *harness) expectStatus(name, ready string, available int32) {
 	}
 }
 
-func (h *harness) createNamespace(name string) {
-	h.t.Helper()
-	h.act(func() error {
-		_, err := h.kube.CoreV1().Namespaces().Create(context.Background(),
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		return err
-	})
-}
-
 func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 	h.t.Helper()
 	createIn(h, h.deployments(deployment.Namespace), deployment)
@@ -214,17 +204,6 @@ func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 func (h *harness) changeDeployment(name string, to func(*appsv1.Deployment)) {
 	h.t.Helper()
 	changeIn(h, h.deployments(namespace), name, to)
-}
-
-func (h *harness) changeDeploymentStatus(name string, to func(*appsv1.Deployment)) {
-	h.t.Helper()
-	deployment := h.getDeployment(name)
-	to(deployment)
-	h.act(func() error {
-		_, err := h.deployments(namespace).UpdateStatus(
-			context.Background(), deployment, metav1.UpdateOptions{})
-		return err
-	})
 }
 
 func (h *harness) deleteDeployment(name string) {
@@ -237,12 +216,16 @@ func (h *harness) deleteDeployment(name string) {
 // rollOut makes all replicas of a Deployment available, as the Deployment controller would.
 func (h *harness) rollOut(name string) {
 	h.t.Helper()
-	h.changeDeploymentStatus(name, func(deployment *appsv1.Deployment) {
-		replicas := *deployment.Spec.Replicas
-		deployment.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: deployment.Generation,
-			Replicas:           replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
-		}
+	deployment := h.getDeployment(name)
+	replicas := *deployment.Spec.Replicas
+	deployment.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: deployment.Generation,
+		Replicas:           replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
+	}
+	h.act(func() error {
+		_, err := h.deployments(namespace).UpdateStatus(
+			context.Background(), deployment, metav1.UpdateOptions{})
+		return err
 	})
 }
 

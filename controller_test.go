@@ -7,17 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
 
 func TestNewFooGetsItsDeployment(t *testing.T) {
@@ -254,49 +245,4 @@ func TestOrphanDoesNotCountForAFooThatIsBeingDeleted(t *testing.T) {
 
 		h.expectStatus("example-foo", "False FooTerminating", 0)
 	})
-}
-
-// keeper is an informer that keeps its event handler, so that a test can call it.
-type keeper struct {
-	cache.SharedIndexInformer
-	handler cache.ResourceEventHandler
-}
-
-func (k *keeper) AddEventHandlerWithOptions(
-	handler cache.ResourceEventHandler, options cache.HandlerOptions,
-) (cache.ResourceEventHandlerRegistration, error) {
-	k.handler = handler
-	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
-}
-
-func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
-	kube, foo, foos, deployments := kubefake.NewClientset(), foofake.NewClientset(), &keeper{}, &keeper{}
-	keep := func(k *keeper, object runtime.Object) cache.SharedIndexInformer {
-		k.SharedIndexInformer = cache.NewSharedIndexInformer(
-			&cache.ListWatch{}, object, 0, cache.Indexers{})
-		return k
-	}
-	fooFactory := fooinformers.NewSharedInformerFactory(foo, 0)
-	fooFactory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
-	) cache.SharedIndexInformer {
-		return keep(foos, &v1alpha1.Foo{})
-	})
-	kubeFactory := kubeinformers.NewSharedInformerFactory(kube, 0)
-	kubeFactory.InformerFor(&appsv1.Deployment{}, func(kubernetes.Interface, time.Duration,
-	) cache.SharedIndexInformer {
-		return keep(deployments, &appsv1.Deployment{})
-	})
-	c, err := NewController(kube, foo, fooFactory.Samplecontroller().V1alpha1().Foos(),
-		kubeFactory.Apps().V1().Deployments(), events.NewFakeRecorder(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	deployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
-	foos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
-	c.queue.ShutDown() // so that Get does not wait if there is none
-	got, _ := c.queue.Get()
-	if want := cache.NewObjectName("default", "example-foo"); got != want || c.queue.Len() > 0 {
-		t.Errorf("queue: got %v and %d more keys, want %v", got, c.queue.Len(), want)
-	}
 }

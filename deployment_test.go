@@ -8,9 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/patch"
@@ -78,96 +76,77 @@ func TestReadyCondition(t *testing.T) {
 	rolledOut := appsv1.DeploymentStatus{
 		ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3,
 	}
+	fails := func(
+		is appsv1.DeploymentConditionType, status corev1.ConditionStatus, reason, message string,
+	) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) {
+			d.Status.AvailableReplicas = 0
+			d.Status.Conditions = []appsv1.DeploymentCondition{
+				{Type: is, Status: status, Reason: reason, Message: message}}
+		}
+	}
 	for name, test := range map[string]struct {
-		change  func(*appsv1.Deployment)
-		want    string
-		message string
+		change        func(*appsv1.Deployment)
+		want, message string
 	}{
 		"rolled out": {
-			change:  func(*appsv1.Deployment) {},
-			want:    "True Available",
-			message: `Deployment "web" has 3 of 3 replicas available`,
+			func(*appsv1.Deployment) {},
+			"True Available", `Deployment "web" has 3 of 3 replicas available`,
 		},
 		"scaled to zero": {
-			change: func(d *appsv1.Deployment) {
+			func(d *appsv1.Deployment) {
 				d.Spec.Replicas = new(int32(0))
 				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
 			},
-			want:    "True Available",
-			message: `Deployment "web" has 0 of 0 replicas available`,
+			"True Available", `Deployment "web" has 0 of 0 replicas available`,
 		},
 		"the spec has no replicas": {
-			change: func(d *appsv1.Deployment) {
+			func(d *appsv1.Deployment) {
 				d.Spec.Replicas = nil
 				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
 			},
-			want:    "False Progressing",
-			message: `Deployment "web" has 0 of 1 replicas available`,
+			"False Progressing", `Deployment "web" has 0 of 1 replicas available`,
 		},
 		"the status is of an older spec": {
-			change:  func(d *appsv1.Deployment) { d.Generation = 3 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
+			func(d *appsv1.Deployment) { d.Generation = 3 },
+			"False Progressing", `Deployment "web" has 3 of 3 replicas available`,
 		},
 		"scaled down, and more replicas still run": {
-			change:  func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 1 replicas available`,
+			func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(1)) },
+			"False Progressing", `Deployment "web" has 3 of 1 replicas available`,
 		},
 		"old replicas still run": {
-			change:  func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
+			func(d *appsv1.Deployment) { d.Status.Replicas = 4 },
+			"False Progressing", `Deployment "web" has 3 of 3 replicas available`,
 		},
 		"not all replicas are updated": {
-			change:  func(d *appsv1.Deployment) { d.Status.UpdatedReplicas, d.Status.Replicas = 2, 2 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 3 of 3 replicas available`,
+			func(d *appsv1.Deployment) { d.Status.UpdatedReplicas, d.Status.Replicas = 2, 2 },
+			"False Progressing", `Deployment "web" has 3 of 3 replicas available`,
 		},
 		"not all replicas are available": {
-			change:  func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 },
-			want:    "False Progressing",
-			message: `Deployment "web" has 1 of 3 replicas available`,
+			func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 },
+			"False Progressing", `Deployment "web" has 1 of 3 replicas available`,
 		},
 		"paused during the rollout": {
-			change: func(d *appsv1.Deployment) {
-				d.Spec.Paused = true
-				d.Status.UpdatedReplicas = 1
-			},
-			want:    "False DeploymentPaused",
-			message: `Deployment "web" has 3 of 3 replicas available; its rollout is paused`,
+			func(d *appsv1.Deployment) { d.Spec.Paused, d.Status.UpdatedReplicas = true, 1 },
+			"False DeploymentPaused",
+			`Deployment "web" has 3 of 3 replicas available; its rollout is paused`,
 		},
 		"paused after the rollout": {
-			change:  func(d *appsv1.Deployment) { d.Spec.Paused = true },
-			want:    "True Available",
-			message: `Deployment "web" has 3 of 3 replicas available`,
+			func(d *appsv1.Deployment) { d.Spec.Paused = true },
+			"True Available", `Deployment "web" has 3 of 3 replicas available`,
 		},
 		"being deleted": {
-			change:  func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{} },
-			want:    "False DeploymentTerminating",
-			message: `Deployment "web" is being deleted`,
+			func(d *appsv1.Deployment) { d.DeletionTimestamp = &metav1.Time{} },
+			"False DeploymentTerminating", `Deployment "web" is being deleted`,
 		},
 		"Pods cannot be created": {
-			change: func(d *appsv1.Deployment) {
-				d.Status.AvailableReplicas = 0
-				d.Status.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
-					Reason: "FailedCreate", Message: "exceeded quota",
-				}}
-			},
-			want:    "False FailedCreate",
-			message: `Deployment "web" has 0 of 3 replicas available: exceeded quota`,
+			fails(appsv1.DeploymentReplicaFailure, corev1.ConditionTrue, "FailedCreate", "exceeded quota"),
+			"False FailedCreate", `Deployment "web" has 0 of 3 replicas available: exceeded quota`,
 		},
 		"no progress within the deadline": {
-			change: func(d *appsv1.Deployment) {
-				d.Status.AvailableReplicas = 0
-				d.Status.Conditions = []appsv1.DeploymentCondition{{
-					Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
-					Reason: "ProgressDeadlineExceeded", Message: "timed out",
-				}}
-			},
-			want:    "False ProgressDeadlineExceeded",
-			message: `Deployment "web" has 0 of 3 replicas available: timed out`,
+			fails(appsv1.DeploymentProgressing, corev1.ConditionFalse, "ProgressDeadlineExceeded", "timed out"),
+			"False ProgressDeadlineExceeded", `Deployment "web" has 0 of 3 replicas available: timed out`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,49 +164,6 @@ func TestReadyCondition(t *testing.T) {
 				t.Errorf("message: got %q, want %q", ready.Message, test.message)
 			}
 		})
-	}
-}
-
-func TestSelectorIsValidForTheLongestFooName(t *testing.T) {
-	foo := newFoo(strings.Repeat("a", 253), "web", nil)
-	foo.UID = "9515be63-9f39-4707-8389-0be65389c9cd"
-	if problems := problemsOf(newDeployment(foo)); len(problems) > 0 {
-		t.Errorf("the API server would refuse the Deployment: %q", problems)
-	}
-}
-
-// problemsOf checks some rules for Deployments, which no fake knows.
-func problemsOf(deployment *appsv1.Deployment) (problems []string) {
-	template := deployment.Spec.Template
-	for key, value := range template.Labels {
-		problems = append(problems, validation.IsQualifiedName(key)...)
-		problems = append(problems, validation.IsValidLabelValue(value)...)
-	}
-	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	if err != nil || selector.Empty() || !selector.Matches(labels.Set(template.Labels)) {
-		problems = append(problems, "the selector does not select the Pods")
-	}
-	names := map[string]bool{}
-	for _, container := range template.Spec.Containers {
-		problems = append(problems, validation.IsDNS1123Label(container.Name)...)
-		for _, port := range container.Ports {
-			problems = append(problems, validation.IsValidPortName(port.Name)...)
-		}
-		if names[container.Name] {
-			problems = append(problems, "two containers have the same name")
-		}
-		names[container.Name] = true
-	}
-	return problems
-}
-
-func TestSelectorsOfTwoFoosDiffer(t *testing.T) {
-	first := newDeployment(newFoo("first", "web", nil)).Spec.Selector.MatchLabels
-	second := newDeployment(newFoo("second", "web", nil)).Spec.Selector.MatchLabels
-	for key, value := range first {
-		if second[key] == value {
-			t.Errorf("both Foos select %s=%s", key, value)
-		}
 	}
 }
 

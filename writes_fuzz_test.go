@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -297,4 +299,29 @@ func refuses(t *testing.T, err error) bool {
 		t.Fatal(err)
 	}
 	return refused
+}
+
+// problemsOf checks some rules for Deployments, which no fake knows.
+func problemsOf(deployment *appsv1.Deployment) (problems []string) {
+	template := deployment.Spec.Template
+	for key, value := range template.Labels {
+		problems = append(problems, validation.IsQualifiedName(key)...)
+		problems = append(problems, validation.IsValidLabelValue(value)...)
+	}
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(template.Labels)) {
+		problems = append(problems, "the selector does not select the Pods")
+	}
+	names := map[string]bool{}
+	for _, container := range template.Spec.Containers {
+		problems = append(problems, validation.IsDNS1123Label(container.Name)...)
+		for _, port := range container.Ports {
+			problems = append(problems, validation.IsValidPortName(port.Name)...)
+		}
+		if names[container.Name] {
+			problems = append(problems, "two containers have the same name")
+		}
+		names[container.Name] = true
+	}
+	return problems
 }

@@ -6,6 +6,10 @@ ifneq ($(filter environment%,$(origin IMAGE)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
+# on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
+on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
+  passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
+
 #= Images, and more tests than make test-all has
 
 .PHONY: image
@@ -46,3 +50,17 @@ fuzz: # fuzz each target for five minutes; a real API server judges what is writ
 .PHONY: vulnerabilities
 vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
 	@hack/vulnerabilities
+
+.PHONY: histories
+histories: # run 5,000 random histories of faults and edits in virtual time
+	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
+
+.PHONY: portability
+PLATFORMS := darwin/amd64 darwin/arm64 linux/arm64
+portability: # run go vet for macOS and for arm64, or for PLATFORMS
+	@for platform in $(PLATFORMS); do \
+	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack/tools' ':!explore/board'); do \
+	    echo "$$platform, $$module"; \
+	    GOOS=$${platform%/*} GOARCH=$${platform#*/} go -C "$$(dirname "$$module")" vet ./... || exit; \
+	  done; \
+	done

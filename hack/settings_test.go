@@ -103,7 +103,8 @@ func repositoryIn(t *testing.T, folder string) string {
 	for file, text := range map[string]string{
 		"go.mod": "module example.com/a\n", "a.sum": "", ".gitattributes": "",
 		"Makefile": "version:\n\techo made\n", "hack/env": string(must.Get(os.ReadFile("env"))(t)),
-		".gitignore": "/.local/\n",
+		"hack/development.env": string(must.Get(os.ReadFile("development.env"))(t)),
+		".gitignore":           "/.local/\n",
 	} {
 		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755))
 		must.Do(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o755))

@@ -20,15 +20,14 @@ var (
 		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "go.mod", "go.sum", library,
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
 		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
-		"hack/versions",
 		"internal/[^p]*/*.go", "internal/patch", "internal/process", "test/go.mod",
 		"test/go.sum",
 	}
 	// What tests need of any controller.
 	forTests = []string{
-		"internal/testing/cluster", "internal/testing/fakes", "internal/testing/must",
-		"internal/testing/process", "internal/testing/setting",
-		"internal/testing/suite/[^f]*.go", // and not frame.go
+		"internal/testing/cluster/cluster.go", "internal/testing/fakes", "internal/testing/must",
+		"internal/testing/process/[ep]*.go", "internal/testing/setting",
+		"internal/testing/suite/[^f]*.go", // and not frame*.go
 		"internal/testing/suite/audit",
 	}
 	// The controller of Foos.
@@ -44,7 +43,7 @@ var (
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		example + "/websites", "internal/testing/suite/frame.go", parts + "/finalizer", parts + "/owned",
+		example + "/websites", "internal/testing/suite/frame*.go", parts + "/finalizer", parts + "/owned",
 	}
 )
 

@@ -115,32 +115,3 @@ func TestKeyThatBecomesUrgentGoesFirst(t *testing.T) {
 		t.Errorf("Len: got %d, want 0", q.Len())
 	}
 }
-
-// With one namespace, a key costs about as much as in client-go's own queue, which comes first.
-func BenchmarkOneNamespace(b *testing.B) {
-	of := func(urgent bool) queue {
-		return New("fair", limiter, func(cache.ObjectName) bool { return urgent })
-	}
-	plain := workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
-		workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: "fifo"})
-	for _, bench := range []struct {
-		name string
-		queue
-	}{
-		{"client-go", plain}, {"urgent", of(true)}, {"nobody waits", of(false)},
-	} {
-		b.Run(bench.name, func(b *testing.B) {
-			q := bench.queue
-			defer q.ShutDown()
-			for i := range 1000 {
-				q.Add(cache.NewObjectName("default", fmt.Sprintf("example-%d", i)))
-			}
-			for b.Loop() {
-				key, _ := q.Get()
-				q.Add(key) // an event comes meanwhile, so Done puts it back
-				q.Forget(key)
-				q.Done(key)
-			}
-		})
-	}
-}

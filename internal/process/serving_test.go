@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/client-go/util/cert"
@@ -23,42 +22,20 @@ import (
 	"example.com/sample-controller/internal/testing/process"
 )
 
-// pipes is a listener without a network: in a bubble, its connections know only virtual time.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if connection, ok := <-p; ok {
-		return connection, nil
-	}
-	return nil, net.ErrClosed
-}
-
-func (p pipes) Close() error { close(p); return nil }
-func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-func TestSlowClientsAreDisconnected(t *testing.T) {
-	const headers = "GET / HTTP/1.1\r\nHost: a\r\n"
-	for sends, until := range map[string]time.Duration{
-		"":                                    10 * time.Second,
-		headers:                               10 * time.Second,
-		headers + "Content-Length: 9\r\n\r\n": 2 * time.Minute,
-		headers + "\r\n":                      2 * time.Minute, // for a next request
+func TestServersLimitWhatAClientTakesUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		server        *http.Server
+		headers, rest time.Duration
+		bytes         int
+	}{
+		"of metrics": {NewServer(nil), 10 * time.Second, 2 * time.Minute, 16384},
+		"of probes":  {newProbeServer(nil, nil), 5 * time.Second, 5 * time.Second, 4096},
 	} {
-		for until, server := range map[time.Duration]*http.Server{
-			until: NewServer(http.NotFoundHandler()), 5 * time.Second: newProbeServer(nil, nil),
-		} {
-			synctest.Test(t, func(t *testing.T) {
-				listener, start := make(pipes), time.Now()
-				go func() { _ = server.Serve(listener) }()
-				defer server.Close()
-				client, accepted := net.Pipe()
-				listener <- accepted
-				go func() { _, _ = io.WriteString(client, sends) }()
-				_, _ = io.Copy(io.Discard, client)
-				if took := time.Since(start); took > until+time.Second {
-					t.Errorf("after %q, the connection was closed after %v, want %v", sends, took, until)
-				}
-			})
+		s := test.server
+		if s.ReadHeaderTimeout != test.headers || s.ReadTimeout != test.rest ||
+			s.WriteTimeout != test.rest || s.MaxHeaderBytes != test.bytes {
+			t.Errorf("%s: got %v, %v, %v, %d bytes; want %v, %v, %d bytes", name, s.ReadHeaderTimeout,
+				s.ReadTimeout, s.WriteTimeout, s.MaxHeaderBytes, test.headers, test.rest, test.bytes)
 		}
 	}
 }

@@ -12,7 +12,6 @@ func fooYAML(spec string) string {
 }
 
 func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
-	behaviour(t, 12)
 	n := parallelNamespace(t)
 	const validName = `must be a valid Deployment name: lower-case letters, digits, '-' and '.', ` +
 		`starting and ending with a letter or a digit, for example "example-foo"`
@@ -54,7 +53,6 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 }
 
 func TestExampleFooWorks(t *testing.T) {
-	behaviour(t, 12)
 	n := parallelNamespace(t)
 
 	n.Kubectl("apply", "-f", "../../artifacts/examples/example-foo.yaml")

@@ -10,7 +10,6 @@ import (
 )
 
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
-	behaviour(t, 9)
 	n := parallelNamespace(t)
 	n.Kubectl("create", "deployment", "web", "--image=example.com/foreign")
 	n.Kubectl("rollout", "status", "deployment/web", "--timeout="+suite.Patience.String())
@@ -38,7 +37,6 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 }
 
 func TestSecondFooWithADeploymentNameWaitsForTheFirst(t *testing.T) {
-	behaviour(t, 10)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("first", "web", 1))
 	kept := n.deployments.When("web", "exists", exists)

@@ -128,7 +128,6 @@ func isOverridden(reason, text string) func(*v1alpha1.Foo) bool {
 
 // What admission changes is no reason to fight.
 func TestWhatAdmissionChangesIsReportedAndNotRepairedForEver(t *testing.T) {
-	behaviour(t, 21)
 	n := parallelNamespace(t)
 	n.admission(mirrored)
 	begin := suite.Now(t)
@@ -216,7 +215,6 @@ func TestWhatTheAPIServerStoresInstead(t *testing.T) {
 			"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			behaviour(t, 21)
 			n := parallelNamespace(t)
 			n.admission(test.expression)
 			begin := suite.Now(t)
@@ -260,7 +258,6 @@ func (n *namespace) events(foo string) (reasons []string) {
 
 // Somebody sets back each repair, at once.
 func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
-	behaviour(t, 22)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)

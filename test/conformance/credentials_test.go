@@ -1,15 +1,11 @@
 package conformance
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,67 +22,15 @@ func thief(deployment *appsv1.Deployment) *rest.Config {
 		deployment.Spec.Template.Spec.ServiceAccountName)
 }
 
-// TestTokenOfTheDeployedControllerEndsWithItsPod checks the time that a token lives, and that it ends
-// when somebody deletes the Pod. An API server may honour the token for a minute more: this test
-// begins before the other serial ones, as the name of its file begins with a c, and ends after them.
-func TestTokenOfTheDeployedControllerEndsWithItsPod(t *testing.T) {
-	var template corev1.PodSpec
-	t.Run("its manifest", func(t *testing.T) { // which is removed when this part ends
-		template = suite.Deploy(t, deployDir, nil).Spec.Template.Spec
-	})
+func TestTokenOfTheDeployedControllerLivesForAnHour(t *testing.T) {
+	template := suite.Deploy(t, deployDir, nil).Spec.Template.Spec
 	mounted := template.Volumes[0].Projected.Sources[0].ServiceAccountToken
 	if template.AutomountServiceAccountToken == nil || *template.AutomountServiceAccountToken ||
-		mounted.Audience != "" {
-		t.Errorf("automount %v, audience %q; want the Pod to mount only a token for the API server",
-			template.AutomountServiceAccountToken, mounted.Audience)
+		mounted.Audience != "" || *mounted.ExpirationSeconds > 3600 {
+		t.Errorf("automount %v, audience %q, %d seconds; want the Pod to mount only a token for the API "+
+			"server, for an hour", template.AutomountServiceAccountToken, mounted.Audience,
+			*mounted.ExpirationSeconds)
 	}
-	n := newNamespace(t)
-	n.Kubectl("create", "serviceaccount", template.ServiceAccountName)
-	pods := suite.Kube.CoreV1().Pods(n.Name)
-	pod := must.Get(pods.Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "pod"}, Spec: template,
-	}, metav1.CreateOptions{}))(t)
-	token := n.Kubectl("create", "token", template.ServiceAccountName, // as the kubelet does
-		fmt.Sprintf("--duration=%ds", *mounted.ExpirationSeconds),
-		"--bound-object-kind=Pod", "--bound-object-name=pod", "--bound-object-uid="+string(pod.UID))
-	if lives := lifetime(t, token); lives > time.Hour {
-		t.Errorf("the token lives for %v, want an hour", lives)
-	}
-	accepted := func() bool {
-		t.Helper()
-		review := must.Get(suite.Kube.AuthenticationV1().TokenReviews().Create(t.Context(),
-			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}},
-			metav1.CreateOptions{}))(t)
-		return review.Status.Authenticated
-	}
-	if !accepted() {
-		t.Fatal("the API server refuses the token of a Pod that exists")
-	}
-
-	must.Do(t, pods.Delete(t.Context(), pod.Name, *metav1.NewDeleteOptions(0)))
-
-	t.Parallel() // it goes on when all tests that are not parallel have ended
-	suite.Eventually(t, "the token ends with its Pod", func() (bool, string) {
-		return !accepted(), "it is accepted"
-	})
-}
-
-// lifetime returns how long the API server accepts a token.
-func lifetime(t *testing.T, token string) time.Duration {
-	t.Helper()
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		t.Fatalf("the token has %d parts, want 3", len(parts))
-	}
-	claims := must.Get(base64.RawURLEncoding.DecodeString(parts[1]))(t)
-	var times struct {
-		Issued  int64 `json:"iat"`
-		Expires int64 `json:"exp"`
-	}
-	if err := json.Unmarshal(claims, &times); err != nil || times.Expires == 0 {
-		t.Fatalf("the token does not say when it ends: %s (%v)", claims, err)
-	}
-	return time.Duration(times.Expires-times.Issued) * time.Second
 }
 
 func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
@@ -94,7 +38,6 @@ func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
 }
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
-	behaviour(t, 19)
 	deployment := suite.Deploy(t, deployDir, nil)
 	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(
 		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
@@ -142,4 +85,36 @@ func createPod(t *testing.T, deployment *appsv1.Deployment, change func(*corev1.
 		Spec:       template.Spec,
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
+}
+
+func TestRolesOfUsersIncludeFoos(t *testing.T) {
+	n := newNamespace(t)
+	suite.Deploy(t, deployDir, nil)
+	tests := []struct{ verb, subresource, roles string }{
+		{"list", "", "view edit admin"},
+		{"get", "scale", "view edit admin"},
+		{"create", "", "edit admin"},
+		{"deletecollection", "", "edit admin"},
+		{"patch", "scale", "edit admin"},
+		{"patch", "status", "admin"},
+		{"update", "finalizers", "admin"},
+	}
+	for _, role := range []string{"view", "edit", "admin"} {
+		n.Kubectl("create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
+		for _, test := range tests {
+			want := "no"
+			if strings.Contains(test.roles, role) {
+				want = "yes"
+			}
+			what := fmt.Sprintf("with role %s, may %s foos/%s: %s", role, test.verb, test.subresource, want)
+			suite.Eventually(t, what, func() (bool, string) {
+				answer, _ := n.TryKubectl("", "auth", "can-i", test.verb, "foos",
+					"--subresource="+test.subresource, "--as="+role) // it fails if the answer is no
+				return strings.HasPrefix(answer, want), answer
+			})
+		}
+	}
+	// Users can grant only permissions that they have. The admin of a namespace has all of these.
+	n.Kubectl("create", "rolebinding", "of-the-controller", "--as=admin",
+		"--clusterrole="+deployedName, "--serviceaccount="+deployedName+":"+deployedName)
 }

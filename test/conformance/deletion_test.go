@@ -8,7 +8,6 @@ import (
 )
 
 func TestFooDeletedInBackgroundTakesItsDeploymentAlong(t *testing.T) {
-	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	watch := n.watchDeployments()
@@ -21,7 +20,6 @@ func TestFooDeletedInBackgroundTakesItsDeploymentAlong(t *testing.T) {
 }
 
 func TestFooDeletedInForegroundTakesItsDeploymentAlong(t *testing.T) {
-	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	watch := n.watchDeployments()
@@ -34,7 +32,6 @@ func TestFooDeletedInForegroundTakesItsDeploymentAlong(t *testing.T) {
 }
 
 func TestFooDeletedAsOrphanLeavesItsDeployment(t *testing.T) {
-	behaviour(t, 7)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	before := n.deployments.When("web", "exists", exists)
@@ -58,7 +55,6 @@ func hasNothing(foo *v1alpha1.Foo) bool {
 }
 
 func TestStatusOfAFooThatIsHeldStaysTrue(t *testing.T) {
-	behaviour(t, 7)
 	n := parallelNamespace(t)
 	held := newFoo("web", "web", 2)
 	held.Finalizers = []string{"example.com/held"} // until the test ends

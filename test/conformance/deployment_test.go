@@ -1,16 +1,11 @@
 package conformance
 
 import (
-	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -23,7 +18,6 @@ func hasReplicas(replicas int32) func(*appsv1.Deployment) bool {
 }
 
 func TestNewFooGetsItsDeployment(t *testing.T) {
-	behaviour(t, 1)
 	n := parallelNamespace(t)
 	foo := n.foos.Create(newFoo("example", "example-web", 3))
 
@@ -45,7 +39,6 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {
-	behaviour(t, 3)
 	n := parallelNamespace(t)
 	n.foos.Create(newFoo("web", "web", 1))
 	n.deployments.When("web", "has 1 replica", hasReplicas(1))
@@ -61,7 +54,6 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 }
 
 func TestChangedImageAndCountAreRepaired(t *testing.T) {
-	behaviour(t, 5)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
 	image := n.deployments.When("web", "exists", exists).Spec.Template.Spec.Containers[0].Image
@@ -78,7 +70,6 @@ func TestChangedImageAndCountAreRepaired(t *testing.T) {
 }
 
 func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
-	behaviour(t, 5)
 	const restartedAt = "kubectl.kubernetes.io/restartedAt"
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
@@ -104,7 +95,6 @@ func TestWhatOthersWroteToTheDeploymentSurvives(t *testing.T) {
 }
 
 func TestDeletedDeploymentComesBack(t *testing.T) {
-	behaviour(t, 6)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 2))
 	// This long after its creation, only the deletion makes the controller look at it.
@@ -121,7 +111,6 @@ func TestDeletedDeploymentComesBack(t *testing.T) {
 }
 
 func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
-	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.foos.Create(newFoo("web", "web", 2))
 
@@ -142,7 +131,6 @@ func TestStatusSaysWhatTheDeploymentHas(t *testing.T) {
 }
 
 func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
-	behaviour(t, 2)
 	n := parallelNamespace(t)
 	created := n.foos.Create(newFoo("web", "web", 2))
 	watcher := must.Get(fooClient(n.Namespace).Watch(t.Context(), metav1.ListOptions{
@@ -172,7 +160,6 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 }
 
 func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
-	behaviour(t, 2)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 
@@ -190,49 +177,4 @@ func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {
 		deployment.Spec.Template.Spec.NodeSelector = nil
 	})
 	n.foos.When("web", "is Ready again", isReady)
-}
-
-func TestAvailableReplicasFollowThePods(t *testing.T) {
-	behaviour(t, 2)
-	n := parallelNamespace(t)
-	n.createQuotas(map[string]string{"pods": "1"})
-	n.foos.Create(newFoo("web", "web", 2))
-	n.foos.When("web", "reports 1 of 2 Pods, and is not Ready", func(foo *v1alpha1.Foo) bool {
-		return foo.Status.Replicas == 1 && foo.Status.AvailableReplicas == 1 &&
-			readyCondition(foo).Status == metav1.ConditionFalse
-	})
-
-	n.Kubectl("scale", "foo/web", "--replicas=1")
-	n.foos.When("web", "is Ready", isReady)
-}
-
-// createQuotas limits resources, and waits until all of the limits are in force.
-func (n *namespace) createQuotas(limits map[string]string) {
-	n.T.Helper()
-	var hard []string
-	for name, limit := range limits {
-		hard = append(hard, name+"="+limit)
-	}
-	n.Kubectl("create", "quota", "limits", "--hard="+strings.Join(hard, ","))
-	quotas, changes := suite.Kube.CoreV1().ResourceQuotas(n.Name), int64(1000)
-	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
-		quota := must.Get(quotas.Get(n.T.Context(), "limits", metav1.GetOptions{}))(n.T)
-		counted := true
-		for name := range limits {
-			_, ok := quota.Status.Used[corev1.ResourceName(name)]
-			counted = counted && ok
-		}
-		if counted {
-			return true, ""
-		}
-		// The quota controller learns of a new CustomResourceDefinition within 30s. It looks at a quota
-		// again when that is changed.
-		changes++
-		quota.Spec.Hard["secrets"] = *resource.NewQuantity(changes, resource.DecimalSI)
-		_, err := quotas.Update(n.T.Context(), quota, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsConflict(err) {
-			n.T.Fatal(err)
-		}
-		return false, fmt.Sprintf("counted: %v", quota.Status.Used)
-	})
 }

@@ -8,7 +8,6 @@ import (
 )
 
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
-	behaviour(t, 16)
 	for _, obstacle := range suite.Obstacles(t) {
 		t.Run(obstacle.Name, obstacle.IsReported)
 	}
@@ -27,11 +26,9 @@ func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {
 }
 
 func TestStandbyTakesOverFromAStoppedLeader(t *testing.T) {
-	behaviour(t, 17)
 	suite.StandbyTakesOverFromAStoppedLeader(t)
 }
 
 func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
-	behaviour(t, 17)
 	suite.StandbyTakesOverFromAKilledLeader(t)
 }

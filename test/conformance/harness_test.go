@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -62,12 +61,6 @@ func (n *namespace) createReadyFoo(foo *v1alpha1.Foo) *v1alpha1.Foo {
 	n.T.Helper()
 	n.foos.Create(foo)
 	return n.foos.When(foo.Name, "is Ready", isReady)
-}
-
-// fewRequests fails the test if the controller is in a loop.
-func (n *namespace) fewRequests(begin audit.Mark) {
-	n.T.Helper()
-	n.FewRequests(begin, 30) // a Foo has one Deployment
 }
 
 func exists(*appsv1.Deployment) bool { return true }

@@ -40,8 +40,8 @@ var matcher = regexp.MustCompile(`(\w+)(=~|!=|=)"([^"]*)"`)
 // fromPrometheus are labels that Prometheus itself gives each series.
 var fromPrometheus = []string{"job", "namespace", "pod"}
 
-// TestMetricsOfAlertsAndDashboardAreRead makes a sync fail by taking a permission away.
-func TestMetricsOfAlertsAndDashboardAreRead(t *testing.T) {
+// TestMetricsOfAlertsAreRead makes a sync fail by taking a permission away.
+func TestMetricsOfAlertsAreRead(t *testing.T) {
 	const folder = "../../artifacts/monitoring/"
 	n := newNamespace(t)
 	deployment := suite.Deploy(t, deployDir, func(manifest string) string {
@@ -61,22 +61,20 @@ func TestMetricsOfAlertsAndDashboardAreRead(t *testing.T) {
 	suite.StartDeployed(t, deployment, address)
 	n.foos.Create(newFoo("web", "web", 0))
 	n.deployments.When("web", "exists", exists)
-	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
-		text := strings.ReplaceAll(string(must.Get(os.ReadFile(folder+name))(t)), `\"`, `"`)
-		asked := selector.FindAllStringSubmatch(text, -1)
-		if len(asked) < 10 {
-			t.Errorf("%s asks for %d series, want at least 10", name, len(asked))
-		}
-		suite.Eventually(t, "the controller serves what "+name+" asks for", func() (bool, string) {
-			_, served := suite.GetMetrics(t, address, token)
-			for _, series := range asked {
-				if !serves(served, series[1], series[2]) {
-					return false, series[0] + " is not there"
-				}
-			}
-			return true, ""
-		})
+	rules := string(must.Get(os.ReadFile(folder + "prometheusrule.yaml"))(t))
+	asked := selector.FindAllStringSubmatch(rules, -1)
+	if len(asked) < 10 {
+		t.Errorf("the alerts ask for %d series, want at least 10", len(asked))
 	}
+	suite.Eventually(t, "the controller serves what the alerts ask for", func() (bool, string) {
+		_, served := suite.GetMetrics(t, address, token)
+		for _, series := range asked {
+			if !serves(served, series[1], series[2]) {
+				return false, series[0] + " is not there"
+			}
+		}
+		return true, ""
+	})
 }
 
 // serves reports whether a series has all labels that a selector names, and the values that it

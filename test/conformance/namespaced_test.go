@@ -16,7 +16,6 @@ var inNoNamespace = []string{
 }
 
 func TestNamespacedDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
-	behaviour(t, 18)
 	n := newNamespace(t)
 	deployment := suite.Deploy(t, namespacedDir, watchOnly(t, n.Name))
 	usesExactlyItsPermissions(t, n, deployment)
@@ -27,8 +26,10 @@ func TestNamespacedDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	}
 }
 
-func TestRemovedNamespacedDeployedControllerKeepsNoPermission(t *testing.T) {
-	suite.RemovedKeepsNoPermission(t, namespacedDir)
+func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
+	for _, dir := range []string{deployDir, namespacedDir} {
+		t.Run(dir, func(t *testing.T) { suite.RemovedKeepsNoPermission(t, dir) })
+	}
 }
 
 // watchedNamespace matches the places where the kustomization for one namespace names it.

@@ -11,7 +11,6 @@ import (
 var idleFoos = flag.Int("idle-foos", 100, "number of Foos in the test of an idle controller")
 
 func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
-	behaviour(t, 13)
 	suite.RequestsNothing(t, func(empty *suite.Namespace) {
 		n := with(empty)
 		for i := range *idleFoos {
@@ -25,7 +24,6 @@ func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 }
 
 func TestRestartWritesNothing(t *testing.T) {
-	behaviour(t, 14)
 	suite.RestartWritesNothing(t, func(empty *suite.Namespace) {
 		n := with(empty)
 		n.createReadyFoo(newFoo("web", "web", 2))
@@ -40,6 +38,5 @@ func TestRestartWritesNothing(t *testing.T) {
 }
 
 func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) {
-	behaviour(t, 17)
 	suite.FinishesItsWork(t, 200)
 }

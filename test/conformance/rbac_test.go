@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,7 +18,6 @@ import (
 var neverRequested = []string{"update foos/finalizers.samplecontroller.k8s.io"}
 
 func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
-	behaviour(t, 18)
 	usesExactlyItsPermissions(t, newNamespace(t), suite.Deploy(t, deployDir, nil))
 }
 
@@ -48,42 +45,6 @@ func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.De
 
 	requests := first.Requests(t, begin, func(audit.Request) bool { return true }) // of both programs
 	suite.UsesExactly(t, requests, suite.GrantedTo(t, deployment), neverRequested, "artifacts/deploy")
-}
-
-func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {
-	suite.RemovedKeepsNoPermission(t, deployDir)
-}
-
-func TestRolesOfUsersIncludeFoos(t *testing.T) {
-	n := newNamespace(t)
-	suite.Deploy(t, deployDir, nil)
-	tests := []struct{ verb, subresource, roles string }{
-		{"list", "", "view edit admin"},
-		{"get", "scale", "view edit admin"},
-		{"create", "", "edit admin"},
-		{"deletecollection", "", "edit admin"},
-		{"patch", "scale", "edit admin"},
-		{"patch", "status", "admin"},
-		{"update", "finalizers", "admin"},
-	}
-	for _, role := range []string{"view", "edit", "admin"} {
-		n.Kubectl("create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
-		for _, test := range tests {
-			want := "no"
-			if strings.Contains(test.roles, role) {
-				want = "yes"
-			}
-			what := fmt.Sprintf("with role %s, may %s foos/%s: %s", role, test.verb, test.subresource, want)
-			suite.Eventually(t, what, func() (bool, string) {
-				answer, _ := n.TryKubectl("", "auth", "can-i", test.verb, "foos",
-					"--subresource="+test.subresource, "--as="+role) // it fails if the answer is no
-				return strings.HasPrefix(answer, want), answer
-			})
-		}
-	}
-	// Users can grant only permissions that they have. The admin of a namespace has all of these.
-	n.Kubectl("create", "rolebinding", "of-the-controller", "--as=admin",
-		"--clusterrole="+deployedName, "--serviceaccount="+deployedName+":"+deployedName)
 }
 
 const (

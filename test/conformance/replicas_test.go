@@ -28,7 +28,6 @@ func (n *namespace) keepsReplicas(replicas int32, flags ...string) {
 }
 
 func TestAbsentReplicasAreOne(t *testing.T) {
-	behaviour(t, 4)
 	t.Parallel()
 	for name, spec := range map[string]string{
 		"absent": "spec: {deploymentName: web}",
@@ -49,7 +48,6 @@ func TestAbsentReplicasAreOne(t *testing.T) {
 }
 
 func TestTakenOffReplicasAreOne(t *testing.T) {
-	behaviour(t, 4)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 3))
 
@@ -59,7 +57,6 @@ func TestTakenOffReplicasAreOne(t *testing.T) {
 }
 
 func TestScaleSurvivesAManifestWithoutReplicas(t *testing.T) {
-	behaviour(t, 4)
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"client-side": nil, "server-side": {"--server-side"},
@@ -76,7 +73,6 @@ func TestScaleSurvivesAManifestWithoutReplicas(t *testing.T) {
 }
 
 func TestAutoscalerSetsTheCount(t *testing.T) {
-	behaviour(t, 4)
 	n := parallelNamespace(t)
 	n.Apply(uncounted)
 	n.foos.When("example-foo", "is Ready", isReady)

@@ -13,7 +13,6 @@ import (
 )
 
 func TestFooWithTheLongestNameWorks(t *testing.T) {
-	behaviour(t, 11)
 	n := parallelNamespace(t)
 	longest := strings.Repeat("a", 253)
 
@@ -25,7 +24,6 @@ func TestFooWithTheLongestNameWorks(t *testing.T) {
 }
 
 func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
-	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	before := n.deployments.When("web", "exists", exists)
@@ -50,7 +48,6 @@ func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
 }
 
 func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
-	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)
@@ -71,7 +68,6 @@ func TestDeploymentThatLostItsOwnerIsLeftAlone(t *testing.T) {
 }
 
 func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
-	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)
@@ -88,7 +84,6 @@ func TestDeletedNamespaceGoesAndCostsFewRequests(t *testing.T) {
 }
 
 func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
-	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)
@@ -108,7 +103,6 @@ func TestPausedDeploymentIsReportedWhenItIsBehind(t *testing.T) {
 }
 
 func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
-	behaviour(t, 15)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "web", 1))
 	begin := suite.Now(t)
@@ -128,7 +122,6 @@ func TestLimitsBelowTheRequestsAreReported(t *testing.T) {
 }
 
 func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
-	behaviour(t, 8)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 2))
 	deployments := n.watchDeployments()
@@ -153,7 +146,6 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 }
 
 func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
-	behaviour(t, 8)
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 1))
 	n.createQuotas(map[string]string{"pods": "1"}) // no room for a Pod of the new Deployment

@@ -10,6 +10,7 @@ import (
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
+	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 // deploymentWatch sees everything that happens to the Deployments of a namespace.
@@ -65,6 +66,12 @@ func (w *deploymentWatch) nothingCreated() {
 		}
 		return deployment.Name == end
 	})
+}
+
+// fewRequests fails the test if the controller is in a loop.
+func (n *namespace) fewRequests(begin audit.Mark) {
+	n.T.Helper()
+	n.FewRequests(begin, 30) // a Foo has one Deployment
 }
 
 // await waits until an object has a condition, with kubectl wait. Without the first --for, kubectl fails

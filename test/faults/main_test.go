@@ -143,7 +143,7 @@ func isWrite(r audit.Request) bool { return r.IsWrite() && r.ObjectRef.Resource 
 
 func isCreation(r audit.Request) bool { return r.Creates("deployments") }
 
-func isDeletion(r audit.Request) bool { return r.Deletes("deployments") }
+func isDeletion(r audit.Request) bool { return r.What() == "delete deployments" && r.Succeeded() }
 
 // now returns the end of the audit log, where the next request will be noted.
 func now(t *testing.T) audit.Mark {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -248,37 +247,4 @@ func median(measurements []measurement, figure int) float64 {
 	}
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
-}
-
-func TestGrowth(t *testing.T) {
-	for name, test := range map[string]struct {
-		grow func(m *measurement, round float64) // added to values that go up and down
-		want string                              // the beginning of the only sentence
-	}{
-		"noise":      {func(*measurement, float64) {}, ""},
-		"warming up": {func(m *measurement, round float64) { m[0] += 15 * min(round, 3) }, ""},
-		"five MiB each round": {
-			func(m *measurement, round float64) { m[0] += 5 * round }, "MiB of resident memory: "},
-		"a goroutine each round": {
-			func(m *measurement, round float64) { m[2] += round }, "goroutines: "},
-		"a connection each round": {
-			func(m *measurement, round float64) { m[3] += round }, "open connections: "},
-		"work that never ends": {
-			func(m *measurement, round float64) { m[4] = math.Floor(round / 12) },
-			"keys in the queue: 1 after round 12"},
-		"too few rounds": {nil, "too short"},
-	} {
-		random := rand.New(rand.NewPCG(1, 2))
-		var quiet []measurement
-		for round := 1.0; round <= 12 && test.grow != nil; round++ {
-			m := measurement{40 + 2*random.Float64(), 9 + random.Float64(), 54 + float64(random.IntN(3)), 5}
-			test.grow(&m, round)
-			quiet = append(quiet, m)
-		}
-		got, _ := growth(quiet)
-		all := strings.Join(got, ", ")
-		if !strings.HasPrefix(all, test.want) || test.want == "" && all != "" {
-			t.Errorf("%s: got %q, want one that begins with %q", name, got, test.want)
-		}
-	}
 }

@@ -1,5 +1,4 @@
-// Package cluster starts a local control plane for as long as this program runs, and gives access
-// to the control plane's processes.
+// Package cluster starts a local control plane for as long as this program runs, and kills its servers.
 package cluster
 
 import (
@@ -8,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -33,30 +30,6 @@ type Cluster struct {
 
 	root string
 	stop func()
-}
-
-// Main is for TestMain. It starts a cluster where the objects of the CustomResourceDefinition in a file
-// are served, calls test, and stops the cluster. Then this process ends with the code that test has
-// returned.
-func Main(root, crd string, test func(*Cluster) (code int, err error)) {
-	code, err := with(root, crd, test)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func with(root, crd string, test func(*Cluster) (code int, err error)) (code int, err error) {
-	c, err := Start(root, NewName())
-	if err != nil {
-		return 1, err
-	}
-	defer c.Stop()
-	if err := c.Install(crd); err != nil {
-		return 1, err
-	}
-	return test(c)
 }
 
 // NewName returns a name that no other cluster has while this process runs.
@@ -86,9 +59,6 @@ func Start(root, name string) (*Cluster, error) {
 	return c, err
 }
 
-// Check returns nil if all components are alive, or else an error that says what is dead.
-func (c *Cluster) Check() error { return c.script("check") }
-
 // Kill kills a server, such as etcd or kube-apiserver.
 func (c *Cluster) Kill(server string) error { return c.script("kill-server", server) }
 
@@ -99,15 +69,6 @@ func (c *Cluster) Mend() error { return c.script("start-server") }
 // looks for new kinds every 30 s, and all of them wait longer after each error, up to 1000 s.
 func (c *Cluster) Hurry() error {
 	return errors.Join(c.Kill("kube-controller-manager"), c.Kill("kube-scheduler"), c.Mend())
-}
-
-// PID returns the process ID of a component that is alive.
-func (c *Cluster) PID(component string) (int, error) {
-	text, err := os.ReadFile(filepath.Join(c.Dir, "pids", component+".pid"))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
 // script runs a command of hack/cluster.
@@ -122,16 +83,11 @@ func (c *Cluster) Stop() { c.stop() }
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig.yaml") }
 
-// AuditLog returns the path of the API server's audit log.
-func (c *Cluster) AuditLog() string { return filepath.Join(c.Dir, "logs", "audit.log") }
-
-// Install installs a CustomResourceDefinition and waits until its objects are served.
-func (c *Cluster) Install(crd string) error {
-	kubectl := func(args ...string) *exec.Cmd {
-		return exec.Command(filepath.Join(c.root, ".local/bin/kubectl"), append([]string{
-			"--kubeconfig", c.Kubeconfig(), "--cache-dir", filepath.Join(c.Dir, "cache")}, args...)...)
-	}
-	if err := run(kubectl("apply", "--server-side", "-f", crd)); err != nil {
+// Install installs the CustomResourceDefinition in a file with kubectl, and waits until its objects are
+// served.
+func Install(kubectl func(args ...string) *exec.Cmd, crd string) error {
+	err := run(kubectl("apply", "--server-side", "--force-conflicts", "-f", crd))
+	if err != nil {
 		return err
 	}
 	name, err := kubectl("get", "-f", crd, "-o", "jsonpath={.metadata.name}").Output()

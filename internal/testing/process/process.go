@@ -3,18 +3,14 @@
 package process
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -56,9 +52,6 @@ func Start(command *exec.Cmd, kubeconfig string) (*Process, error) {
 	}()
 	return &Process{Exited: exited, command: command, log: log.Name()}, nil
 }
-
-// PID returns the process ID.
-func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Stop asks the process to end, and returns an error unless it does so in time and with 0.
 func (p *Process) Stop() error {
@@ -141,61 +134,15 @@ func Prepare(folder, name string, args ...string) (end func(), err error) {
 	}, nil
 }
 
-// claims keeps the UDP ports that FreeAddress has opened from being closed by the garbage collector.
-var claims struct {
-	sync.Mutex
-	open []net.PacketConn
-}
-
 // FreeAddress returns an address on this machine on which no program listens. It avoids the ports that the
 // kernel hands out to programs that ask for any port: another program could get such a port before
-// the program under test does. No other test gets the address until this process ends: it keeps
-// the UDP port of the same number open, which the programs under test do not use.
+// the program under test does.
 func FreeAddress() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
-		claim, err := net.ListenPacket("udp", address)
-		if err != nil {
-			continue // another test's
+		if listener, err := net.Listen("tcp", address); err == nil {
+			return address, listener.Close()
 		}
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			claim.Close()
-			continue // taken
-		}
-		claims.Lock()
-		claims.open = append(claims.open, claim)
-		claims.Unlock()
-		return address, listener.Close()
 	}
 	return "", errors.New("found no free port between 10000 and 20000")
-}
-
-// ReadMetrics returns the metrics that are served over HTTP at address: for each name, the sum over all
-// labels.
-func ReadMetrics(address string) (map[string]float64, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + address + "/metrics")
-	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("reading metrics: %s", response.Status)
-	}
-	metrics := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		line := lines.Text()
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		name := line[:strings.IndexAny(line, "{ ")]
-		value, err := strconv.ParseFloat(line[strings.LastIndex(line, " ")+1:], 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading metrics: %w: %s", err, line)
-		}
-		metrics[name] += value
-	}
-	return metrics, lines.Err()
 }

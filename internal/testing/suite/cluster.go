@@ -17,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/internal/testing/cluster"
@@ -40,36 +39,15 @@ func connect() (err error) {
 	return err
 }
 
-// objects returns a client for the custom resource that reads only metadata.
-func objects() (metadata.Getter, error) {
-	client, err := metadata.NewForConfig(Cluster)
-	if err != nil {
-		return nil, err
-	}
-	return client.Resource(groupVersion().WithResource(config.Resource)), nil
-}
-
 // installCRD installs the CustomResourceDefinition and waits until its objects are served.
 func installCRD() error {
 	if _, err := os.Stat(kubectlPath); err != nil {
 		return fmt.Errorf("no kubectl: %w; build it with 'hack/cluster build' or set -kubectl", err)
 	}
-	apply := []string{"apply", "--server-side", "--force-conflicts", "-f", config.CRD}
-	if output, err := kubectlCommand(apply...).CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the CRD: %w: %s; %s", err, bytes.TrimSpace(output), hint)
+	if err := cluster.Install(kubectlCommand, config.CRD); err != nil {
+		return fmt.Errorf("installing the CRD: %w; %s", err, hint)
 	}
-	all, err := objects()
-	if err != nil {
-		return err
-	}
-	err = cluster.WaitUntil(preparation(), interval, func() error {
-		_, err := all.Namespace(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
-		return err
-	})
-	if err != nil {
-		err = fmt.Errorf("the API server does not serve %s: %w", config.Resource, err)
-	}
-	return err
+	return nil
 }
 
 // Kubectl runs kubectl without a namespace, with stdin as its input, and returns what it prints. An

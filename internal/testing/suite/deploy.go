@@ -81,24 +81,6 @@ func StartDeployed(
 	return p
 }
 
-// RemovedKeepsNoPermission fails t if something is left of a controller that was installed from dir
-// and removed.
-func RemovedKeepsNoPermission(t *testing.T, dir string) {
-	deployment := Deploy(t, dir, nil)
-	if len(GrantedTo(t, deployment)) == 0 {
-		t.Errorf("%s is installed, but there is no permission", dir)
-	}
-	remove(t, Kubectl(t, "", "kustomize", dir))
-	if left := GrantedTo(t, deployment); len(left) > 0 {
-		t.Errorf("%s is removed, but the controller still may %v", dir, left)
-	}
-	left := Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed(), "--output=name",
-		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas")
-	if left != "" {
-		t.Errorf("%s is removed, but these are left: %s", dir, left)
-	}
-}
-
 // RefusesMetrics fails t unless the metrics at address are refused to somebody without permission.
 func (n *Namespace) RefusesMetrics(address string) {
 	n.T.Helper()

@@ -12,8 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/retry"
+	"k8s.io/client-go/metadata"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -59,26 +58,25 @@ func NewNamespace(t *testing.T) *Namespace {
 // release removes the finalizers of the custom resources. They are deleted first, so that the
 // controller does not add its finalizer again.
 func (n *Namespace) release() error {
-	all, err := objects()
+	client, err := metadata.NewForConfig(Cluster)
 	if err != nil {
 		return err
 	}
-	ctx, client := context.Background(), all.Namespace(n.Name)
-	// With very many objects, the API server ends the request after a minute, in one way or another.
-	again := func(error) bool { return true }
-	err = retry.OnError(wait.Backoff{Steps: 20}, again, func() error {
-		return client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	})
+	ctx := context.Background()
+	objects := client.Resource(groupVersion().WithResource(config.Resource)).Namespace(n.Name)
+	all, err := objects.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	held, err := client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, object := range held.Items {
-		_, err := client.Patch(ctx, object.Name, types.MergePatchType,
-			[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+	for _, object := range all.Items {
+		if len(object.Finalizers) == 0 {
+			continue
+		}
+		err := objects.Delete(ctx, object.Name, metav1.DeleteOptions{})
+		if err == nil {
+			_, err = objects.Patch(ctx, object.Name, types.MergePatchType,
+				[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -109,33 +107,6 @@ func (n *Namespace) TryKubectl(stdin string, args ...string) (output string, err
 func (n *Namespace) Kubectl(args ...string) string {
 	n.T.Helper()
 	return strings.TrimSpace(Kubectl(n.T, "", append([]string{"--namespace", n.Name}, args...)...))
-}
-
-// Apply applies a manifest, with these flags.
-func (n *Namespace) Apply(manifest string, flags ...string) {
-	n.T.Helper()
-	Kubectl(n.T, manifest, append([]string{"apply", "--namespace", n.Name, "-f", "-"}, flags...)...)
-}
-
-// OnlyWarning waits for a Warning Event about the custom resource of that name. It fails t, which
-// may be a part of the test, if there are several.
-func (n *Namespace) OnlyWarning(t *testing.T, name string) {
-	t.Helper()
-	var notes []string
-	Eventually(t, config.Kind+" "+name+" has a Warning event", func() (bool, string) {
-		notes = nil
-		events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
-		for _, event := range events.Items {
-			about := event.Regarding
-			if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
-				notes = append(notes, event.Note)
-			}
-		}
-		return len(notes) > 0, "no Warning event"
-	})
-	if len(notes) != 1 {
-		t.Errorf("%s %s has %d Warning events, want 1: %q", config.Kind, name, len(notes), notes)
-	}
 }
 
 // Token creates a ServiceAccount and returns a token for it. Without audiences, the token is for

@@ -101,18 +101,6 @@ func (o Objects[T]) Change(name string, change func(T)) {
 	})
 }
 
-// Untouched returns what changes in an object if anybody writes to it, except to its status.
-func Untouched(object metav1.Object) string {
-	var writers []string
-	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "" {
-			writers = append(writers, fmt.Sprint(entry.Manager, entry.Time))
-		}
-	}
-	return fmt.Sprint(object.GetUID(), object.GetGeneration(), object.GetOwnerReferences(),
-		object.GetLabels(), object.GetAnnotations(), writers)
-}
-
 // interval is the time between two checks of a condition.
 const interval = 30 * time.Millisecond
 

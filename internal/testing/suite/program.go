@@ -145,16 +145,6 @@ func (n *Namespace) Requests(after audit.Mark) []audit.Request {
 	return shared.Requests(n.T, after, n.Has)
 }
 
-// FewRequests fails the test if the shared controller has made more requests in the namespace. most
-// should be more than any correct reaction takes, and fewer than a loop makes.
-func (n *Namespace) FewRequests(after audit.Mark, most int) {
-	n.T.Helper()
-	if requests := n.Requests(after); len(requests) > most {
-		n.T.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
-			"a delay? %v", len(requests), most, requests)
-	}
-}
-
 // isAbout reports whether r is about objects of that name, or about Events of these objects.
 func isAbout(r audit.Request, name string) bool {
 	return r.ObjectRef.Name == name || strings.HasPrefix(r.ObjectRef.Name, name+".")

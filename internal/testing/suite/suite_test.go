@@ -3,9 +3,6 @@ package suite
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -34,21 +31,5 @@ func TestPermissionAllowsOnlyWhatItNames(t *testing.T) {
 		if got := permission(test.change).allows(request); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
-	}
-}
-
-func TestWritesToTheStatusLeaveAnObjectUntouched(t *testing.T) {
-	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "user"}},
-	}}
-	before := Untouched(object)
-	object.ManagedFields = append(object.ManagedFields,
-		metav1.ManagedFieldsEntry{Manager: "kubelet", Subresource: "status"})
-	if after := Untouched(object); after != before {
-		t.Errorf("after a write to the status: got %s, want %s", after, before)
-	}
-	object.ManagedFields = append(object.ManagedFields, metav1.ManagedFieldsEntry{Manager: "other"})
-	if after := Untouched(object); after == before {
-		t.Errorf("after another write: got still %s", after)
 	}
 }

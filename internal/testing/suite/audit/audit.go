@@ -62,11 +62,6 @@ func (r Request) Creates(resource string) bool {
 	return r.What() == "create "+resource && r.Succeeded()
 }
 
-// Deletes reports whether r deleted an object of that resource.
-func (r Request) Deletes(resource string) bool {
-	return r.What() == "delete "+resource && r.Succeeded()
-}
-
 // Mark is a place in a log.
 type Mark int64
 

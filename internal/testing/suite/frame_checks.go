@@ -1,0 +1,79 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/suite/audit"
+)
+
+// Apply applies a manifest, with these flags.
+func (n *Namespace) Apply(manifest string, flags ...string) {
+	n.T.Helper()
+	Kubectl(n.T, manifest, append([]string{"apply", "--namespace", n.Name, "-f", "-"}, flags...)...)
+}
+
+// OnlyWarning waits for a Warning Event about the custom resource of that name. It fails t, which
+// may be a part of the test, if there are several.
+func (n *Namespace) OnlyWarning(t *testing.T, name string) {
+	t.Helper()
+	var notes []string
+	Eventually(t, config.Kind+" "+name+" has a Warning event", func() (bool, string) {
+		notes = nil
+		events := must.Get(Kube.EventsV1().Events(n.Name).List(t.Context(), metav1.ListOptions{}))(t)
+		for _, event := range events.Items {
+			about := event.Regarding
+			if event.Type == corev1.EventTypeWarning && about.Kind == config.Kind && about.Name == name {
+				notes = append(notes, event.Note)
+			}
+		}
+		return len(notes) > 0, "no Warning event"
+	})
+	if len(notes) != 1 {
+		t.Errorf("%s %s has %d Warning events, want 1: %q", config.Kind, name, len(notes), notes)
+	}
+}
+
+// FewRequests fails the test if the shared controller has made more requests in the namespace. most
+// should be more than any correct reaction takes, and fewer than a loop makes.
+func (n *Namespace) FewRequests(after audit.Mark, most int) {
+	n.T.Helper()
+	if requests := n.Requests(after); len(requests) > most {
+		n.T.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
+			"a delay? %v", len(requests), most, requests)
+	}
+}
+
+// Untouched returns what changes in an object if anybody writes to it, except to its status.
+func Untouched(object metav1.Object) string {
+	var writers []string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Subresource == "" {
+			writers = append(writers, fmt.Sprint(entry.Manager, entry.Time))
+		}
+	}
+	return fmt.Sprint(object.GetUID(), object.GetGeneration(), object.GetOwnerReferences(),
+		object.GetLabels(), object.GetAnnotations(), writers)
+}
+
+// RemovedKeepsNoPermission fails t if something is left of a controller that was installed from dir
+// and removed.
+func RemovedKeepsNoPermission(t *testing.T, dir string) {
+	deployment := Deploy(t, dir, nil)
+	if len(GrantedTo(t, deployment)) == 0 {
+		t.Errorf("%s is installed, but there is no permission", dir)
+	}
+	remove(t, Kubectl(t, "", "kustomize", dir))
+	if left := GrantedTo(t, deployment); len(left) > 0 {
+		t.Errorf("%s is removed, but the controller still may %v", dir, left)
+	}
+	left := Kubectl(t, "", "get", "--all-namespaces", "--selector="+deployed(), "--output=name",
+		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas")
+	if left != "" {
+		t.Errorf("%s is removed, but these are left: %s", dir, left)
+	}
+}
