@@ -81,9 +81,8 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	return x.outcomes
 }
 
-// plans returns the cases of a family: in each scenario, what faults returns, which is what else can
-// go wrong in a plan of which that is the result. With -explore.every, a second fault follows in the
-// short scenarios.
+// plans returns the cases of a family. In each scenario, faults gets a plan and its result, and returns
+// the plans with one more fault. With -explore.every, a second fault follows in the short scenarios.
 func (x *explorer) plans(family string, faults func(plan, *result) []plan) (all []plan) {
 	var disturb func(plan, *result) []plan
 	disturb = func(p plan, r *result) []plan {

@@ -67,8 +67,8 @@ func (f fault) in(w *World) hook {
 	return f.hook
 }
 
-// families makes the cases of a controller in which something goes wrong. Each of its methods for a
-// family returns what else can go wrong in a plan of which that is the result.
+// families makes the cases of a controller in which something goes wrong. The method for a family gets a
+// plan and its result, and returns the plans with one more fault.
 type families struct {
 	controller *Controller
 	tried      map[string]bool // kinds of requests that have had every error

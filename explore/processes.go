@@ -21,9 +21,9 @@ const takeover = 2 * time.Second
 // their next step. Then the first process goes on with what it had in mind, and ends a moment or a while
 // later. Leader election cannot prevent that: nothing tells a process that it was frozen.
 //
-// Without -explore.every, it takes the first write of each kind, and the process ends a moment later. And
-// only if there is something outside does it take a get, and what comes after a request: otherwise, that
-// is as before the next write.
+// Without -explore.every, it takes the first write of each kind, and the process ends a moment later. Gets,
+// and the moment after a request, are taken only if there is something outside. Otherwise, they are like
+// the moment before the next write.
 func (x *families) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
@@ -58,11 +58,11 @@ func (x *families) twin(p plan, at Request, place, end string) plan {
 	return p
 }
 
-// replace freezes a process while another one takes over. It returns when the first one goes on.
+// replace freezes a process while another one takes over. It returns when the frozen process goes on.
 //
-// That one may still believe for a while that it leads, as if its clock had stood still: the other one
-// takes over within seconds, because the Lease is taken away. Or it notices that at once, and knows
-// nothing new before it ends.
+// The frozen process may then believe for a while that it leads, as if its clock had stood still: the
+// other process took over within seconds, because the Lease was taken away. Or the frozen process
+// notices at once that it leads no more, and learns nothing new before it ends.
 func (w *World) replace(p *process, end string) {
 	goOn := make(chan struct{})
 	w.mu.Lock()

@@ -21,7 +21,7 @@ type line struct {
 	past    int64                            // the revision that the next list shows, unless it is 0
 }
 
-// line returns that of a resource. w.mu must be held.
+// line returns the line of a resource. w.mu must be held.
 func (w *World) line(resource string) *line {
 	if w.lines[resource] == nil {
 		w.lines[resource] = &line{}

@@ -125,6 +125,9 @@ func apply(r *rand.Rand, st *step, edit string, options *[]string) {
 	if maybe(r, 70) {
 		base = merge(base, res.valid)
 	}
+	if maybe(r, 5) {
+		edit = `{"metadata": {"fieldOfTomorrow": 1}}`
+	}
 	type meta = map[string]any
 	header, _ := json.Marshal(meta{"apiVersion": apiVersion, "kind": kinds[st.Resource],
 		"metadata": meta{"name": st.objectName()}})
