@@ -2,8 +2,11 @@ module example.com/sample-controller/docs
 
 go 1.26.0
 
-// Its program is incomplete without that of the root: docs/tutorial/assemble.
-ignore ./tutorial/14-versions
+// These programs are incomplete without another one: docs/tutorial/assemble.
+ignore (
+	./tutorial/08-errors
+	./tutorial/14-versions
+)
 
 require (
 	golang.org/x/sync v0.23.0

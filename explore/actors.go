@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -70,20 +69,15 @@ func As[T any](u *unstructured.Unstructured) *T {
 
 type object = unstructured.Unstructured
 
-// resources returns the resources that have had objects, but neither Events nor Leases.
-func (w *World) resources() []schema.GroupVersionResource {
-	return slices.DeleteFunc(w.server.Resources(), func(resource schema.GroupVersionResource) bool {
-		return isSideshow(resource.Resource)
-	})
-}
-
 // isSideshow reports whether nothing depends on a resource that is written all the time.
 func isSideshow(resource string) bool { return resource == "events" || resource == "leases" }
 
 // objects returns all objects, but neither Events nor Leases.
 func (w *World) objects() (all []*object) {
-	for _, resource := range w.resources() {
-		all = append(all, w.server.List(resource)...)
+	for _, resource := range w.server.Resources() {
+		if !isSideshow(resource.Resource) {
+			all = append(all, w.server.List(resource)...)
+		}
 	}
 	return all
 }
@@ -147,10 +141,8 @@ func Others(server *apiserver.Server) (act func(), err error) {
 	users, err := dynamic.NewForConfig(server.Config(nil))
 	w := &World{server: server, users: users}
 	return func() {
-		w.finishNamespaces()
-		w.collectGarbage()
-		w.rollOut()
-		w.record = record{}
+		CollectGarbage.Do(w)
+		RollOut.Do(w)
 	}, err
 }
 

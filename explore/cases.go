@@ -3,7 +3,6 @@ package explore
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"math/bits"
 	"path"
 	"slices"
@@ -90,7 +89,6 @@ func (x *explorer) plans(family string, faults func(plan, *result) []plan) (all 
 	disturb = func(p plan, r *result) []plan {
 		plans := faults(p, r)
 		for i, q := range plans {
-			plans[i].shared = len(p.faults) == 0
 			if q.more > 0 {
 				plans[i].then = func(r *result) []plan { return disturb(q, r) }
 			}
@@ -124,8 +122,7 @@ func (x *explorer) try(plans []plan) {
 	for i := 0; i < len(plans); i++ {
 		p := plans[i]
 		name := x.t.Name() + "/" + strings.ReplaceAll(p.name, " ", "_")
-		isLeftOut := p.shared && !x.limit.has(name) || x.limit.isUsed(tried, time.Since(began))
-		if isLeftOut && name != x.filmed {
+		if x.limit.isUsed(tried, time.Since(began)) && name != x.filmed {
 			continue
 		}
 		x.t.Run(p.name, func(t *testing.T) {
@@ -145,7 +142,7 @@ func (x *explorer) try(plans []plan) {
 	if tried > 1 {
 		took := time.Since(began)
 		x.t.Logf("%d of %d cases were explored in %v, the most telling ones first. All would take %v: "+
-			"-explore.shard 1/1", tried, len(plans), took.Round(time.Second),
+			"-explore.budget 0", tried, len(plans), took.Round(time.Second),
 			(took / time.Duration(tried) * time.Duration(len(plans))).Round(time.Second))
 	}
 }
@@ -180,41 +177,27 @@ func sortByRank(plans []plan) {
 	slices.SortStableFunc(plans, func(a, b plan) int { return a.rank - b.rank })
 }
 
-// limit is how much is explored: a part of the cases, and of these only some, or for some time.
+// limit is how much is explored: some cases, or for some time. If both are 0, there is no limit.
 type limit struct {
-	part, parts uint32
-	cases       int
-	time        time.Duration
+	cases int
+	time  time.Duration
 }
 
 // newLimit returns what the flags say.
 func newLimit() (l limit, err error) {
-	l.part, l.parts = 1, 1
-	switch {
-	case *shard != "":
-		_, err = fmt.Sscanf(*shard, "%d/%d", &l.part, &l.parts)
-		if err != nil || l.part < 1 || l.part > l.parts {
-			return l, fmt.Errorf("-explore.shard=%s: want 1/4, for example", *shard)
-		}
-	case !*every:
-		if l.cases, err = strconv.Atoi(*budget); err == nil {
-			return l, nil
-		}
-		if l.time, err = time.ParseDuration(*budget); err != nil {
-			return l, fmt.Errorf("-explore.budget=%s: want a time such as 10s, or a number of cases", *budget)
-		}
+	if *every {
+		return l, nil
 	}
-	return l, nil
+	if l.cases, err = strconv.Atoi(*budget); err == nil {
+		return l, nil
+	}
+	if l.time, err = time.ParseDuration(*budget); err != nil {
+		err = fmt.Errorf("-explore.budget=%s: want a time such as 10s, or a number of cases", *budget)
+	}
+	return l, err
 }
 
-// has reports whether a case belongs to the part.
-func (l limit) has(name string) bool {
-	hash := fnv.New32a()
-	hash.Write([]byte(name))
-	return hash.Sum32()%l.parts == l.part-1
-}
-
-// isUsed reports whether the budget is used.
+// isUsed reports whether there is a limit, and it is reached.
 func (l limit) isUsed(cases int, since time.Duration) bool {
 	return l.cases > 0 && cases >= l.cases || l.time > 0 && since >= l.time
 }

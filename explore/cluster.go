@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -43,15 +42,14 @@ var (
 		})
 	}}
 	// PodGarbageCollector deletes the Pods that are on a node which does not exist.
-	PodGarbageCollector = Actor{"pod garbage collector", 40 * time.Second, func(w *World) (err error) {
+	PodGarbageCollector = Actor{"pod garbage collector", 40 * time.Second, func(w *World) error {
 		nodes := w.names("nodes")
 		for _, pod := range w.State().all("pods") {
 			if node := As[corev1.Pod](pod).Spec.NodeName; node != "" && !nodes[node] {
-				err = errors.Join(err, w.client(pod).Delete(context.Background(), pod.GetName(),
-					metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.GetUID()))}))
+				w.delete(pod)
 			}
 		}
-		return err
+		return nil
 	}}
 	// Jobs runs Jobs, and completes them. It makes no Pods.
 	Jobs = Actor{"jobs", 1200 * time.Millisecond, func(w *World) error {
@@ -182,18 +180,10 @@ func Insist(object, patch string) Step {
 	resource, _, _ := strings.Cut(object, "/")
 	return Step{step.Name, func(w *World) {
 		gvr, _, _ := w.server.Lookup(resource)
-		again := func() {
-			w.mu.Lock()
-			relented := w.insist == nil
-			w.mu.Unlock()
-			if !relented {
-				step.Do(w)
-			}
-		}
 		w.mu.Lock()
 		w.insist = func(r *apiserver.Request) {
 			if r.Resource == gvr {
-				time.AfterFunc(10*time.Millisecond, again)
+				time.AfterFunc(10*time.Millisecond, func() { step.Do(w) })
 			}
 		}
 		w.mu.Unlock()

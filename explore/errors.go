@@ -26,19 +26,16 @@ type Answer struct {
 	Happens bool
 }
 
-var (
-	anything    = schema.GroupResource{}
-	errInjected = errors.New("injected")
-)
+var errInjected = errors.New("injected")
 
 // Answers are the errors that each request gets. Read them, and do not change them.
 var Answers = []Answer{
 	{"400", apierrors.NewBadRequest("injected"), false},
 	{"401", apierrors.NewUnauthorized("injected"), false},
-	{"403", apierrors.NewForbidden(anything, "", errInjected), false},
-	{"404", apierrors.NewNotFound(anything, ""), false},
-	{"409 AlreadyExists", apierrors.NewAlreadyExists(anything, ""), true}, // it was sent twice
-	{"409 Conflict", apierrors.NewConflict(anything, "", errInjected), false},
+	{"403", apierrors.NewForbidden(schema.GroupResource{}, "", errInjected), false},
+	{"404", apierrors.NewNotFound(schema.GroupResource{}, ""), false},
+	{"409 AlreadyExists", apierrors.NewAlreadyExists(schema.GroupResource{}, ""), true}, // it was sent twice
+	{"409 Conflict", apierrors.NewConflict(schema.GroupResource{}, "", errInjected), false},
 	{"410", apierrors.NewResourceExpired("injected"), false},
 	{"413", apierrors.NewRequestEntityTooLargeError("injected"), false},
 	{"422", apierrors.NewInvalid(schema.GroupKind{}, "", nil), false},

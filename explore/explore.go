@@ -34,8 +34,7 @@ var (
 	every = flag.Bool("explore.every", false, "explore all cases, and not only those that find most "+
 		"for their time")
 	budget = flag.String("explore.budget", "10s", "how long to explore, or how many cases, with the most "+
-		"telling ones first; 0 is without end, as with -explore.every and -explore.shard")
-	shard  = flag.String("explore.shard", "", "which part of the cases to explore, and of how many: 1/4")
+		"telling ones first; 0 is without end, as with -explore.every")
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
 	random = flag.Int("explore.random", 0, "how many random histories to try")
 	seed   = flag.Int64("explore.seed", 1, "which random histories")
@@ -121,5 +120,3 @@ type Step struct {
 	Name string
 	Do   func(*World)
 }
-
-func (s Step) String() string { return s.Name }

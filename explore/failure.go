@@ -91,12 +91,9 @@ func (x *explorer) summarize() {
 // case says anything.
 func (x *explorer) checkIsAlive() {
 	x.t.Helper()
-	why := x.idleness()
-	switch {
-	case why == "":
-	case x.found != nil:
+	if why := x.idleness(); why != "" && x.found != nil {
 		x.found(Finding{Case: x.t.Name(), Problem: why})
-	default:
+	} else if why != "" {
 		x.t.Error(why)
 	}
 }
@@ -104,7 +101,7 @@ func (x *explorer) checkIsAlive() {
 // idleness says why nothing was explored, or "": the controller has written something in one of the
 // undisturbed runs or, if it has something outside, has at least read something.
 func (x *explorer) idleness() string {
-	requests, failed, errs := 0, 0, map[string]int{}
+	requests, errs := 0, map[string]int{}
 	for _, s := range x.controller.Scenarios {
 		calm := x.calm[s.Name]
 		if calm == nil {
@@ -112,11 +109,10 @@ func (x *explorer) idleness() string {
 		}
 		for _, r := range calm.requests {
 			works := r.answered && r.err == nil
-			if works && (r.write || x.controller.Outside != nil && r.verb != "" && !r.isSideshow()) {
+			if works && (r.write || x.controller.Outside != nil && r.verb != "" && !isSideshow(r.resource)) {
 				return ""
 			}
 			if requests++; r.err != nil {
-				failed++
 				errs[fmt.Sprintf("%s: %v", r.about(), r.err)]++
 			}
 		}
@@ -125,15 +121,14 @@ func (x *explorer) idleness() string {
 	switch {
 	case requests == 0:
 		return nothing + "it made no request. Does it use the rest.Config that Run gets?"
-	case failed == 0:
+	case len(errs) == 0:
 		return nothing + fmt.Sprintf("none of its %d requests was a write. Do the scenarios create what it "+
 			"looks for, in a namespace that it watches?", requests)
 	}
 	often := slices.MaxFunc(slices.Sorted(maps.Keys(errs)), func(a, b string) int {
 		return errs[a] - errs[b]
 	})
-	return nothing + fmt.Sprintf("%d of its %d requests failed. Most often, it was %s", failed, requests,
-		often)
+	return nothing + fmt.Sprintf("%d of its %d requests failed like this: %s", errs[often], requests, often)
 }
 
 // story says which steps there were, and what went wrong on purpose.
@@ -161,7 +156,7 @@ func (r *result) story() string {
 // succeeded, nor those for Events and Leases; and what it logged.
 func (r *result) did() (text string) {
 	requests := slices.DeleteFunc(r.last, func(r Request) bool {
-		return r.isSideshow() || !r.write && r.verb != "get" && r.err == nil
+		return isSideshow(r.resource) || !r.write && r.verb != "get" && r.err == nil
 	})
 	for i, request := range requests[max(0, len(requests)-lastFew):] {
 		if i == 0 {

@@ -24,7 +24,6 @@ type plan struct {
 	more    int           // how many faults may follow after these
 	calm    *result       // of the undisturbed run, or nil if there is none to compare with
 	restart bool          // what a new process changes in the end is wrong
-	shared  bool          // only one shard has it
 	slow    bool          // each write takes more than a second
 	// strict says that each write that the newest state does not ask for is wrong. Otherwise, only
 	// deletions are: the controller cannot know yet that something is no longer asked for.

@@ -58,9 +58,6 @@ func (w *World) shoot(s Shot) {
 
 // shootRequest adds a Shot of a request.
 func (w *World) shootRequest(r *apiserver.Request, s Shot) {
-	if !w.filmed {
-		return
-	}
 	s.Request = w.numberOf(r)
 	s.Verb, s.Path, s.Subresource = r.Verb, r.Path, r.Subresource
 	s.Resource, s.Namespace, s.Name = r.Resource, r.Namespace, r.Name
@@ -83,9 +80,6 @@ func (w *World) shootAnswer(r *apiserver.Request, answer *apiserver.Response, er
 }
 
 func (s *stream) shoot(what string, event watch.Event) {
-	if !s.process.world.filmed {
-		return
-	}
 	object, _ := event.Object.(*unstructured.Unstructured)
 	number := s.process.world.numberOf([3]any{s.Request, object, event.Type})
 	s.process.world.shootRequest(s.Request, Shot{What: what, Event: number, Type: event.Type, Object: object,
@@ -96,10 +90,7 @@ func (s *stream) shoot(what string, event watch.Event) {
 func (w *World) numberOf(key any) int {
 	w.filming.Lock()
 	defer w.filming.Unlock()
-	if w.numbers == nil {
-		w.numbers = map[any]int{}
-	}
-	if w.numbers[key] == 0 {
+	if w.filmed && w.numbers[key] == 0 {
 		w.numbers[key] = len(w.numbers) + 1
 	}
 	return w.numbers[key]

@@ -89,7 +89,7 @@ func TestWhatTheControllerDidLast(t *testing.T) {
 	r := &result{last: []Request{
 		{Kind: "list-pods", Nth: 1, verb: "list", answered: true, err: errDead},
 		{Kind: "watch-pods", Nth: 1, verb: "watch", answered: true},
-		{Kind: "create-events", Nth: 1, verb: "create", answered: true},
+		{Kind: "create-events", Nth: 1, verb: "create", resource: "events", answered: true},
 		{Kind: "update-pods", Name: "a", Nth: 1, verb: "update", write: true},
 	}}
 	w := &World{}
@@ -132,13 +132,16 @@ func TestMostTellingFirst(t *testing.T) {
 
 // TestLimits shows what the flags for a part of the cases allow.
 func TestLimits(t *testing.T) {
-	defer func(b, s string) { *budget, *shard = b, s }(*budget, *shard)
-	for _, test := range []struct{ budget, shard, says string }{
-		{"500", "", "after 500 cases"}, {"2s", "", "after 2s"}, {"0", "", "never"}, {"2s", "1/1", "never"},
-		{"soon", "", "-explore.budget=soon: want a time such as 10s, or a number of cases"},
-		{"2s", "5/4", "-explore.shard=5/4: want 1/4, for example"},
+	defer func(b string, e bool) { *budget, *every = b, e }(*budget, *every)
+	for _, test := range []struct {
+		budget string
+		every  bool
+		says   string
+	}{
+		{"500", false, "after 500 cases"}, {"2s", false, "after 2s"}, {"0", false, "never"}, {"2s", true, "never"},
+		{"soon", false, "-explore.budget=soon: want a time such as 10s, or a number of cases"},
 	} {
-		*budget, *shard = test.budget, test.shard
+		*budget, *every = test.budget, test.every
 		l, err := newLimit()
 		says := "never"
 		switch {
@@ -152,7 +155,7 @@ func TestLimits(t *testing.T) {
 			says = "always"
 		}
 		if says != test.says {
-			t.Errorf("budget %s, shard %s: got %q, want %q", test.budget, test.shard, says, test.says)
+			t.Errorf("budget %s, every %t: got %q, want %q", test.budget, test.every, says, test.says)
 		}
 	}
 }

@@ -45,10 +45,10 @@ type verdicts struct {
 	*World
 	findings
 
-	seen   int                          // how many of the changes
-	own    map[types.UID]bool           // what the controller has created
-	set    map[types.UID]map[string]any // the fields that others have set, by object
-	pulses map[string]*pulse            // of objects that the controller writes
+	seen  int                // how many of the changes
+	own   map[types.UID]bool // what the controller has created
+	set   map[[2]string]any  // the fields that others have set, by UID and path
+	beats map[beat]int       // how often the controller writes
 }
 
 // findings is what the writes of a controller tell. The world's mutex serving guards it.
@@ -66,8 +66,8 @@ type deed struct{ what, resource string }
 
 // newVerdicts returns verdicts that look at each write of the controller.
 func newVerdicts(w *World) *verdicts {
-	v := &verdicts{World: w, own: map[types.UID]bool{}, set: map[types.UID]map[string]any{},
-		pulses:   map[string]*pulse{},
+	v := &verdicts{World: w, own: map[types.UID]bool{}, set: map[[2]string]any{},
+		beats:    map[beat]int{},
 		findings: findings{written: map[deed]int{}, foreign: map[string]doing{}}}
 	w.wrote = v.look
 	return v
@@ -79,7 +79,7 @@ func (v *verdicts) look(r *apiserver.Request) {
 	changes := v.changes[v.seen:]
 	v.mu.Unlock()
 	v.seen += len(changes)
-	v.beat(r, changes)
+	v.count(r, changes)
 	for _, c := range changes {
 		if c.byController() {
 			v.judge(c)
@@ -91,21 +91,14 @@ func (v *verdicts) look(r *apiserver.Request) {
 
 // noteSet notes which fields a user has set, but not what the API server has filled in.
 func (v *verdicts) noteSet(c change) {
-	uid, fields := c.Event.GetUID(), fieldsOf(c.New)
+	fields := fieldsOf(c.New)
 	if c.Old == nil && c.request.Body != nil {
-		v.set[uid] = fieldsOf(c.request.Body)
-		for path := range v.set[uid] { // a Secret is stored with data in their place
-			if key, is := strings.CutPrefix(path, "stringData."); is {
-				v.set[uid]["data."+key] = fields["data."+key]
-			}
-		}
-		return
+		fields = fieldsOf(c.request.Body)
 	}
 	for _, path := range changed(c.Write) {
-		if v.set[uid] == nil {
-			v.set[uid] = map[string]any{}
+		if value, isSet := fields[path]; isSet || c.Old != nil {
+			v.set[[2]string{string(c.Event.GetUID()), path}] = value
 		}
-		v.set[uid][path] = fields[path]
 	}
 }
 
@@ -166,13 +159,13 @@ func (v *verdicts) judgeForeign(what Write, write apiserver.Write, deletes bool)
 		return
 	}
 	write.New = write.Event // also if it has gone with its last finalizer
-	old, set := fieldsOf(write.Old), v.set[write.Old.GetUID()]
+	old := fieldsOf(write.Old)
 	var taken []string
 	for _, path := range changed(write) {
 		mark := slices.ContainsFunc(marks, func(mark string) bool { return strings.HasPrefix(path, mark) })
-		users, isSet := set[path]
+		users, isSet := v.set[[2]string{string(write.Old.GetUID()), path}]
 		switch {
-		case isSet && same(users, old[path]) && !strings.HasPrefix(path, "status."):
+		case isSet && fmt.Sprint(users) == fmt.Sprint(old[path]) && !strings.HasPrefix(path, "status."):
 			taken = append(taken, path)
 		case !mark:
 			v.foreign[name+" "+path] = doing{what.sentence(reason) + ": " + path, false}
@@ -186,8 +179,6 @@ func (v *verdicts) judgeForeign(what Write, write apiserver.Write, deletes bool)
 // marks begin the paths of what many controllers write into objects of users.
 var marks = []string{"metadata.labels.", "metadata.annotations.", "metadata.finalizers[", "status."}
 
-func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
-
 // unmeant notes what was done to objects of others, and is not done in the undisturbed run.
 func (r *result) unmeant(calm *result) {
 	for _, key := range slices.Sorted(maps.Keys(r.foreign)) {
@@ -199,25 +190,21 @@ func (r *result) unmeant(calm *result) {
 
 // doneAfter returns what the controller has done since a revision, but not what differs only in a time.
 func (w *World) doneAfter(revision int64) (done []string) {
-	for _, write := range w.recorded().changes {
-		if write.Revision <= revision || !write.byController() {
-			continue
-		}
-		what := Write{Verb: string(write.Type), Old: write.Old, New: write.New}
-		old, written := fieldsOf(write.Old), fieldsOf(write.New)
-		fields := slices.DeleteFunc(changed(write.Write), func(path string) bool {
-			before, now := old[path], written[path]
-			return before != nil && now != nil && normal(path, before, 0, nil) == normal(path, now, 0, nil)
+	for _, c := range w.recorded().changes {
+		before, after := fieldsOf(c.Old), fieldsOf(c.New)
+		fields := slices.DeleteFunc(changed(c.Write), func(path string) bool {
+			old, now := before[path], after[path]
+			return old != nil && now != nil && normal(path, old, 0, nil) == normal(path, now, 0, nil)
 		})
-		if write.Type == watch.Modified && len(fields) == 0 {
+		if c.Revision <= revision || !c.byController() || len(fields) == 0 {
 			continue
 		}
-		sentence := what.sentence("nothing had happened: a new process did that, so the last one left " +
-			"it undone, or the new one has forgotten why")
-		if write.Type == watch.Modified {
-			sentence += " (" + list(fields) + ")"
+		reason := "nothing had happened: a new process did that, so the last one left it undone, or the " +
+			"new one has forgotten why"
+		if c.Type == watch.Modified {
+			reason += " (" + list(fields) + ")"
 		}
-		done = append(done, sentence)
+		done = append(done, Write{Verb: string(c.Type), Old: c.Old, New: c.New}.sentence(reason))
 	}
 	return slices.Compact(done)
 }

@@ -17,12 +17,10 @@ import (
 )
 
 // call lets a request happen, and returns its answer.
-type call func() (*apiserver.Response, error)
+type call = func() (*apiserver.Response, error)
 
 // Serve serves a request of the process, unless that is dead.
-func (p *process) Serve(
-	ctx context.Context, r *apiserver.Request, do func() (*apiserver.Response, error),
-) (*apiserver.Response, error) {
+func (p *process) Serve(ctx context.Context, r *apiserver.Request, do call) (*apiserver.Response, error) {
 	w := p.world
 	moves.Add(1)
 	w.mu.Lock()
@@ -151,6 +149,7 @@ type Request struct {
 
 	write    bool // of something but Events and Leases
 	verb     string
+	resource string
 	answered bool
 	err      error // in place of an answer
 }
@@ -161,11 +160,6 @@ func (r Request) String() string {
 		text = fmt.Sprintf("process-%d-%s", r.Process, text)
 	}
 	return text
-}
-
-// isSideshow reports whether it is for Events or Leases.
-func (r Request) isSideshow() bool {
-	return strings.HasSuffix(r.Kind, "-events") || strings.HasSuffix(r.Kind, "-leases")
 }
 
 // about returns what several requests have in common.
@@ -181,11 +175,12 @@ func describe(r *apiserver.Request) Request {
 	if r.Resource.Resource == "" {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
-	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name), verb: r.Verb}
+	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
+		verb: r.Verb, resource: r.Resource.Resource}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
 	}
-	if r.Resource.Resource == "events" {
+	if d.resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
 		body := cmp.Or(r.Body, &unstructured.Unstructured{}).Object
 		for _, field := range []string{"involvedObject", "regarding"} {
@@ -194,7 +189,7 @@ func describe(r *apiserver.Request) Request {
 			}
 		}
 	}
-	d.write = !isRead(r.Verb) && !isSideshow(r.Resource.Resource)
+	d.write = !isRead(r.Verb) && !isSideshow(d.resource)
 	return d
 }
 

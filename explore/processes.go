@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,22 +27,18 @@ const takeover = 2 * time.Second
 func (x *families) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
-		isGet := at.verb == "get" && !at.isSideshow() && (*every || x.controller.Outside != nil)
+		isGet := at.verb == "get" && !isSideshow(at.resource) && (*every || x.controller.Outside != nil)
 		if len(p.faults) > 0 || x.controller.OneProcess || !at.write && !isGet || !*every && tried[at.Kind] {
 			continue
 		}
 		tried[at.Kind] = true
-		places, ends := []string{before}, []string{moment}
-		if *every && at.write || x.controller.Outside != nil {
-			places = append(places, after)
+		plans = append(plans, x.twin(p, at, before, moment))
+		always := *every && at.write
+		if always || x.controller.Outside != nil {
+			plans = append(plans, x.twin(p, at, after, moment))
 		}
-		if *every && at.write {
-			ends = append(ends, while)
-		}
-		for _, place := range places {
-			for _, end := range ends {
-				plans = append(plans, x.twin(p, at, place, end))
-			}
+		if always {
+			plans = append(plans, x.twin(p, at, before, while), x.twin(p, at, after, while))
 		}
 	}
 	return plans
@@ -71,7 +68,9 @@ func (w *World) replace(p *process, end string) {
 	w.mu.Lock()
 	p.frozen, p.deaf = goOn, true
 	w.mu.Unlock()
-	w.takeLeases()
+	for _, lease := range w.State().all("leases.coordination.k8s.io") { // the new process takes it at once
+		w.update(lease, func(o *object) { unstructured.RemoveNestedField(o.Object, "spec", "holderIdentity") })
+	}
 	w.start()
 	time.Sleep(takeover)
 	w.hurryUp()
@@ -83,11 +82,7 @@ func (w *World) replace(p *process, end string) {
 	rest := 10 * w.latency
 	if end == while {
 		rest, p.deaf = 15*time.Second, false
-		for _, l := range w.lines {
-			for _, s := range l.streams {
-				s.deliver()
-			}
-		}
+		w.letWatchesGo()
 	}
 	time.AfterFunc(rest, func() {
 		w.mu.Lock()
@@ -96,13 +91,6 @@ func (w *World) replace(p *process, end string) {
 			w.end(p, "It was frozen, and another process has taken over.", time.Second)
 		}
 	})
-}
-
-// takeLeases lets nobody hold a Lease, so that a new process can take it.
-func (w *World) takeLeases() {
-	for _, lease := range w.State().all("leases.coordination.k8s.io") {
-		w.update(lease, func(o *object) { unstructured.RemoveNestedField(o.Object, "spec", "holderIdentity") })
-	}
 }
 
 // crashes lets the process die at each request. A new process must find what is to be done, and
@@ -175,51 +163,41 @@ func (x *families) lags(p plan, r *result) (plans []plan) {
 	if len(p.faults) > 0 || !*every && !deletes {
 		return nil
 	}
-	made := map[string]bool{} // kinds of requests
-	for _, request := range r.requests {
-		made[request.Kind] = true
-	}
 	for step, now := range r.steps {
-		revisions := map[string][]int64{}
-		for _, c := range r.changes {
-			if resource := c.request.Resource.Resource; c.Revision <= now {
-				revisions[resource] = append(revisions[resource], c.Revision)
+		behind := map[string]int{}
+		for _, c := range slices.Backward(r.changes) {
+			resource := c.request.Resource.Resource
+			isWatched := slices.ContainsFunc(r.requests, func(q Request) bool { return q.Kind == "watch-"+resource })
+			if c.Revision > now || !isWatched {
+				continue
 			}
-		}
-		for behind := 1; ; behind++ {
-			pasts := map[string]map[string]int64{"all": {}}
-			for resource, all := range revisions {
-				if n := len(all); behind <= n && made["watch-"+resource] {
-					past := all[n-behind] - 1
-					pasts[resource], pasts["all"][resource] = map[string]int64{resource: past}, past
-				}
-			}
-			if len(pasts) == 1 {
-				break
-			}
-			for _, name := range slices.Sorted(maps.Keys(pasts)) {
-				what := fmt.Sprintf("%s-%d-writes-behind", name, behind)
-				plans = append(plans, p.lag(step+1, what, pasts[name])...)
+			for _, of := range []string{resource, ""} { // all
+				behind[of]++
+				plans = append(plans, p.lag(step+1, of, behind[of], c.Revision-1)...)
 			}
 		}
 	}
 	return plans
 }
 
-// lag returns the plans with a process that begins after a step with lists of the past.
-func (p plan) lag(step int, what string, past map[string]int64) (plans []plan) {
+// lag returns the plans with a process that begins after a step with lists of a resource, or of all if
+// it is "", as they were at a revision.
+func (p plan) lag(step int, resource string, behind int, revision int64) (plans []plan) {
+	what := fmt.Sprintf("%s-%d-writes-behind", cmp.Or(resource, "all"), behind)
 	restart := played(Step{"(a new process)", func(w *World) {
 		w.server.DisableStreams()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for resource, revision := range past {
-			w.line(resource).past = revision
+		for name, l := range w.lines {
+			if resource == "" || resource == name {
+				l.past = revision
+			}
 		}
 		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
 		w.end(w.process, "It died.", time.Millisecond)
 	}})
 	q := plan{name: fmt.Sprintf("%s/step-%d/%s", p.name, step+1, what), calm: p.calm, rank: 1,
-		kind: fmt.Sprint("lag ", slices.Sorted(maps.Keys(past)))}
+		kind: "lag " + resource}
 	q.steps = slices.Insert(slices.Clone(p.steps), step, restart)
 	if *every {
 		short := q

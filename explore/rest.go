@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,34 +20,29 @@ const (
 	mostInVain  = 50 // writes that the API server accepts, but that change nothing
 )
 
-// pulse counts the writes of an object in a minute.
-type pulse struct {
-	begin           time.Time
-	changes, inVain int
+// beat is one of the writes of an object in a minute. They are counted.
+type beat struct {
+	object string
+	minute time.Time
+	inVain bool // it has changed nothing
 }
 
-// beat counts a write of the controller that has succeeded, and what it has stored, if that is among
-// the last changes. It notes when there is no end to them.
-func (v *verdicts) beat(r *apiserver.Request, changes []change) {
-	key := strings.Join([]string{r.Resource.Resource, r.Namespace, r.Name}, "/")
-	p := v.pulses[key]
-	if p == nil || time.Since(p.begin) > time.Minute {
-		p = &pulse{begin: time.Now()}
-		v.pulses[key] = p
-	}
+// count counts a write of the controller that has succeeded. What it has stored, if anything, is among the
+// last changes. count notes when there is no end to such writes.
+func (v *verdicts) count(r *apiserver.Request, changes []change) {
 	i := slices.IndexFunc(changes, func(c change) bool { return c.request == r })
-	switch {
-	case r.Verb == "delete":
-	case i < 0:
-		if p.inVain++; p.inVain == mostInVain {
-			v.notRest(fmt.Sprintf("%d times in a minute, it sent a change of %s %s that changed nothing",
-				mostInVain, r.Resource.Resource, r.Name))
-		}
-	case changes[i].Old != nil:
-		if p.changes++; p.changes == mostChanges {
-			v.notRest(fmt.Sprintf("each sync changes %s of %s (%s)%s", list(changed(changes[i].Write)),
-				nameOf(changes[i].Event), changes[i].writer(), v.otherWriter(changes[i].Old)))
-		}
+	if r.Verb == "delete" || i >= 0 && changes[i].Old == nil {
+		return
+	}
+	b := beat{path.Join(r.Resource.Resource, r.Namespace, r.Name), time.Now().Truncate(time.Minute), i < 0}
+	v.beats[b]++
+	switch n := v.beats[b]; {
+	case b.inVain && n == mostInVain:
+		v.notRest(fmt.Sprintf("%d times in a minute, it sent a change of %s %s that changed nothing",
+			n, r.Resource.Resource, r.Name))
+	case !b.inVain && n == mostChanges:
+		v.notRest(fmt.Sprintf("each sync changes %s of %s (%s)%s", list(changed(changes[i].Write)),
+			nameOf(changes[i].Event), changes[i].writer(), v.otherWriter(changes[i].Old)))
 	}
 }
 

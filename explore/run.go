@@ -34,11 +34,11 @@ func (s *Scenario) played(c *Controller) (steps []Step) {
 		return s.Name == CollectGarbage.Name || s.Name == RollOut.Name
 	})
 	for i, step := range s.Steps {
+		then := c.cluster()
 		if named && i < len(s.Steps)-1 {
-			steps = append(steps, played(step))
-		} else {
-			steps = append(steps, played(step, c.cluster()...))
+			then = nil
 		}
+		steps = append(steps, played(step, then...))
 	}
 	return steps
 }
@@ -208,18 +208,17 @@ func (x *explorer) histories() (all []plan) {
 	return all
 }
 
-// longer returns the histories with one more step, and then up to n. Only those with all n steps
-// are divided among the shards: the others lead to them.
+// longer returns the histories with one more step, and then up to n.
 func (x *explorer) longer(p plan, n int, pause time.Duration, seen map[string]bool) (plans []plan) {
 	for _, move := range x.moves() {
 		name := strings.NewReplacer(" ", "-", "/", ".").Replace(move.Name)
-		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), shared: n <= 1, judge: lenient,
+		q := plan{steps: append(slices.Clip(p.steps), move.then(pause)), judge: lenient,
 			name: path.Join(p.name, name), kind: "history", rank: 3 + len(p.steps)}
 		q.then = func(r *result) []plan {
-			known := seen[r.state]
-			if seen[r.state] = true; known || n <= 1 {
+			if n <= 1 || seen[r.state] {
 				return nil
 			}
+			seen[r.state] = true
 			return x.longer(q, n-1, pause, seen)
 		}
 		plans = append(plans, q)
@@ -240,23 +239,21 @@ func (s Step) then(pause time.Duration) Step {
 
 // randomHistories tries -explore.random histories of up to 25 random steps, with random pauses.
 func (x *explorer) randomHistories() {
-	x.t.Run("Random", func(t *testing.T) {
-		moves := x.moves()
-		pauses := []time.Duration{0, time.Microsecond, time.Millisecond, 50 * time.Millisecond,
-			2 * time.Second, time.Minute}
-		for i := range *random {
-			choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
-			history := make([]Step, 1+choice.IntN(25))
-			for i := range history {
-				move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
-				history[i] = move.then(pause)
-				history[i].Name += fmt.Sprintf(", then %v", pause)
-			}
-			t.Run(fmt.Sprintf("-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
-				x.fail(t, nil, x.shortest(t, history))
-			})
+	moves := x.moves()
+	pauses := []time.Duration{0, time.Microsecond, time.Millisecond, 50 * time.Millisecond,
+		2 * time.Second, time.Minute}
+	for i := range *random {
+		choice := rand.New(rand.NewPCG(uint64(*seed), uint64(i)))
+		history := make([]Step, 1+choice.IntN(25))
+		for i := range history {
+			move, pause := moves[choice.IntN(len(moves))], pauses[choice.IntN(len(pauses))]
+			history[i] = move.then(pause)
+			history[i].Name += fmt.Sprintf(", then %v", pause)
 		}
-	})
+		x.t.Run(fmt.Sprintf("Random/-explore.seed=%d-%d", *seed, i), func(t *testing.T) {
+			x.fail(t, nil, x.shortest(t, history))
+		})
+	}
 }
 
 // shortest runs a history. If it fails, it leaves out the steps without which it still fails, one

@@ -113,12 +113,10 @@ func newWorld(t *testing.T, c *Controller, crds []*apiserver.CRD) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users, err := dynamic.NewForConfig(server.Config(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &World{controller: c, server: server, users: users, hurry: make(chan struct{}, 1),
-		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{}}
+	w := &World{controller: c, server: server, hurry: make(chan struct{}, 1),
+		users:   dynamic.NewForConfigOrDie(server.Config(nil)),
+		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{},
+		record: record{numbers: map[any]int{}}}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if c.Outside != nil {
 		w.Outside = c.Outside()

@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 
 // scripts are the commands that a reader may type, with the arguments that lead furthest.
 var scripts = []string{
-	".ci/run", "docs/tutorial/assemble 14-versions", "docs/tutorial/14-versions/conformance",
-	"docs/tutorial/14-versions/forget v1alpha1", "docs/tutorial/14-versions/stored",
+	".ci/run", "docs/tutorial/assemble 14-versions", "docs/tutorial/14-versions/forget v1alpha1",
+	"docs/tutorial/14-versions/stored",
 	"examples/conformance", "hack/cluster build", "hack/cluster up door", "hack/cluster empty door",
 	"hack/cluster down door", "hack/cluster check door", "hack/cluster kubeconfig door",
 	"hack/compile 'a program' .local/a -- .", "hack/demo", "hack/e2e here true",
@@ -172,7 +172,7 @@ func calls(t *testing.T, files, line string, hostile bool) string {
 func copyFiles(t *testing.T, to string) {
 	t.Helper()
 	output(t, "bash", "-c", `mkdir -p "$0" && { git ls-files -z Makefile '*.mk' docs/lint .ci hack go.mod go.sum '*.go' \
-		artifacts docs/tutorial/assemble docs/tutorial/14-versions examples/conformance \
+		artifacts docs/tutorial/assemble docs/tutorial/08-errors docs/tutorial/14-versions examples/conformance \
 		examples/website/artifacts ':!*_test.go' ':!hack/fork' ':!*/*.go' &&
 		git ls-files -z pkg/apis examples/website/pkg/apis docs/tutorial/14-versions/pkg/apis; } |
 		xargs -0 tar -cf - | tar -xf - -C "$0"`, to)

@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 // the one of explore/board that runs with each change.
 func TestReplicaSetsOfTheBoard(t *testing.T) {
 	command := exec.Command("go", "test", "-count=1", "-timeout=30m", "./replicaset",
-		"-explore.shard=1/1")
+		"-explore.budget=0")
 	command.Dir = filepath.Join(root, "explore/board")
 	command.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := command.CombinedOutput(); err != nil {

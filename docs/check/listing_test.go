@@ -137,19 +137,26 @@ func TestListingsAreTheCode(t *testing.T) {
 	}
 }
 
-// TestAssembledProgramCompiles: what differs in chapter 14 still fits the root's program.
+// TestAssembledProgramCompiles: what differs in chapter 14 still fits the root's program. Chapter 8 has
+// tests that say so.
 func TestAssembledProgramCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles for some seconds")
 	}
-	assemble := exec.Command(filepath.Join(root, "docs/tutorial/assemble"), "14-versions")
-	assembled, err := assemble.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", assemble, err, assembled)
-	}
-	vet := exec.Command("go", "vet", strings.TrimSpace(string(assembled)))
+	vet := exec.Command("go", "vet", assemble(t, "14-versions"))
 	vet.Dir = filepath.Join(root, "docs")
 	if output, err := vet.CombinedOutput(); err != nil {
 		t.Errorf("%v: %v\n%s", vet, err, output)
 	}
+}
+
+// assemble puts the program of a chapter together, and returns its folder below docs.
+func assemble(t *testing.T, chapter string) string {
+	t.Helper()
+	command := exec.Command(filepath.Join(root, "docs/tutorial/assemble"), chapter)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", command, err, output)
+	}
+	return strings.TrimSpace(string(output))
 }

@@ -105,7 +105,11 @@ func Expect(
 	t *testing.T, root, about string, run func(ctx context.Context, config *rest.Config) error,
 ) {
 	t.Helper()
-	must.Do(t, flag.Set("explore.budget", "100"))
+	budget := "100"
+	if *update {
+		budget = "0" // all usual cases
+	}
+	must.Do(t, flag.Set("explore.budget", budget))
 	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: whatHappens,

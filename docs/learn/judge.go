@@ -86,7 +86,7 @@ func (w *workspace) judgeRepair(e *exercise, t trial) verdict {
 func (w *workspace) narrow(e *exercise) []string {
 	flags := []string{"-test.run", e.values["test"]}
 	if e.explored() {
-		flags = append(flags, "-explore.shard=1/1")
+		flags = append(flags, "-explore.budget=0")
 	}
 	return flags
 }

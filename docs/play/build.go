@@ -3,8 +3,11 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -105,7 +108,9 @@ func (o *overlay) fill() error {
 		}
 	}
 	for _, file := range []string{"crd.yaml", "example-foo.yaml"} {
-		if err := pack(packed, "artifacts/examples/"+file); err != nil {
+		file = "artifacts/examples/" + file
+		text, err := os.ReadFile(file)
+		if err := cmp.Or(err, pack(packed, file, text)); err != nil {
 			return err
 		}
 	}
@@ -127,7 +132,14 @@ func (o *overlay) fill() error {
 
 // addProgram makes a package of a program, and packs its source.
 func (o *overlay) addProgram(folder, name string, packed *zip.Writer) error {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	source := folder
+	if path.Base(folder) == "08-errors" { // it consists of changes of another one
+		if err := exec.Command("docs/tutorial/assemble", "08-errors").Run(); err != nil {
+			return fmt.Errorf("putting the program of chapter 8 together: %w", err)
+		}
+		source = "docs/.local/08-errors"
+	}
+	files, err := filepath.Glob(filepath.Join(source, "*.go"))
 	if err != nil {
 		return err
 	}
@@ -140,10 +152,12 @@ func (o *overlay) addProgram(folder, name string, packed *zip.Writer) error {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		if texts[filepath.Base(file)], err = os.ReadFile(file); err == nil {
-			err = pack(packed, filepath.ToSlash(file))
-		}
+		text, err := os.ReadFile(file)
 		if err != nil {
+			return err
+		}
+		texts[filepath.Base(file)] = text
+		if err := pack(packed, path.Join(folder, filepath.Base(file)), text); err != nil {
 			return err
 		}
 	}
@@ -156,11 +170,7 @@ func (o *overlay) addProgram(folder, name string, packed *zip.Writer) error {
 	return nil
 }
 
-func pack(packed *zip.Writer, file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
+func pack(packed *zip.Writer, file string, text []byte) error {
 	w, err := packed.Create(file)
 	if err == nil {
 		_, err = w.Write(text)

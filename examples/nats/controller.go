@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -218,7 +219,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err // nil after a write: its event brings the key back
 	}
 	if ready.Status == metav1.ConditionTrue {
-		if err := c.children.DeleteOthers(ctx, foo); err != nil {
+		if err := c.deleteOthers(ctx, foo); err != nil {
 			return err
 		}
 	}
@@ -256,8 +257,7 @@ func (c *Controller) updateStatus(
 // Without a delete marker, nobody has deleted the Foo: the bucket was emptied or replaced, or the
 // marker was purged. Then the Deployments stay, unless --delete-missing is set.
 func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
-	const index = "controllerUID" // of owned
-	left, err := c.deployments.GetTypedIndexer().ByTypedIndex(index, string(foo.UID))
+	left, err := c.owned(foo)
 	if err != nil {
 		return err
 	}
@@ -281,13 +281,51 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	return c.foos.bucket.Delete(ctx, keyOf("status", foo))
 }
 
-// deleteDeployments deletes Deployments of a Foo that is gone. Each must be as the cache has shown it.
+// owned returns the Deployments that the cache shows as those of foo.
+func (c *Controller) owned(foo *v1alpha1.Foo) ([]*appsv1.Deployment, error) {
+	all, err := c.deployments.GetTypedIndexer().ByTypedIndex(owned.ControllerUIDIndex, string(foo.UID))
+	return slices.DeleteFunc(slices.Clone(all), func(d *appsv1.Deployment) bool {
+		return d.Namespace != foo.Namespace // anybody can write the UID of any owner
+	}), err
+}
+
+// deleteOthers deletes the Deployments of former names, if that of the name of today is ready. The
+// caches may be behind, and a deletion cannot be undone: so deleteOthers asks the servers first.
+func (c *Controller) deleteOthers(ctx context.Context, foo *v1alpha1.Foo) error {
+	others, err := c.owned(foo)
+	others = slices.DeleteFunc(others, func(d *appsv1.Deployment) bool {
+		return d.Name == foo.Spec.DeploymentName
+	})
+	if len(others) == 0 || err != nil {
+		return err
+	}
+	live, err := c.Get(ctx, foo.Namespace, foo.Name)
+	if apierrors.IsNotFound(err) || err == nil && live.Generation != foo.Generation {
+		return nil // the event of the change is on the way
+	}
+	if err != nil {
+		return err
+	}
+	named, err := client{c.Clients.Kube.AppsV1().Deployments(foo.Namespace)}.Get(
+		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
+	if err == nil && metav1.IsControlledBy(named, foo) &&
+		meaning.ReadyCondition(named).Status == metav1.ConditionTrue {
+		return c.deleteDeployments(ctx, foo, others)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// deleteDeployments deletes Deployments of foo. Each must be as the cache has shown it: then foo still
+// owns it.
 func (c *Controller) deleteDeployments(
 	ctx context.Context, foo *v1alpha1.Foo, deployments []*appsv1.Deployment,
 ) error {
 	for _, d := range deployments {
-		if d.Namespace != foo.Namespace || d.DeletionTimestamp != nil {
-			continue // anybody can write the UID of any owner
+		if d.DeletionTimestamp != nil {
+			continue
 		}
 		err := c.Clients.Kube.AppsV1().Deployments(d.Namespace).Delete(ctx, d.Name,
 			metav1.DeleteOptions{
@@ -298,7 +336,7 @@ func (c *Controller) deleteDeployments(
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("deleting the Deployment of a Foo that is gone: %w", err)
+			return fmt.Errorf("deleting Deployment: %w", err)
 		}
 		c.Recorder.Eventf(foo, d, corev1.EventTypeNormal, "DeploymentDeleted", "DeleteDeployment",
 			"Deleted Deployment %q", d.Name)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,8 @@ func TestExplore(t *testing.T) {
 		},
 		Scenarios: []explore.Scenario{
 			scenario("create", create), scenario("scale", create, scale), scenario("rename", create, rename),
+			scenario("unseen rename", create, explore.RollOut, rename, explore.HoldWatch("configmaps"),
+				restore, explore.RollOut, explore.LetWatchesGo),
 			scenario("delete", create, remove), scenario("delete and put", create, remove, restore),
 			scenario("empty", create, explore.Delete("configmaps/"+fooKey)),
 			scenario("deleted Deployment", create, explore.Delete("deployments.apps/x")),
@@ -77,11 +80,17 @@ func TestExplore(t *testing.T) {
 	})
 }
 
-// unasked returns what speaks against a write: it deletes the Deployment of a Foo that is missing.
+// unasked returns what speaks against a write: it deletes the Deployment of a Foo that is missing, or
+// that asks for it.
 func unasked(w explore.Write, now explore.State) string {
-	if w.New == nil && w.Resource == "deployments" &&
-		explore.Get[corev1.ConfigMap](now, "configmaps", fooKey) == nil {
+	spec := explore.Get[corev1.ConfigMap](now, "configmaps", fooKey)
+	switch {
+	case w.New != nil || w.Resource != "deployments":
+		return ""
+	case spec == nil:
 		return "the Foo is missing, and no delete marker says why"
+	case strings.Contains(spec.Data["value"], `"deploymentName":"`+w.Old.GetName()+`"`):
+		return "the Foo asks for it"
 	}
 	return ""
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/rest/fake"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -176,6 +178,30 @@ func TestWhatIsNewIsNotOverwritten(t *testing.T) {
 	}
 	if err := c.finalize(t.Context(), foo); err != nil || w.status() == 0 {
 		t.Errorf("finalize: got %v and status %d, want no error, and one", err, w.status())
+	}
+}
+
+func TestDeploymentThatIsTakenAwayIsNotDeleted(t *testing.T) {
+	server := fakes.New(t)
+	w := newWorld(t, server.Config)
+	w.serve()
+	w.start()
+	w.put("a")
+	w.appears("a")
+	server.Before("delete", "deployments", 1, func(ctx context.Context) error {
+		_, err := kubernetes.NewForConfigOrDie(server.Others).AppsV1().Deployments("default").Patch(ctx, "a",
+			types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
+		return err
+	})
+
+	must.Do(t, w.foos.Delete(t.Context(), "spec.default.a"))
+	w.eventually("a deletion is tried", func() bool {
+		return len(server.Requests("delete", "deployments")) > 0
+	})
+	w.put("b") // the one worker comes to it when it is through with the other
+	w.appears("b")
+	if w.version("a") == "" {
+		t.Error("the Deployment that belongs to nobody is gone")
 	}
 }
 

@@ -34,6 +34,7 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 		if got := h.urls(); len(got) > 0 {
 			t.Errorf("registered before the Service is seen: %v", got)
 		}
+		h.expectWrites("create", "configmaps", 1)
 	})
 }
 
@@ -64,9 +65,11 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 		h.start()
 		h.createServed("web")
 		before := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
+		h.Lag("deployments", time.Minute)
 		h.changeWebsite("web", editWebsite)
 
 		h.expectEdited("web")
+		h.expectCondition("web", "Ready", "True Available") // until the cache shows the Deployment
 		after := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		if after == "" || after == before {
 			t.Errorf("hash in the Pod template: got %q, then %q, want another", before, after)

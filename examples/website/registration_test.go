@@ -130,6 +130,21 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 	})
 }
 
+func TestChildOfADeletedWebsiteIsNotMadeAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.Lag("websites", time.Hour)
+		h.deleteWebsite("web")
+		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		h.wait(time.Minute)
+
+		if h.getDeployment("web") != nil {
+			t.Error("something was made for a Website that is being deleted")
+		}
+	})
+}
+
 func TestRegistryThatHasLostItsStateIsToldAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

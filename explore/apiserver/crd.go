@@ -33,11 +33,10 @@ import (
 
 // customKind is what a version of a CustomResourceDefinition says of its objects.
 type customKind struct {
-	schema        *structural.Structural
-	validator     validation.SchemaValidator
-	status        validation.SchemaValidator // nil if there is no schema for it
-	cel           *cel.Validator             // nil if there are no rules
-	keepsUnknowns bool
+	schema    *structural.Structural
+	validator validation.SchemaValidator
+	status    validation.SchemaValidator // nil if there is no schema for it
+	cel       *cel.Validator             // nil if there are no rules
 }
 
 // CRD is a CustomResourceDefinition, understood. Servers share it.
@@ -94,10 +93,12 @@ func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
 		if !version.Served {
 			continue
 		}
-		k := &kind{gvk: gvr.GroupVersion().WithKind(crd.Spec.Names.Kind), gvr: gvr,
-			names: crd.Spec.Names, Traits: Traits{Conditional: true, Generation: true,
+		names := crd.Spec.Names
+		k := &kind{gvk: gvr.GroupVersion().WithKind(names.Kind), gvr: gvr, singular: names.Singular,
+			listKind: names.ListKind, Traits: Traits{Conditional: true, Generation: true,
+				ShortNames: names.ShortNames, Categories: names.Categories,
 				Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}}
-		if err := k.addVersion(version, crd.Spec.PreserveUnknownFields); err != nil {
+		if err := k.addVersion(version); err != nil {
 			return err
 		}
 		c.kinds = append(c.kinds, k)
@@ -113,9 +114,7 @@ func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
 }
 
 // addVersion adds what a version says.
-func (k *kind) addVersion(
-	version apiextensionsv1.CustomResourceDefinitionVersion, keepsUnknowns bool,
-) error {
+func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersion) error {
 	for _, selectable := range version.SelectableFields {
 		k.Fields = append(k.Fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
@@ -137,7 +136,7 @@ func (k *kind) addVersion(
 	if err != nil {
 		return err
 	}
-	c := &customKind{keepsUnknowns: keepsUnknowns}
+	c := &customKind{}
 	k.custom = c
 	if c.schema, err = structural.NewStructural(internal.OpenAPIV3Schema); err != nil {
 		return err
@@ -159,10 +158,8 @@ func (k *kind) addVersion(
 
 // complete drops unknown fields of an object, and sets defaults.
 func (c *customKind) complete(object map[string]any) error {
-	if !c.keepsUnknowns {
-		pruning.Prune(object, c.schema, true)
-		defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
-	}
+	pruning.Prune(object, c.schema, true)
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.schema)
 	err := objectmeta.Coerce(nil, object, c.schema, false, false)
 	defaulting.Default(object, c.schema)
 	if err != nil { // a nil *field.Error would be an error
@@ -225,18 +222,14 @@ func (k *kind) validateReplicas(object map[string]any, isStatus bool) (errs fiel
 	}
 	for _, path := range paths {
 		replicas, _, err := unstructured.NestedInt64(object, split(path)...)
-		wrong := ""
-		switch {
-		case err != nil:
-			wrong = err.Error()
-		case replicas < 0:
-			wrong = "should be a non-negative integer"
-		case replicas > math.MaxInt32:
-			wrong = fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)
-		default:
-			continue
+		if err == nil && replicas < 0 {
+			err = errors.New("should be a non-negative integer")
+		} else if err == nil && replicas > math.MaxInt32 {
+			err = fmt.Errorf("should be less than or equal to %d", math.MaxInt32)
 		}
-		errs = append(errs, field.Invalid(field.NewPath(path), replicas, wrong))
+		if err != nil {
+			errs = append(errs, field.Invalid(field.NewPath(path), replicas, err.Error()))
+		}
 	}
 	return errs
 }

@@ -22,7 +22,7 @@
 //     nothing needs conversion.
 //   - Kubernetes' own kinds as a real API server stores them, if the package
 //     explore/board/kinds is imported. Its documentation lists the differences.
-//   - Fields of built-in kinds that k8s.io/api does not know are kept, without explore/board/kinds.
+//   - Without explore/board/kinds, unknown fields of built-in kinds are kept. An apply to them fails.
 //
 // # Not simulated
 //

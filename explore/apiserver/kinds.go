@@ -68,7 +68,8 @@ type kind struct {
 	gvr       schema.GroupVersionResource
 	storage   schema.GroupVersionResource // whose objects these are: of the version that is stored
 	goType    reflect.Type                // nil for a custom resource
-	names     apiextensionsv1.CustomResourceDefinitionNames
+	singular  string                      // name of the resource
+	listKind  string
 	scale     *apiextensionsv1.CustomResourceSubresourceScale
 	columns   []apiextensionsv1.CustomResourceColumnDefinition
 	custom    *customKind
@@ -106,9 +107,7 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 		gvk, gvr := gv.WithKind(traits.Kind), gv.WithResource(resource)
 		k := &kind{Traits: traits, gvk: gvk, gvr: gvr, storage: gvr, real: BuiltinKinds,
 			goType: scheme.Scheme.KnownTypes(gv)[traits.Kind], converter: builtinConverter,
-			names: apiextensionsv1.CustomResourceDefinitionNames{Plural: resource, Kind: gvk.Kind,
-				Singular: strings.ToLower(gvk.Kind), ListKind: gvk.Kind + "List",
-				ShortNames: traits.ShortNames, Categories: traits.Categories}}
+			singular: strings.ToLower(traits.Kind), listKind: traits.Kind + "List"}
 		if k.real == nil {
 			k.Subresources = slices.DeleteFunc(slices.Clone(k.Subresources), func(name string) bool {
 				return !slices.Contains([]string{"status", "scale", "finalize"}, name)
@@ -132,7 +131,7 @@ func Mapper(config *rest.Config, _ *http.Client) (meta.RESTMapper, error) {
 		if k.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
-		mapper.AddSpecific(k.gvk, gvr, gvr.GroupVersion().WithResource(k.names.Singular), scope)
+		mapper.AddSpecific(k.gvk, gvr, gvr.GroupVersion().WithResource(k.singular), scope)
 	}
 	return mapper, nil
 }
@@ -208,8 +207,8 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 // discovery returns what discovery says of a kind.
 func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
-		SingularResource: k.names.Singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
-		ShortNames: k.names.ShortNames, Categories: k.names.Categories,
+		SingularResource: k.singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),
+		ShortNames: k.ShortNames, Categories: k.Categories,
 		Verbs: strings.Fields("create delete deletecollection get list patch update watch")}
 	if k.Namespaced {
 		d.Scope = apidiscoveryv2.ScopeNamespace

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -9,7 +10,6 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,8 +25,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
@@ -42,21 +40,16 @@ func (s *Server) patched(
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	var content map[string]any
-	err = json.Unmarshal(after, &content)
-	object := &unstructured.Unstructured{Object: content}
-	if err == nil && (content == nil || r.mustSayKind() && object.GetKind() == "") {
-		err = errNoKind
+	object := &unstructured.Unstructured{}
+	if err = json.Unmarshal(after, &object.Object); err == nil {
+		err = r.checkKind(object.Object)
 	}
 	if err == nil {
-		if err = r.checkKind(content); err != nil {
-			return nil, err
-		}
 		err = r.decode(object)
 	}
-	if err != nil {
+	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
 		err = apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
-			field.Invalid(field.NewPath("patch"), string(marshal(content)), err.Error())})
+			field.Invalid(field.NewPath("patch"), string(marshal(object.Object)), err.Error())})
 	}
 	return object, err
 }
@@ -113,26 +106,13 @@ func (r *Request) applied(
 	if old == nil && object.GetName() == "" {
 		object.SetName(r.Name)
 	}
-	return object, old, r.decode(object)
+	return object, old, badRequest(r.decode(object))
 }
 
-// builtinConverter knows the built-in kinds. As the schema of a server of tomorrow does, it also
-// lets fields be owned that this version does not have.
+// builtinConverter knows the fields of the built-in kinds. As in a real API server, an apply that has
+// another one fails.
 var builtinConverter = sync.OnceValue(func() managedfields.TypeConverter {
-	namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
-	value, err := applyconfigurations.NewTypeConverter(scheme.Scheme).ObjectToTyped(namespace)
-	if err != nil {
-		panic(err) // only without that kind
-	}
-	parser := &typed.Parser{Schema: smdschema.Schema{Types: slices.Clone(value.Schema().Types)}}
-	for i, definition := range parser.Schema.Types {
-		if fields := definition.Map; fields != nil && fields.ElementType == (smdschema.TypeRef{}) {
-			parser.Schema.Types[i].Map = &smdschema.Map{Fields: fields.Fields, Unions: fields.Unions,
-				ElementType:         smdschema.TypeRef{NamedType: new("__untyped_deduced_")},
-				ElementRelationship: fields.ElementRelationship}
-		}
-	}
-	return managedfields.NewSchemeTypeConverter(scheme.Scheme, parser)
+	return applyconfigurations.NewTypeConverter(scheme.Scheme)
 })
 
 // manager returns what manages the fields of a kind in writes of a subresource. It passes over
@@ -193,7 +173,7 @@ func customConverter(k *kind) managedfields.TypeConverter {
 	object.AddExtension("x-kubernetes-group-version-kind", []any{map[any]any{
 		"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}})
 	models["object"] = object
-	made, err := managedfields.NewTypeConverter(models, k.custom.keepsUnknowns)
+	made, err := managedfields.NewTypeConverter(models, false)
 	if err != nil {
 		panic(err) // of a schema that was accepted
 	}

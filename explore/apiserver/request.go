@@ -207,29 +207,28 @@ func (r *Request) parseWrite(body []byte, media string) error {
 	return errFormat
 }
 
-// mustSayKind reports whether a body without a kind is refused.
-func (r *Request) mustSayKind() bool {
-	return r.kind.custom != nil && r.Subresource != "scale" || r.isApply()
-}
-
 // parseBody understands an object.
 func (r *Request) parseBody(body []byte, media string) error {
 	object, err := readObject(body, media)
+	if err == nil {
+		err = r.checkKind(object)
+	}
 	if err != nil {
 		return err
-	}
-	if object == nil || r.mustSayKind() && object["kind"] == nil {
-		return errNoKind
 	}
 	r.Body = &unstructured.Unstructured{Object: object}
 	if r.Verb == "create" {
 		r.Name = r.Body.GetName()
 	}
-	return r.checkKind(object)
+	return nil
 }
 
-// checkKind sets the kind of an object that has none, and refuses another one.
+// checkKind sets the kind of an object that has none, and may have none. It refuses another one.
 func (r *Request) checkKind(object map[string]any) error {
+	mustSayIt := r.kind.custom != nil && r.Subresource != "scale" || r.isApply()
+	if kind := object["kind"]; object == nil || mustSayIt && (kind == nil || kind == "") {
+		return errNoKind
+	}
 	apiVersion, kind := r.kind.gvk.ToAPIVersionAndKind()
 	if r.Subresource == "scale" {
 		apiVersion, kind = scaleKind.ToAPIVersionAndKind()
@@ -249,7 +248,7 @@ func (r *Request) decode(object *unstructured.Unstructured) (err error) {
 	} else if err = r.kind.canonical(object.Object); err == nil && r.kind.custom != nil {
 		err = r.kind.custom.complete(object.Object)
 	}
-	return badRequest(err)
+	return err
 }
 
 // parseDelete understands the options of a delete, in the body or in the query.

@@ -69,8 +69,7 @@ type Response struct {
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
 // the namespaces that each cluster has.
 func New(crds ...*CRD) (*Server, error) {
-	s := &Server{kinds: maps.Clone(builtin()),
-		tables: map[schema.GroupVersionResource]*table{}}
+	s := &Server{kinds: maps.Clone(builtin()), tables: map[schema.GroupVersionResource]*table{}}
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem,
 		metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		r := &Request{Verb: "create", Resource: namespaces, kind: s.kinds[namespaces]}
@@ -199,14 +198,10 @@ func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte
 		return marshal(map[string]any{"kind": "PartialObjectMetadata",
 			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
 	}
-	kept, isStored := s.encoded.Load(object)
-	text, _ := kept.([]byte)
-	if text == nil {
-		if text = marshal(object.Object); isStored {
-			s.encoded.Store(object, text)
-		}
+	if text, isStored := s.encoded.Load(object); isStored {
+		return text.([]byte)
 	}
-	return text
+	return marshal(object.Object)
 }
 
 func marshal(value any) []byte { return must(json.Marshal(value)) }

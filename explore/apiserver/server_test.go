@@ -105,8 +105,6 @@ func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 		types.MergePatchType:          `{"spec": {"replicas": 2}}`,
 		types.StrategicMergePatchType: `{"spec": {"replicas": 3}}`,
 		types.JSONPatchType:           `[{"op": "add", "path": "/spec/replicas", "value": 4}]`,
-		types.ApplyYAMLPatchType: `{"apiVersion": "apps/v1", "kind": "Deployment",
-			"metadata": {"name": "a"}, "spec": {"paused": true}}`,
 	} {
 		patched, err := client.Patch(t.Context(), "a", patchType, []byte(patch),
 			metav1.PatchOptions{FieldManager: "test"})

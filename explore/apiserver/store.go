@@ -53,7 +53,7 @@ func (s *Server) commit(
 	s.revision++
 	object = converted(object, r.kind.storage.GroupVersion().String())
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
-	s.encoded.Store(object, nil) // it does not change any more, so that its JSON is kept
+	s.encoded.Store(object, marshal(object.Object)) // it does not change any more
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
 	write := Write{s.revision, watch.Modified, old, object, object}
 	if t.objects[key] = object; old == nil {
@@ -97,9 +97,7 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 }
 
 // sorted returns the objects that a request selects, in order.
-func (s *Server) sorted(
-	r *Request, revision int64,
-) (keys []string, _ []*unstructured.Unstructured) {
+func (s *Server) sorted(r *Request, revision int64) (keys []string, _ []*unstructured.Unstructured) {
 	at, objects := s.table(r.kind).at(revision), []*unstructured.Unstructured{}
 	for _, key := range slices.Sorted(maps.Keys(at)) {
 		if object := r.kind.view(at[key]); r.selects(object) {
@@ -199,7 +197,7 @@ func (s *Server) page(r *Request, revision, limit int64, start string) *Response
 		}
 		objects = objects[:limit]
 	}
-	list := map[string]any{"kind": r.kind.names.ListKind, "metadata": metadata,
+	list := map[string]any{"kind": r.kind.listKind, "metadata": metadata,
 		"apiVersion": r.kind.gvk.GroupVersion().String()}
 	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
 }

@@ -26,14 +26,12 @@ func (s *Server) write(r *Request) (*Response, error) {
 	k, old, object := r.kind, s.existing(r), r.Body.DeepCopy()
 	var err error
 	switch {
-	case r.Verb == "create" && r.Subresource != "":
-		return nil, apierrors.NewMethodNotSupported(r.Resource.GroupResource(), r.Verb)
 	case r.isApply():
 		object, old, err = r.applied(old)
 	case r.Verb == "patch":
 		object, err = s.patched(r, old)
 	default:
-		err = r.decode(object)
+		err = badRequest(r.decode(object))
 	}
 	if err == nil {
 		err = rest.EnsureObjectNamespaceMatchesRequestNamespace(r.Namespace, object)

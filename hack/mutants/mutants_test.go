@@ -142,7 +142,7 @@ func (m *mutant) kill(t *testing.T, changed []byte) {
 		args = append(args, "-timeout", "2m", "-overlay", overlay, ".")
 	}
 	if strings.HasPrefix(tests, "TestExplore") {
-		args = append(args, "-explore.shard=1/1")
+		args = append(args, "-explore.budget=0")
 	}
 	output, err := goCommand(m.folder, args...)
 	// A controller that never comes to rest keeps its bubble busy until the test times out. Otherwise

@@ -9,7 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"example.com/sample-controller/docs/tutorial/internal/lab"
+	"example.com/sample-controller/docs/internal/lab"
 )
 
 // start runs the program and returns its output.

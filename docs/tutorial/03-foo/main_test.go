@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/sample-controller/docs/tutorial/internal/lab"
+	"example.com/sample-controller/docs/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )

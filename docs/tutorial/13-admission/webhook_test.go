@@ -10,7 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/docs/tutorial/internal/lab"
+	"example.com/sample-controller/docs/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )

@@ -6,7 +6,6 @@
 //     else wrote in between.
 //   - It waits until the informer shows a write before it decides anything else.
 //   - It tells an object that the API server refuses from a request that failed.
-//   - It deletes what is left over under a former name.
 //
 // A controller describes each kind of object that it owns by a [Kind], and makes [Objects] of it. A
 // [Set] has the Objects of all kinds. A sync goes through all of them, and goes on after a write:
@@ -42,7 +41,8 @@ const (
 	// object that is created and deleted while the watch is down leaves no trace in the informer.
 	staleRetryDelay = time.Second
 
-	controllerUIDIndex = "controllerUID"
+	// ControllerUIDIndex is the name of an index of the objects' informer, by the UIDs of owners.
+	ControllerUIDIndex = "controllerUID"
 )
 
 // Object is a pointer to an object of the API, such as *appsv1.Deployment.
@@ -142,11 +142,11 @@ func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error)
 	return o, nil
 }
 
-// addIndexers adds the indexes by which DeleteOthers finds the objects of an owner, and
-// handleObject the owners that name an object, without a search through all objects.
+// addIndexers adds the indexes by which one finds the objects of an owner, and the owners that name
+// an object, without a search through all objects.
 func (o *Objects[O, T]) addIndexers() error {
 	err := o.kind.Informer.AddTypedIndexers(cache.TypedIndexers[T]{
-		controllerUIDIndex: func(object T) ([]string, error) {
+		ControllerUIDIndex: func(object T) ([]string, error) {
 			if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 				return []string{string(controller.UID)}, nil
 			}

@@ -12,7 +12,6 @@ import (
 // one comes after it.
 type Set[O Object] []interface {
 	Sync(context.Context, O) (*metav1.Condition, error)
-	DeleteOthers(context.Context, O) error
 	Seen(cache.ObjectName) bool
 	Forget(cache.ObjectName)
 	HandlerSynced() cache.DoneChecker
@@ -50,17 +49,6 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 		return nil, nil
 	}
 	return ready, nil
-}
-
-// DeleteOthers deletes the objects that owner owned under other names. Call it when all objects of
-// the names of today are ready.
-func (s Set[O]) DeleteOthers(ctx context.Context, owner O) error {
-	for _, objects := range s {
-		if err := objects.DeleteOthers(ctx, owner); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Seen reports whether the informers show the last writes on behalf of the owner with that key. If

@@ -161,63 +161,6 @@ func (o *Objects[O, T]) recordWrite(ctx context.Context, owner O, written T) {
 	})
 }
 
-// DeleteOthers deletes the objects that owner owned under other names. Call it when the object of
-// the name of today is ready. Before it deletes one, it asks the API server whether that is true.
-func (o *Objects[O, T]) DeleteOthers(ctx context.Context, owner O) error {
-	all, err := o.kind.Informer.GetTypedIndexer().ByTypedIndex(
-		controllerUIDIndex, string(owner.GetUID()))
-	if err != nil {
-		return fmt.Errorf("finding each %s of the owner: %w", o.kind.Name, err)
-	}
-	name := o.kind.NameOf(owner)
-	for _, object := range all {
-		// An owner is in the same namespace, but anybody can write the UID of any owner.
-		if object.GetNamespace() != owner.GetNamespace() || object.GetName() == name ||
-			object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		if replaced, err := o.isReplaced(ctx, owner); !replaced || err != nil {
-			return err // nil if the caches are behind: the events are on the way
-		}
-		err := o.kind.Client(owner.GetNamespace()).Delete(ctx, object.GetName(), metav1.DeleteOptions{
-			// Only this object, and only if it is unchanged: then owner still owns it.
-			Preconditions: &metav1.Preconditions{
-				UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion()),
-			},
-			PropagationPolicy: new(metav1.DeletePropagationBackground),
-		})
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("deleting %s of the former name: %w", o.kind.Name, err)
-		}
-		klog.FromContext(ctx).V(2).Info("Deleted "+o.kind.Name, "object", klog.KObj(object))
-		o.owners.Recorder.Eventf(owner, object, corev1.EventTypeNormal, o.kind.Name+"Deleted",
-			"Delete"+o.kind.Name, "Deleted %s %q, now replaced by %q", o.kind.Name, object.GetName(), name)
-	}
-	return nil
-}
-
-// isReplaced asks the API server whether owner is still what the cache shows, and whether its
-// object is ready. A deletion cannot be undone, and the caches may be behind: after a restart, they
-// may even show an older state than the last process has seen.
-func (o *Objects[O, T]) isReplaced(ctx context.Context, owner O) (bool, error) {
-	if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
-		return false, err
-	}
-	named, err := o.kind.Client(owner.GetNamespace()).Get(
-		ctx, o.kind.NameOf(owner), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading %s before the former one is deleted: %w", o.kind.Name, err)
-	}
-	return metav1.IsControlledBy(named, owner) &&
-		(o.kind.Ready == nil || o.kind.Ready(named).Status == metav1.ConditionTrue), nil
-}
-
 // handleWriteError handles the error of a Create or of an update. If the API server would refuse
 // the same write again, it returns a condition that says so, and retries slowly. It returns nothing
 // if the object or the namespace is gone, and any other error for a retry.

@@ -50,24 +50,6 @@ func TestDeletedWebsiteIsDeregisteredAndTakesItsChildrenAlong(t *testing.T) {
 	}
 }
 
-func TestWebsiteThatSomebodyElseHoldsIsDeregistered(t *testing.T) {
-	n := parallelNamespace(t)
-	website := newWebsite("web", 1)
-	website.Finalizers = []string{"example.com/held"}
-	n.createUp(website)
-	begin := suite.Now(t)
-
-	n.Kubectl("delete", "website/web", "--wait=false")
-	n.websites.When("web", "is deregistered", says("WebsiteTerminating", "Deregistered"))
-	n.registryKnows("web")
-	n.Kubectl("delete", "configmap/web")
-	n.nothingCreated(begin)
-	n.fewRequests(begin)
-
-	n.Kubectl("patch", "website/web", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
-	n.gone()
-}
-
 func TestDeletedNamespaceGoes(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createUp(newWebsite("web", 1))
@@ -82,17 +64,4 @@ func TestDeletedNamespaceGoes(t *testing.T) {
 	})
 	n.registryKnows("web")
 	n.fewRequests(begin)
-}
-
-func TestWebsiteDeletedWhileNoControllerRunsIsDeregistered(t *testing.T) {
-	n := with(suite.NewNamespace(t))
-	first := suite.StartProgram(t, "", nil)
-	n.createUp(newWebsite("web", 1))
-	suite.StopProgram(t, first)
-	n.Kubectl("delete", "website/web", "--wait=false")
-
-	suite.StartProgram(t, "", nil)
-
-	n.websites.Gone("web")
-	n.registryKnows("web")
 }

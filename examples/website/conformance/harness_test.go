@@ -62,12 +62,12 @@ func (n *namespace) url(name string) string {
 	return fmt.Sprintf("http://%s.%s.svc:80", name, n.Name)
 }
 
-// take makes somebody else create an object in place of a child, with the name of a Website, and
-// returns the reason why that is not Ready.
-func (n *namespace) take(c child, name string) (reason string) {
+// createWaiting creates a Website that is not Ready: somebody else has a ConfigMap of its name.
+func (n *namespace) createWaiting(name string) {
 	n.T.Helper()
-	n.Kubectl(strings.Fields("create " + strings.ReplaceAll(c.foreign, "NAME", name))...)
-	return c.kind + "NameTaken"
+	n.Kubectl("create", "configmap", name, "--from-literal=index.html=mine")
+	n.websites.Create(newWebsite(name, 1))
+	n.websites.When(name, "is not Ready", says("ConfigMapNameTaken"))
 }
 
 // isUp reports whether the Website is served and registered, as the newest spec says.
@@ -99,34 +99,22 @@ type child struct {
 	kind     string
 	resource schema.GroupVersionResource
 	change   string // a patch that the controller has to undo
-	foreign  string // what kubectl creates in its place
 }
 
 var children = []child{
 	{"ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
-		`{"data": {"index.html": "Bye"}}`,
-		"configmap NAME --from-literal=index.html=mine"},
+		`{"data": {"index.html": "Bye"}}`},
 	{"Service", schema.GroupVersionResource{Version: "v1", Resource: "services"},
-		`{"spec": {"selector": {"app": "other"}, "ports": [{"name": "other", "port": 81}]}}`,
-		"service clusterip NAME --tcp=81"},
+		`{"spec": {"selector": {"app": "other"}, "ports": [{"name": "other", "port": 81}]}}`},
 	{"Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
 		`{"spec": {"replicas": 7, "template": {"spec": {"containers": [
-			{"name": "web", "image": "example.com/other"}]}}}}`,
-		"deployment NAME --image=example.com/mine"},
+			{"name": "web", "image": "example.com/other"}]}}}}`},
 }
 
 // of returns the children of that kind in the namespace.
 func (c child) of(n *namespace) suite.Objects[*unstructured.Unstructured] {
 	client := dynamic.NewForConfigOrDie(suite.Cluster).Resource(c.resource).Namespace(n.Name)
 	return suite.NewObjects(n.T, c.kind, untyped{client})
-}
-
-// forEachChild runs test in a namespace of its own for each kind.
-func forEachChild(t *testing.T, test func(n *namespace, c child)) {
-	t.Parallel()
-	for _, c := range children {
-		t.Run(c.kind, func(t *testing.T) { test(parallelNamespace(t), c) })
-	}
 }
 
 // theRegistry is the registry of all tests.

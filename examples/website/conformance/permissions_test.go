@@ -55,9 +55,7 @@ func TestMetricsThatTheAlertsNameExist(t *testing.T) {
 		`\b(workqueue|leader_election|website_controller)_[a-z_]*[a-z]\b`,
 		func(empty *suite.Namespace) {
 			n := with(empty)
-			taken := n.take(children[0], "web")
-			n.websites.Create(newWebsite("web", 1))
-			n.websites.When("web", "is not Ready", says(taken))
+			n.createWaiting("web")
 			n.CatchUp()
 		})
 }

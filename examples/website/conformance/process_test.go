@@ -23,9 +23,7 @@ func TestRestartWritesNothing(t *testing.T) {
 	suite.RestartWritesNothing(t, func(empty *suite.Namespace) {
 		n := with(empty)
 		n.createUp(newWebsite("up", 2))
-		taken := n.take(children[0], "waiting")
-		n.websites.Create(newWebsite("waiting", 1))
-		n.websites.When("waiting", "is not Ready: "+taken, says(taken))
+		n.createWaiting("waiting")
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/examples/website/meaning"
@@ -43,11 +44,6 @@ apiVersion: website.example.com/v1alpha1
 kind: Website
 metadata: {name: a}
 spec: {content: hello, port: 80, replicas: 1}`)
-	foreign = explore.Create(`
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: a}
-data: {index.html: secret}`)
 	deleteWebsite = explore.Delete("websites/a")
 	registryDown  = failRegistry("the registry is down", ErrDown)
 	registryLoses = failRegistry("the registry's answers are lost", ErrLost)
@@ -58,6 +54,12 @@ data: {index.html: secret}`)
 
 func failRegistry(name string, err error) explore.Step {
 	return explore.Step{Name: name, Do: func(w *explore.World) { w.Outside.(*Registry).Fail(err) }}
+}
+
+// foreign returns a step that creates a ConfigMap that belongs to nobody.
+func foreign(labels string) explore.Step {
+	return explore.Create("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: " + labels +
+		"}, data: {index.html: secret}}")
 }
 
 func change(spec string) explore.Step { return explore.Patch("websites/a", "spec: "+spec) }
@@ -72,7 +74,23 @@ var scenarios = []explore.Scenario{
 		explore.Delete("services/a"), explore.Delete("deployments.apps/a"),
 		explore.Patch("configmaps/a", "data: null"),
 		explore.Patch("services/a", "metadata: {labels: null}"))},
-	{Name: "taken", Steps: steps(foreign, create, explore.Delete("configmaps/a"))},
+	{Name: "taken", Steps: steps(foreign("{}"), create, explore.Delete("configmaps/a"))},
+	{Name: "foreign", Steps: steps(foreign("{"+meaning.ManagedByLabel+": "+
+		meaning.ControllerName+"}"), create, explore.Delete("configmaps/a"))},
+	{Name: "terminating", Steps: steps(create, explore.Together("delete, which is held",
+		explore.Patch("configmaps/a", "metadata: {finalizers: [example.com/held]}"),
+		explore.Delete("configmaps/a")), change("{content: bye}"),
+		explore.Patch("configmaps/a", "metadata: {finalizers: null}"))},
+	{Name: "refused", Steps: steps(explore.Refuse("services"), create, explore.Accept("services"))},
+	{Name: "war", Steps: steps(create, explore.Insist("services/a", "spec: {selector: {app: b}}"),
+		explore.Relent)},
+	{Name: "mirror", Steps: steps(explore.Mutate("deployments.apps", "another image",
+		func(o *unstructured.Unstructured) {
+			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+			containers[0].(map[string]any)["image"] = "mirror"
+			_ = unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers")
+		}), create, change("{content: bye}"))},
+	{Name: "namespace", Steps: steps(create, explore.Delete("namespaces/"+explore.Namespace))},
 	{Name: "delete", Steps: steps(create, deleteWebsite)},
 	{Name: "delete and create", Steps: steps(create, deleteWebsite, create)},
 	{Name: "labelled and deleted", Steps: steps(create,

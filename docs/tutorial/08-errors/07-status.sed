@@ -1,0 +1,2 @@
+# syncDeployment is in status.go now.
+/^\/\/ syncDeployment takes one step/,/^}/d
