@@ -27,6 +27,8 @@ import (
 type Server struct {
 	*apiserver.Server
 	Config, Others *rest.Config
+	// Watched, if it is not nil, is called for each request through Config.
+	Watched func(*apiserver.Request)
 
 	mu       sync.Mutex
 	requests []*apiserver.Request
@@ -107,6 +109,9 @@ func (s *Server) note(r *apiserver.Request) func(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
+	if s.Watched != nil {
+		s.Watched(r)
+	}
 	for _, f := range s.failures {
 		if f.times > 0 && f.verb == r.Verb && isAbout(r, f.resource) {
 			f.times--
