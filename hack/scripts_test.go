@@ -93,7 +93,8 @@ func TestRandomFoosOnTheAPIServer(t *testing.T) {
 	output(t, ".local/bin/kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
-func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
+func TestScriptsRefuseWhatTheyMustNotDo(t *testing.T) {
+	const held = `. hack/env; lock "controller on never-was"; make CLUSTER=never-was `
 	for _, test := range []struct{ command, want string }{
 		{"hack/cluster fly", "usage: hack/cluster"},
 		{"hack/cluster up one two", "usage: hack/cluster"},
@@ -103,6 +104,8 @@ func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/e2e", "usage: hack/e2e"},
 		{"hack/test nonsense", "usage: hack/test"},
+		{held + "-o up -o build -o foos run", "stop that one"},
+		{held + "-o up -o lens-build -o foos lens", "stop that one"},
 		{"hack/release", "usage: hack/release"},
 	} {
 		_, problem, err := script(t, "", "bash", "-c", test.command)
@@ -135,14 +138,20 @@ func TestDemoAsksFirstAndLeavesNothingBehind(t *testing.T) {
 	}
 
 	before := all()
-	if _, problem, err := script(t, "another\n", "hack/demo", "--current-context"); err == nil {
-		t.Errorf("the demo accepted the name of another context: %s", problem)
+	local := filepath.Base(filepath.Dir(os.Getenv("KUBECONFIG")))
+	for command, want := range map[string]string{
+		"hack/demo --current-context":                                        "not its name",
+		`. hack/env; lock "controller on ` + local + `"; hack/demo ` + local: "stop that one",
+	} {
+		_, problem, err := script(t, "another\n", "bash", "-c", command)
+		if err == nil || !strings.Contains(problem, want) {
+			t.Errorf("%s: got %v, %s, want an error that says %q", command, err, problem, want)
+		}
 	}
 	if after := all(); after != before {
 		t.Errorf("a demo that was not allowed to begin changed\n%sto\n%s", before, after)
 	}
 
-	local := filepath.Base(filepath.Dir(os.Getenv("KUBECONFIG")))
 	for _, test := range []struct{ first, command string }{
 		{"", "hack/demo --current-context"},
 		{"kubectl create -f artifacts/examples/crd.yaml", "hack/demo " + local},
