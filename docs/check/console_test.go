@@ -162,7 +162,8 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 		}
 		parts[folder] = append(parts[folder], p)
 	}
-	sessions := map[string]*session{} // made one after the other: the first one compiles for all
+	build(t)
+	sessions := map[string]*session{}
 	for folder := range parts {
 		sessions[folder] = newSession(t, folder)
 	}

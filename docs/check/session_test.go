@@ -21,6 +21,18 @@ type session struct {
 	terminals map[string]*terminal
 }
 
+// build builds the control plane, and what the pages need of other modules: client-go takes minutes,
+// and the patience is only for what comes after. Packages of this repository are compiled anew in each
+// copy.
+func build(t *testing.T) {
+	t.Helper()
+	new(session).do(t, root, `hack/cluster build || exit
+		others='{{with .Module}}{{if not (or .Main .Replace)}}{{$.ImportPath}}{{end}}{{end}}'
+		for module in . docs test examples; do
+			go -C $module list -deps -test -f "$others" ./... | xargs go -C $module list -export || exit
+		done`)
+}
+
 // newSession makes the copy, in a folder of .local. It has the built tools of the original, except the
 // controller, which a page may build from changed files.
 func newSession(t *testing.T, folder string) *session {
@@ -35,7 +47,7 @@ func newSession(t *testing.T, folder string) *session {
 	})
 	s.env = append(s.env, "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
 		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
-	s.do(t, original, `copy=.local/`+folder+` && hack/cluster build &&
+	s.do(t, original, `copy=.local/`+folder+` &&
 		{ [ ! -x $copy/hack/cluster ] || $copy/hack/cluster down dev; } && rm -rf $copy && mkdir -p $copy &&
 		git ls-files -z --cached --others --exclude-standard |
 		xargs -0 tar -cf - | tar -xf - -C $copy`)
@@ -47,12 +59,6 @@ func newSession(t *testing.T, folder string) *session {
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(local, name), []byte(text), 0o644))
 	}
-	// client-go takes minutes to compile, once. The patience is only for what comes after. Packages of
-	// this repository are compiled anew in each copy, so here they are left out.
-	s.do(t, original, `others='{{with .Module}}{{if not (or .Main .Replace)}}{{$.ImportPath}}{{end}}{{end}}'
-		for module in . docs test examples; do
-			go -C $module list -deps -test -f "$others" ./... | xargs go -C $module list -export || exit
-		done`)
 	t.Cleanup(must.Get(process.Prepare(s.folder, "hack/cluster", "down", "dev"))(t))
 	return s
 }

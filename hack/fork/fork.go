@@ -78,7 +78,8 @@ func (f *fork) size() (files, lines int) {
 	return files, lines
 }
 
-// create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded.
+// create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded. Only
+// go vet runs there, because Go compiles what it looks at anew in each folder.
 func (f *fork) create(ctx context.Context, dir string) (err error) {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
 	if err != nil {
@@ -92,7 +93,6 @@ func (f *fork) create(ctx context.Context, dir string) (err error) {
 	}{
 		{fmt.Sprintf("writing %d files", len(f.files)), f.write},
 		{"generating code", f.generate},
-		{"go vet ./... in . and test", f.vet},
 		{"the first commit", f.commit},
 	} {
 		fmt.Fprintf(f.progress, "fork: %s\n", step.what)
@@ -104,7 +104,14 @@ func (f *fork) create(ctx context.Context, dir string) (err error) {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return os.Rename(work, dir)
+	if err := os.Rename(work, dir); err != nil {
+		return err
+	}
+	fmt.Fprintln(f.progress, "fork: go vet ./... in . and test")
+	if err := vet(ctx, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
 }
 
 // write writes the files, and lends the fork this repository's tools: it would need minutes to build
@@ -138,7 +145,7 @@ func (f *fork) generate(ctx context.Context, dir string) error {
 	return err
 }
 
-func (f *fork) vet(ctx context.Context, dir string) error {
+func vet(ctx context.Context, dir string) error {
 	for _, module := range []string{".", "test"} {
 		if _, err := output(ctx, dir, "go", "-C", module, "vet", "./..."); err != nil {
 			return err
