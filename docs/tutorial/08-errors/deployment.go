@@ -194,8 +194,8 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 }
 
 // notReady returns a Ready condition that is False. The message may come from anybody, for example
-// from an admission webhook. Control characters are replaced, because kubectl could not print the
-// Foo. A message that is too long is cut, because the API server would refuse the Event.
+// from an admission webhook. Control characters are replaced, because with some, kubectl could not
+// print the Foo. A message that is too long is cut: the API server would refuse the Event.
 func notReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -207,8 +207,8 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if r is a control character. If there is one in the status
-// of a Foo, `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is a control character. With some of these in the
+// status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
