@@ -74,6 +74,16 @@ func TestHintFollowsTheCustomResourceDefinition(t *testing.T) {
 	}
 }
 
+func TestSecondControllerIsRefused(t *testing.T) {
+	for _, target := range []string{"run", "lens"} {
+		_, problem, err := script(t, "", "bash", "-c", `. hack/env; lock "controller on never-was"
+			make CLUSTER=never-was -o up -o build -o lens-build -o foos `+target)
+		if err == nil || !strings.Contains(problem, "stop that one") {
+			t.Errorf("make %s: got %v, %q; want an error that says what to do", target, err, problem)
+		}
+	}
+}
+
 // startCluster starts a cluster, once. It stops with this process.
 var startCluster = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return cluster.Start("..", cluster.NewName())
@@ -93,8 +103,7 @@ func TestRandomFoosOnTheAPIServer(t *testing.T) {
 	output(t, ".local/bin/kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
-func TestScriptsRefuseWhatTheyMustNotDo(t *testing.T) {
-	const held = `. hack/env; lock "controller on never-was"; make CLUSTER=never-was `
+func TestScriptsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	for _, test := range []struct{ command, want string }{
 		{"hack/cluster fly", "usage: hack/cluster"},
 		{"hack/cluster up one two", "usage: hack/cluster"},
@@ -104,8 +113,6 @@ func TestScriptsRefuseWhatTheyMustNotDo(t *testing.T) {
 		{"hack/demo --on-any-cluster", "usage: hack/demo"},
 		{"hack/e2e", "usage: hack/e2e"},
 		{"hack/test nonsense", "usage: hack/test"},
-		{held + "-o up -o build -o foos run", "stop that one"},
-		{held + "-o up -o lens-build -o foos lens", "stop that one"},
 		{"hack/release", "usage: hack/release"},
 	} {
 		_, problem, err := script(t, "", "bash", "-c", test.command)
