@@ -47,7 +47,7 @@ demo: up build ## see it work: a control plane, the controller, a Foo that is sc
 	@hack/demo "$$CLUSTER"
 
 run: up build foos ## run the controller in the foreground against the local control plane
-	$(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
+	@. hack/env && only_controller "$$CLUSTER" && set -x && $(CONTROLLER) --kubeconfig $(KUBECONFIG_DEV) -v 2
 
 test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test

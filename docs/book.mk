@@ -8,7 +8,8 @@ export PROGRAM
 
 .PHONY: lens lens-build lens-record
 lens: up lens-build foos ## watch the controller, or PROGRAM, in a browser: docs/lens.md
-	@KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
+	@. hack/env && only_controller "$$CLUSTER" && \
+	  KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
 
 .PHONY: play
 play: ## try the controller in a page of your browser, without a cluster

@@ -74,6 +74,16 @@ func TestHintFollowsTheCustomResourceDefinition(t *testing.T) {
 	}
 }
 
+func TestSecondControllerIsRefused(t *testing.T) {
+	for _, target := range []string{"run", "lens"} {
+		_, problem, err := script(t, "", "bash", "-c", `. hack/env; lock "controller on never-was"
+			make CLUSTER=never-was -o up -o build -o lens-build -o foos `+target)
+		if err == nil || !strings.Contains(problem, "stop that one") {
+			t.Errorf("make %s: got %v, %q; want an error that says what to do", target, err, problem)
+		}
+	}
+}
+
 // startCluster starts a cluster, once. It stops with this process.
 var startCluster = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return cluster.Start("..", cluster.NewName())
@@ -114,6 +124,12 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 		return found
 	}
 	local := filepath.Base(filepath.Dir(os.Getenv("KUBECONFIG")))
+	before := all()
+	_, problem, err := script(t, "", "bash", "-c",
+		`. hack/env; lock "controller on `+local+`"; hack/demo `+local)
+	if after := all(); err == nil || !strings.Contains(problem, "stop that one") || after != before {
+		t.Errorf("beside another controller: got %v, %s, and\n%s, want an error, and\n%s", err, problem, after, before)
+	}
 	for _, first := range []string{"", "kubectl create -f artifacts/examples/crd.yaml"} {
 		output(t, "bash", "-c", first)
 		before := all()

@@ -60,7 +60,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("The program and the buttons of the page work on the cluster at %s.\n", c.config.Host)
+	fmt.Printf("The program and the buttons of the page work on the cluster at %s.\n"+
+		"If another controller of Foos runs there, stop it: two would disturb each other.\n", c.config.Host)
 	if !c.loopback() && !o.anyCluster {
 		return errors.New("that cluster is not on this machine; -any-cluster is needed to change it")
 	}

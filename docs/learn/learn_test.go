@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/sample-controller/docs/internal/anchors"
@@ -281,21 +283,51 @@ func TestKeys(t *testing.T) {
 
 func TestEndSaysWhatTheLearnerCanDo(t *testing.T) {
 	w, out := newWorkspace(t)
-	w.progress["lost-lease"].Passed = true
+	for _, name := range []string{"catch-up", "lost-deletion", "silent-queue", "lost-lease"} {
+		w.progress[name].Passed = true
+	}
 	quit := func() string {
 		out.Reset()
 		must.Do(t, w.loop(strings.NewReader("q\n")))
 		return out.String()
 	}
-	const can = "a process that has lost the Lease exits"
-	if got := quit(); !strings.Contains(got, can) || strings.Contains(got, "each conversion") ||
-		strings.Contains(got, "forking") {
-		t.Errorf("got %s, want %q and nothing of other exercises", got, can)
+	want := `In a review of any controller, you can now check this:
+- handlers only compute keys; a sync reads the state, and not what happened
+- Each Get of a queue needs its Done, on every path: so it is deferred.
+- a process that has lost the Lease exits
+`
+	if got := quit(); !strings.HasSuffix(got, want) {
+		t.Errorf("got %s, want in the end %s", got, want)
 	}
 	w.exercises = []*exercise{w.named("lost-lease")}
 	if got := quit(); !strings.Contains(got, "docs/forking.md") {
 		t.Errorf("got %s, want what comes after the last exercise", got)
 	}
+}
+
+// A learner who has changed nothing is not judged.
+func TestOnlyWhatIsSavedIsJudged(t *testing.T) {
+	w, out := newWorkspace(t)
+	e := w.exercises[0]
+	e.begins = "z" // no letter of an answer
+	standIn(t, w, e)
+	synctest.Test(t, func(t *testing.T) {
+		keys, learner := io.Pipe()
+		go func() { _ = w.loop(keys) }()
+		judged := func() int {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			return strings.Count(out.String(), "Answer with one of these letters")
+		}
+		before := judged()
+		must.Do(t, os.WriteFile(w.path(e), []byte("z"), 0o600))
+		saved := judged()
+		fmt.Fprintln(learner, "r")
+		if got := []int{before, saved, judged()}; !slices.Equal(got, []int{0, 1, 1}) {
+			t.Errorf("before the save, after it and after r: judged %v times; it says %s", got, out)
+		}
+		must.Do(t, learner.Close())
+	})
 }
 
 // TestPlay is no test, except as a child of the one below: the first hangs.

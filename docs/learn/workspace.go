@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +42,9 @@ type progress struct {
 
 // tries is after how many tries the solution may be seen.
 const tries = 3
+
+// untouched is the time of a file that the learner has not saved yet.
+var untouched = time.Unix(0, 0)
 
 // open opens the workspace in dir, for the repository in root.
 func open(root, dir string) (*workspace, error) {
@@ -110,7 +113,10 @@ func (w *workspace) reset(e *exercise) error {
 	if err := os.MkdirAll(filepath.Dir(w.path(e)), 0o750); err != nil {
 		return err
 	}
-	return os.WriteFile(w.path(e), text, 0o600)
+	if err := os.WriteFile(w.path(e), text, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(w.path(e), untouched, untouched)
 }
 
 // passed returns the exercises that the learner has solved.
@@ -133,16 +139,17 @@ func (w *workspace) list() {
 	w.say("Of %d, %d are left.", len(w.exercises), len(w.exercises)-len(w.passed()))
 }
 
-// end says what the learner can do now: the lines of the checklist for which an exercise is solved.
+// end says what the learner can do now: for each exercise that is solved, a line of the checklist.
 func (w *workspace) end() {
-	passed := w.passed()
+	passed, checks := w.passed(), ""
 	w.say("\nYou have solved %d of %d exercises.", len(passed), len(w.exercises))
-	title := "In a review of any controller, you can now check this:\n"
 	for _, e := range passed {
-		if check := e.values["check"]; check != "" {
-			w.say("%s- %s", title, check)
-			title = ""
+		if check := "\n- " + cmp.Or(e.values["check"], e.why()); !strings.Contains(checks, check) {
+			checks += check
 		}
+	}
+	if checks != "" {
+		w.say("In a review of any controller, you can now check this:%s", checks)
 	}
 	if len(passed) == len(w.exercises) {
 		w.say("You can build a controller of your own now: docs/forking.md says how to begin.")
@@ -155,8 +162,9 @@ func (w *workspace) show(e *exercise) error {
 	for _, letter := range e.letters() {
 		w.say("  %s) %s", letter, e.choice[letter].text)
 	}
-	task := map[string]string{"predict": "Type the letter, and Enter.", "repair": "Repair " + w.path(e),
-		"prove": "Write the test into " + w.path(e)}[e.kind()]
+	task := map[string]string{"predict": "Type the letter, and Enter.",
+		"repair": "Repair " + w.path(e) + "\nIt is judged when you save it: unchanged, it shows what goes wrong.",
+		"prove":  "Write the test into " + w.path(e) + "\nIt is judged when you save it."}[e.kind()]
 	w.say("\n%s\nRead: %s\nSomebody had it: %s", task, e.values["read"], e.values["issue"])
 	return nil
 }
@@ -182,13 +190,7 @@ func (w *workspace) check(e *exercise) error {
 		}
 		return w.save()
 	}
-	before, err := e.write(w.root, e.begins)
-	if err != nil {
-		return err
-	}
-	if written, err := os.ReadFile(w.path(e)); err == nil && !bytes.Equal(before, written) {
-		p.Tries++
-	}
+	p.Tries++
 	return w.save()
 }
 
@@ -299,13 +301,13 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 	const keys = "\nh hint, n next, p back, 7 exercise 7, l list, s solution, f film, " +
 		"r as it was, q quit (and Enter)"
 	w.say(keys)
-	var judged time.Time
+	judged := untouched
 	var ended chan error // of the judgement, or nil
 	cancel := func() {}
 	stop := func() {
 		if cancel(); ended != nil {
-			<-ended                          //nolint:errcheck // it was canceled
-			ended, judged = nil, time.Time{} // it begins again
+			<-ended                        //nolint:errcheck // it was canceled
+			ended, judged = nil, untouched // it begins again
 		}
 		w.judging = context.Background()
 	}

@@ -170,6 +170,7 @@ func (m *Model) answered(e *wire.Event) {
 		return
 	}
 	m.going = slices.DeleteFunc(m.going, func(other *request) bool { return other == r })
+	r.Held = r.State == "held" && e.Code == 0
 	r.State, r.Code, r.Reason, r.Injected = "answered", e.Code, e.Reason, e.Injected
 	m.show(r.id, &r.Request)
 	failed := e.Code/100 != 2
@@ -178,7 +179,10 @@ func (m *Model) answered(e *wire.Event) {
 	} else {
 		m.dropLater(r.id, linger)
 	}
-	m.end(r.span, failed)
+	if span := m.span(r.span); span != nil && r.Held {
+		span.Label += ", held by you"
+	}
+	m.end(r.span, failed && !r.Held)
 	if w := r.worker; w != nil && w.Request == r.id {
 		w.Request = ""
 		m.show(w.id, &w.Worker)
@@ -217,6 +221,9 @@ func (m *Model) noteAnswer(r *request) {
 		server = "The proxy"
 	}
 	switch {
+	case r.Held:
+		lesson, server, answer = "timeout", "Nobody", fmt.Sprintf("that: you held it back, and after %v "+
+			"the program waits no longer", (m.at-r.began).Round(time.Second/10))
 	case r.Code == 0:
 		server, answer = "Nobody", "that: the connection broke"
 	case r.Reason == "AlreadyExists":

@@ -98,23 +98,30 @@ func TestWhatIsAnswered(t *testing.T) {
 		"exists":     {409, "AlreadyExists", false, []string{"taken"}, "The API server answers 409: it exists already."},
 		"error":      {500, "InternalError", false, nil, "The API server answers 500."},
 		"no answer":  {0, "EOF", false, nil, "Nobody answers that: the connection broke."},
+		"held back":  {0, "EOF", false, []string{"timeout"}, "Nobody answers that: you held it back, and after 10s the program waits no longer."},
 		"a fault":    {500, "", true, nil, "The proxy answers 500."},
 		"a 409 here": {409, "", true, []string{"conflict"}, "The proxy answers 409, as if another program had written in between."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLens(t)
 			l.log(started)
-			l.wire(wire.Event{Verb: "update", Resource: deployments, Namespace: "default", Name: "web",
-				Object: deployment("web", "1", "a"), Code: test.code, Reason: test.reason,
-				Injected: test.injected}, wire.RequestArrived, wire.Answered)
+			e := wire.Event{Verb: "update", Resource: deployments, Namespace: "default", Name: "web",
+				Object: deployment("web", "1", "a"), Code: test.code, Reason: test.reason, Injected: test.injected}
+			l.wire(e, wire.RequestArrived)
+			l.wait(10 * time.Second)
+			held := name == "held back"
+			if !held && !test.injected {
+				l.wire(e, wire.RequestPassed)
+			}
+			l.wire(e, wire.Answered)
 			l.log(finished)
 			failed := test.code != 200
-			equal(t, "failed", l.spans("request")[0].Failed, failed)
+			equal(t, "failed", l.spans("request")[0].Failed, failed && !held)
 			equal(t, "lessons", l.lessons(), test.lessons)
 			contains(t, "notes", l.texts(), "The sync of default/a updates deployments web. "+test.text)
 			r := get[Request](l, "request/1")
-			equal(t, "answer", [3]any{r.Code, r.Reason, r.Injected},
-				[3]any{test.code, test.reason, test.injected})
+			equal(t, "answer", [4]any{r.Code, r.Reason, r.Injected, r.Held},
+				[4]any{test.code, test.reason, test.injected, held})
 			l.wait(linger + time.Millisecond)
 			equal(t, "what is refused stays", get[Request](l, "request/1") != Request{}, failed)
 			l.wait(lingerRefused)

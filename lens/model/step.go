@@ -144,6 +144,7 @@ type Request struct {
 	Code     int    `json:"code,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Injected bool   `json:"injected,omitempty"`
+	Held     bool   `json:"held,omitempty"` // by the lens, until the program no longer waited
 }
 
 // ID: "span/NUMBER". A bar of the time line.
@@ -171,7 +172,6 @@ type Note struct {
 	Key  string        `json:"key,omitempty"`
 	Text string        `json:"text"`
 	// Lesson is the name of a thing that one should recognise: duplicate, dirty, backoff, stale,
-	// conflict, expired, noop, taken, deleted, cut, held. The page explains it. Most notes have
-	// none.
+	// conflict, timeout, expired, noop, taken, deleted, cut, held. The page explains it. Most have none.
 	Lesson string `json:"lesson,omitempty"`
 }

@@ -175,14 +175,13 @@ let guided = 0; // the number of the part, 8 after the last
 function guideTo(number) {
   guided = number;
   guide.hidden = number > 7;
-  Object.values(parts).forEach(({ group, title, explain, place }, i) => {
+  Object.values(parts).forEach(async ({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
     if (i + 1 !== number) return;
-    lens.show(place);
-    say(explained, `${number} of 7, ${title}: ${explain}.` +
-      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." :
-        number > 2 ? " Meanwhile, the lens holds back a request. After 10 s the program gives it up, " +
-          "and tries again: that does no harm." : ""));
+    const found = await lens.show(place);
+    if (guided === number) say(explained, `${number} of 7, ${title}: ${explain}.` +
+      (found && number === 1 ? ` Below, ${found.name} makes the one that is owned.` : "") +
+      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
   });
   if (number === 3) post("gate/step");
   if (number > 7) {
@@ -302,6 +301,7 @@ lens.show = async (place) => {
   say(codeFile, found ? `${found.file}:${found.line}  ${found.name}` : "There is no code here.");
   say(code, found?.text ?? "");
   code.scrollTop = 0;
+  return found;
 };
 
 let newestPlace, shownRecording;

@@ -37,6 +37,8 @@ const lessons = {
   conflict: ["requests", "conflict", "Another program changed the object in between, so the API " +
     "server refused this write (409). The next sync reads the newer object and tries again. With " +
     "⚡, the lens has answered this, because you asked for it."],
+  timeout: ["requests", "held by you", "You held this request back for longer than the program " +
+    "waits for an answer: this controller waits for 10 s. It tries again, and that does no harm."],
   expired: ["watches", "history expired", "The API server no longer has the changes that the " +
     "watch missed (410). So the program lists all objects again, and watches from there."],
   noop: ["workers", "nothing to do", "The sync found everything as it should be, and sent no " +
@@ -400,13 +402,12 @@ function describeWorker(thing, withText) {
   const { key, since, request } = thing.worker;
   const { verb, what = "" } = lens.one(request);
   const long = lens.now() - since > 1e9 ? ` ${duration(lens.now() - since)}` : "";
-  const doing = !key ? ["waits for a key"]
-    : verb ? [`waits for${long}`, `${verb} ${what.split(" ")[0]}`] : [`compares${long}`];
+  const doing = key ? `${verb ?? "compares"}${long}` : "waits for a key";
   const state = key ? "busy" : "idle", chip = thing.w * (withText ? 0.48 : 0.52);
   if (key) slots.set(key, { ...thing, chip });
-  Object.assign(thing, { state, class: `worker ${state}`, indent: key ? chip : 0,
-    lines: withText ? doing : [!key ? "idle" : verb ?? "reads"],
-    label: `Worker ${key ?? ""}: ${doing.join(" ")}` });
+  Object.assign(thing, { state, class: `worker ${state}`, indent: key ? chip + 3 * withText : 0,
+    lines: [withText ? doing : !key ? "idle" : verb ?? "reads"],
+    label: `Worker ${key ?? ""}: ${doing}${verb ? `, waits for the answer about ${what}` : ""}` });
 }
 
 function keyThing([id, entity]) {
@@ -457,8 +458,9 @@ const rows = new Map(); // from request to its row
 const requestPlace = ({ verb, what }) => (what.includes("/status") ? "status"
   : { create: verb, update: verb, delete: verb, patch: "update" }[verb] ?? "read");
 
-function answer({ state, code }) {
+function answer({ state, code, held }) {
   if (state !== "answered") return ["", ""];
+  if (held) return ["timeout", "❚❚"];
   if (code >= 200 && code < 400) return ["good", "✓"];
   return code >= 400 && code < 500 ? ["warn", "!"] : ["bad", "✕"];
 }
@@ -466,7 +468,7 @@ function answer({ state, code }) {
 function drawRequests() {
   const all = isGone() ? [] : [...lens.of("request")].reverse();
   const underWay = all.filter(([, request]) => request.state !== "answered").reverse();
-  const refused = all.filter(([, request]) => /warn|bad/.test(answer(request)[0])).slice(0, 3);
+  const refused = all.filter(([, request]) => /warn|bad|timeout/.test(answer(request)[0])).slice(0, 3);
   const { y, h: height } = parts.requests.content;
   const h = underWay.length > 4 ? 15 : 30, room = Math.floor((height - 8) / (h + 4));
   const requests = [...new Map([...refused, ...underWay, ...all.slice(0, room)])].slice(0, room);

@@ -193,8 +193,8 @@ func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha
 }
 
 // notReady returns a Ready condition that is False. Part of the message may come from anybody.
-// Control characters are replaced, because kubectl could not print the Foo. A message that is too
-// long is cut, because the API server would refuse the status.
+// Control characters are replaced, because with some, kubectl could not print the Foo. A message
+// that is too long is cut, because the API server would refuse the status.
 func notReady(reason, message string) metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -206,8 +206,8 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if r is a control character. If there is one in the status
-// of a Foo, `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is a control character. With some of these in the
+// status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r

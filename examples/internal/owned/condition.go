@@ -36,8 +36,8 @@ func (o *Objects[O, T]) nameTaken(object T) *metav1.Condition {
 }
 
 // NotReady returns a Ready condition that is False. The message may come from anybody, for example
-// from an admission webhook. Control characters are replaced, because kubectl could not print the
-// object. A message that is too long is cut, because the API server would refuse the Event.
+// from an admission webhook. Control characters are replaced, because with some, kubectl could not
+// print the object. A message that is too long is cut: the API server would refuse the Event.
 func NotReady(reason, message string) *metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -56,8 +56,8 @@ func Failed(condition metav1.Condition) bool {
 		strings.HasSuffix(condition.Reason, reasonContested)
 }
 
-// printable returns r, or a replacement if r is a control character. If there is one in a status,
-// `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is a control character. With some of these in a status,
+// such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
