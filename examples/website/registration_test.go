@@ -82,26 +82,6 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 	})
 }
 
-func TestCrashBetweenDeregistrationAndRemovalIsNoProblem(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.Fail("patch", "websites", 1, apierrors.NewInternalError(errors.New("injected")))
-		h.deleteWebsite("web")
-		if len(h.urls()) > 0 || !h.websiteExists("web") {
-			t.Fatal("want the Website deregistered, and still there")
-		}
-		h.stop()
-
-		h.start()
-		h.wait(time.Minute)
-
-		if h.websiteExists("web") || len(h.urls()) > 0 {
-			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.urls())
-		}
-	})
-}
-
 func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
