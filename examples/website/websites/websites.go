@@ -103,7 +103,8 @@ var scenarios = []explore.Scenario{
 }
 
 // problems returns what is wrong when everything is quiet: the registry knows all Websites that are
-// served, and no others, and no Website is Ready with a ConfigMap of somebody else.
+// served, and no others, and no Website is Ready with a ConfigMap of somebody else, or one that is being
+// deleted.
 func problems(now explore.State) (problems []string) {
 	known := now.Outside.(*Registry).Known()
 	for _, website := range explore.List[v1alpha1.Website](now, "websites") {
@@ -111,9 +112,10 @@ func problems(now explore.State) (problems []string) {
 		got := known[string(website.UID)].URL
 		delete(known, string(website.UID))
 		configMap := explore.Get[corev1.ConfigMap](now, "configmaps", website.Name)
-		if configMap != nil && !metav1.IsControlledBy(configMap, website) {
+		if configMap != nil && (!metav1.IsControlledBy(configMap, website) || configMap.DeletionTimestamp != nil) {
 			if meta.IsStatusConditionTrue(website.Status.Conditions, "Ready") {
-				problems = append(problems, website.Name+" is Ready with the ConfigMap of somebody else")
+				problems = append(problems, website.Name+" is Ready with a ConfigMap of somebody else, or one "+
+					"that is being deleted")
 			}
 			continue
 		}
