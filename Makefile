@@ -16,8 +16,8 @@ unexport LDFLAGS COMMIT
 CONTROLLER := .local/bin/sample-controller
 KUBECONFIG_DEV = .local/clusters/"$$CLUSTER"/kubeconfig.yaml
 KUBECTL_DEV = .local/bin/kubectl --kubeconfig $(KUBECONFIG_DEV)
-# With cat, the output is for no terminal, and nothing warns the reader to evaluate it.
-HINT = echo 'to use it, type:' && hack/cluster kubeconfig "$$CLUSTER" | cat
+HINT = [[ $$CLUSTER == dev ]] || of=" CLUSTER=$$CLUSTER"; \
+  echo "to use it, type in any terminal: eval \"\$$(make -s kubeconfig$${of-})\""
 # component-base accepts only versions that begin like v1.2.3.
 VERSION := v0.1.0-dev
 VERSION_VARS := k8s.io/component-base/version

@@ -56,13 +56,3 @@ vulnerabilities: # fail if the controller calls what govulncheck knows to be vul
 .PHONY: histories
 histories: # run 5,000 random histories of faults and edits in virtual time
 	go test . -timeout 30m -run TestExplore/Random -explore.random 5000
-
-.PHONY: portability
-PLATFORMS := darwin/amd64 darwin/arm64 linux/arm64
-portability: # run go vet for macOS and for arm64, or for PLATFORMS
-	@for platform in $(PLATFORMS); do \
-	  for module in $$(git ls-files go.mod '*/go.mod' ':!hack/tools' ':!explore/board'); do \
-	    echo "$$platform, $$module"; \
-	    GOOS=$${platform%/*} GOARCH=$${platform#*/} go -C "$$(dirname "$$module")" vet ./... || exit; \
-	  done; \
-	done

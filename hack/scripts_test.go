@@ -67,7 +67,7 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 // Whoever types at once what make says finds that the API server serves Foos.
 func TestHintFollowsTheCustomResourceDefinition(t *testing.T) {
 	for _, target := range []string{"run", "lens", "cluster-foos"} {
-		before, _, hinted := strings.Cut(output(t, "make", "-n", target), "to use it, type:")
+		before, _, hinted := strings.Cut(output(t, "make", "-n", target), "to use it, type in any terminal:")
 		if !hinted || !strings.Contains(before, "--for=condition=Established") {
 			t.Errorf("make %s waits for no CustomResourceDefinition before its hint, or has none", target)
 		}

@@ -19,8 +19,6 @@ var (
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
 		"this regular `expression`")
-	pageSkip = flag.String("not-page", "^$", "with -console, do not execute the pages whose path "+
-		"matches this regular `expression`")
 	again = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
 		"second time, backwards and without their last command: each must work whatever was done before")
 )
@@ -141,9 +139,9 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 	if !*console {
 		setting.Long(t)
 	}
-	filter, skip := regexp.MustCompile(*pageFilter), regexp.MustCompile(*pageSkip)
+	filter := regexp.MustCompile(*pageFilter)
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
-		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path) || skip.MatchString(p.path)
+		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path)
 	})
 	if *again && !*update {
 		for _, p := range slices.Backward(pages) {

@@ -22,10 +22,13 @@ type session struct {
 }
 
 // build builds the control plane, and what the pages need of other modules: client-go takes minutes,
-// and the patience is only for what comes after. Packages of this repository are compiled anew in each
-// copy.
+// and the patience is only for what comes after. Without -trimpath, Go would compile each package of
+// this repository anew in each copy.
 func build(t *testing.T) {
 	t.Helper()
+	for _, variable := range []string{"GOFLAGS", "HACK_GOFLAGS"} {
+		t.Setenv(variable, strings.TrimSpace(os.Getenv(variable)+" -trimpath"))
+	}
 	new(session).do(t, root, `hack/cluster build || exit
 		others='{{with .Module}}{{if not (or .Main .Replace)}}{{$.ImportPath}}{{end}}{{end}}'
 		for module in . docs test examples; do

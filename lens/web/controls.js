@@ -56,6 +56,7 @@ const gateMode = () => lens.one("gate").mode ?? "open";
 
 function togglePause() {
   const { replay } = lens;
+  if (live && !guide.hidden) return guideTo(8);
   if (live) return post("gate", { mode: gateMode() === "paused" ? "open" : "paused" });
   if (!replay) return;
   if (!replay.playing && replay.at >= replay.end) lens.seek(replay.begin);
@@ -113,8 +114,9 @@ function drawState() {
     process.state === "exited" && ["bad", `✕ The program has exited. ${process.note ?? ""} ` +
       "Its caches and its queue are gone; the objects are still in the API server."],
     process.state === "starting" && ["warn", `◔ The program starts. ${process.note ?? ""}`],
-    live && gate.mode === "paused" && ["warn", "❚❚ Paused: the lens holds back what passes " +
-      `the wire, ${gate.waiting ? plural(gate.waiting, "thing") : "nothing to step"} now. ${slow}`],
+    live && gate.mode === "paused" && ["warn", guide.hidden ? "❚❚ Paused: the lens holds back what " +
+      `passes the wire, ${gate.waiting ? plural(gate.waiting, "thing") : "nothing to step"} now. ${slow}`
+      : "❚❚ Paused for the tour: press Next."],
     live && gate.mode === "slow" && ["warn", "◔ Slow: the lens holds back each thing for " +
       `${gate.delay}. ${slow}`],
   ].filter(Boolean);
@@ -167,10 +169,17 @@ function markLast(name, value) {
   }
 }
 
-// The first Foo is guided: each part in its turn says what it does. The lens is paused meanwhile.
+// The first Foo is guided: each part in its turn says what it does. The lens is paused meanwhile. The
+// change of the Foo passes only at the end: a program whose request waits too long gives up.
 const guide = make("div", { class: "guide", hidden: "" },
   button("Next", () => guideTo(guided + 1), { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
+const guideNotes = {
+  2: "The lens holds back the change of the Foo now. Next explains where it will go.",
+  6: "Next lets the change pass. Watch it on its way from 2 to 7.",
+  7: "The lens holds back the request now. Next lets it pass. After 10 s, the program gives up, and " +
+    "tries again.",
+};
 
 function guideTo(number) {
   guided = number;
@@ -179,13 +188,13 @@ function guideTo(number) {
     group.classList.toggle("guided", i + 1 === number);
     if (i + 1 !== number) return;
     const found = await lens.show(place);
-    if (guided === number) say(explained, `${number} of 7, ${title}: ${explain}.` +
-      (found && number === 1 ? ` Below, ${found.name} makes the one that is owned.` : "") +
-      ([2, 7].includes(number) ? " The lens holds it back now. Next lets it pass." : ""));
+    if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
+      found && number === 1 && `Below, ${found.name} makes the one that is owned.`,
+      guideNotes[number]].filter(Boolean).join(" "));
   });
-  if (number === 3) post("gate/step");
+  if (number === 7) post("gate/step");
   if (number > 7) {
-    say(explained, "The tour is over. Next, press “Delete the Deployment”, or break something.");
+    say(explained, "The tour is over. Next, press “Scale the Foo to 3”, or break something.");
     setSpeed(speeds[0][1]);
   }
 }
