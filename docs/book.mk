@@ -6,16 +6,15 @@ export PROGRAM
 
 #= The book, the lens and the examples
 
-.PHONY: lens lens-build lens-record
+.PHONY: lens lens-build lens-record play learn conformance-examples bench bench-long docs chapters generate-all
+
 lens: up lens-build foos ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@. hack/env && only_controller "$$CLUSTER" && \
 	  KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -program "$$PROGRAM" $(LENSFLAGS)
 
-.PHONY: play
 play: ## try the controller in a page of your browser, without a cluster
 	@go -C docs run ./play -serve 127.0.0.1:0
 
-.PHONY: learn
 learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
 	@go -C docs run ./learn
 
@@ -38,11 +37,9 @@ lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordin
 	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
 	@hack/cluster down lens >/dev/null
 
-.PHONY: conformance-examples
 conformance-examples: # the conformance suite on the same controller on other frameworks
 	@$(call on,test,examples/conformance)
 
-.PHONY: bench bench-long
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
@@ -50,16 +47,13 @@ bench: build # compare the controllers with frameworks, in an hour: docs/perform
 bench-long: LONG = -long
 bench-long: bench # run the benchmark with up to 20,000 Foos
 
-.PHONY: docs
 docs: # update the listings and the transcripts in all pages
 	go -C docs test ./check -update
 	go -C docs test ./check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
 
-.PHONY: chapters
 chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
 	go -C docs test ./check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
 	  -page '^README.md|^docs/tutorial'
 
-.PHONY: generate-all
 generate-all: # the same, and for examples/website and docs/tutorial/14-versions
 	hack/update-codegen.sh all

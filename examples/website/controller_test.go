@@ -14,6 +14,8 @@ import (
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
 
+var deploymentsResource = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
 func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
@@ -109,7 +111,10 @@ func TestChangedChildrenAreRepaired(t *testing.T) {
 		_, err = h.Kube.CoreV1().Services(namespace).Update(t.Context(), service,
 			metav1.UpdateOptions{})
 		h.must(err)
+		// There is no event for that if somebody has taken off the label.
+		h.Fail("patch", "deployments", 1, apierrors.NewNotFound(deploymentsResource, "web"))
 		h.updateDeployment(deployment)
+		h.wait(time.Minute)
 
 		if got := h.getConfigMap("web").Data; got["index.html"] != "Hello" || got["other"] != "stays" {
 			t.Errorf("ConfigMap: got %v", got)
@@ -158,8 +163,8 @@ func TestConfigMapOfSomebodyElseIsNeitherChangedNorMounted(t *testing.T) {
 
 func TestRefusedChildIsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("create", "deployments", 6, apierrors.NewForbidden(
-			schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("quota")))
+		h.Fail("create", "deployments", 6,
+			apierrors.NewForbidden(deploymentsResource, "web", errors.New("quota")))
 		h.start()
 		h.createWebsite(newWebsite("web"))
 		h.wait(2 * time.Second)
