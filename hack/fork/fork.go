@@ -66,8 +66,8 @@ func (f *fork) size() (files, lines int) {
 	return files, lines
 }
 
-// create makes the fork in a folder beside dir, and moves it to dir when everything has succeeded. It is
-// only compiled there, because Go compiles a package anew in each folder.
+// create makes the fork in a folder beside dir, and moves it to dir. It is compiled there, because Go
+// compiles a package anew in each folder. If that fails, create removes it.
 func (f *fork) create(ctx context.Context, dir string) (err error) {
 	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
 	if err != nil {

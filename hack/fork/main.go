@@ -32,7 +32,7 @@ resource owns objects of several kinds, or something outside Kubernetes; otherwi
   --version VERSION the version of the API (default: v1alpha1)
   --plural PLURAL   the plural of the resource, in lower case, if it is irregular: people
   --short NAME      its short name for kubectl (default: the initials or the beginning of the kind)
-  --name NAME       the name of the controller, its image and its namespace (default:
+  --name NAME       the name of the controller and its namespace (default:
                     KIND-controller, in lower case)
 `
 
