@@ -17,8 +17,8 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "web", new(int32(2))))
 
 		h.expectReplicas("web", 2)
-		deployment, foo := h.getDeployment("web"), h.getFoo("example-foo")
-		if owner := metav1.GetControllerOf(deployment); owner == nil || owner.UID != foo.UID {
+		owner, foo := metav1.GetControllerOf(h.getDeployment("web")), h.getFoo("example-foo")
+		if owner == nil || owner.Kind != "Foo" || owner.UID != foo.UID {
 			t.Errorf("controller owner: got %v, want the Foo", owner)
 		}
 		h.expectEvents("DeploymentCreated", 1)
@@ -54,13 +54,13 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 }
 
 func TestAbsentReplicasAreOne(t *testing.T) {
-	foo := newFoo("example-foo", "web", nil) // as with a CustomResourceDefinition without defaults
-	seven := newDeployment(newFoo("example-foo", "web", new(int32(7))))
-	for _, deployment := range []*appsv1.Deployment{newDeployment(foo), withOwnedFields(seven, foo)} {
-		if got := deployment.Spec.Replicas; got == nil || *got != 1 {
-			t.Error("the Deployment asks for another number of replicas, or for none, want 1")
-		}
-	}
+	bubble(t, func(_ *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil)) // the API server fills in 1
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
+
+		h.expectReplicas("web", 1)
+	})
 }
 
 func TestChangedDeploymentIsRepaired(t *testing.T) {

@@ -184,6 +184,16 @@ func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	}
 }
 
+func TestCountIsSetIfTheFooHasNone(t *testing.T) {
+	foo := newFoo("example-foo", "web", nil) // as with a CustomResourceDefinition without defaults
+	seven := newDeployment(newFoo("example-foo", "web", new(int32(7))))
+	for _, deployment := range []*appsv1.Deployment{newDeployment(foo), withOwnedFields(seven, foo)} {
+		if got := deployment.Spec.Replicas; got == nil || *got != 1 {
+			t.Errorf("got %v, want 1 replica", deployment.Spec)
+		}
+	}
+}
+
 func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
 	for owner, want := range map[metav1.OwnerReference]bool{
 		{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo"}: true,

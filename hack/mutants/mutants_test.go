@@ -101,6 +101,9 @@ func (m *mutant) check(t *testing.T) {
 		t.Fatalf("%s has %s %d times, want once", m.file, m.from, n)
 	}
 	for _, test := range m.tests {
+		if len(m.tests) > 1 && strings.Contains(test, ".") {
+			t.Fatalf("name %s alone: -run takes no other test beside a subtest", test)
+		}
 		if !m.hasTest(test) {
 			t.Fatalf("%s has no %s", m.folder, test)
 		}
