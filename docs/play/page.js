@@ -29,6 +29,7 @@
     if (loaded) say(`The controller is loaded: ${(100 * loaded / size).toFixed(0)} %`);
     if (ready) loading.remove();
     if (number) waiting.get(number)(status, text);
+    if (number && text === null) waiting.delete(number);
   };
 
   window.fetch = (url, { method = "GET", body } = {}) => new Promise((resolve) => {
@@ -40,6 +41,9 @@
   });
 
   window.EventSource = class {
+    static CLOSED = 2; // it is never that: the Worker ends with the page
+    readyState = 0;
+
     constructor(url) {
       let rest = "";
       send("GET", url, "", (status, text) => {

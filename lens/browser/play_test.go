@@ -39,6 +39,9 @@ func TestPlay(t *testing.T) {
 		playFoos(t, p)
 		playFaults(t, p)
 		playYAML(t, p)
+		if streams := mustRead[int](t, p, "lens.epoch"); streams != 1 {
+			t.Errorf("the page asked %d times for what happens, want once: each answer goes on", streams)
+		}
 		p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.longest = 0;
 			new PerformanceObserver((list) => {
 				for (const task of list.getEntries()) longest = Math.max(longest, task.duration);
