@@ -33,10 +33,11 @@ type harness struct {
 	kube kubernetes.Interface // of the test
 	foo  clientset.Interface  // of the test
 
-	client  kubernetes.Interface // the controller's
-	options options
-	errors  *atomic.Int32 // reported so far
-	stop    func()        // stops the controller that was started last, and waits for its end
+	client     kubernetes.Interface // the controller's
+	options    options
+	errors     *atomic.Int32 // reported so far
+	controller *Controller   // that was started last
+	stop       func()        // stops it, and waits for its end
 }
 
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
@@ -74,7 +75,7 @@ func (h *harness) start() {
 		recorder.Flush(time.Second)
 	}()
 	h.t.Cleanup(func() { kubeFactory.Shutdown(); fooFactory.Shutdown() })
-	h.stop = func() { cancel(); <-stopped }
+	h.controller, h.stop = controller, func() { cancel(); <-stopped }
 	h.t.Cleanup(h.stop)
 	synctest.Wait()
 }
