@@ -1,7 +1,6 @@
 package main
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -185,25 +184,6 @@ func TestRestartWritesNothing(t *testing.T) {
 		h.start()
 
 		h.expectWrites("*", "*", 0)
-	})
-}
-
-// Otherwise the controller's memory would grow with each Foo that there ever was.
-func TestNothingIsRememberedOfAFooThatIsGone(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
-		h.deleteFoo("example-foo")
-
-		c := h.controller
-		for _, notes := range []any{c.fooWrites, c.deploymentWrites, c.repairs} {
-			for field, value := range reflect.ValueOf(notes).Elem().Fields() {
-				if value.Kind() == reflect.Map && value.Len() > 0 {
-					t.Errorf("%T.%s still has %v", notes, field.Name, value)
-				}
-			}
-		}
 	})
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"reflect"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
@@ -58,4 +60,23 @@ func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
 	if want := cache.NewObjectName("default", "example-foo"); got != want || c.queue.Len() > 0 {
 		t.Errorf("queue: got %v and %d more keys, want %v", got, c.queue.Len(), want)
 	}
+}
+
+// Otherwise the controller's memory would grow with each Foo that there ever was.
+func TestNothingIsRememberedOfAFooThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
+		h.deleteFoo("example-foo")
+
+		c := h.controller
+		for _, notes := range []any{c.fooWrites, c.deploymentWrites, c.repairs} {
+			for field, value := range reflect.ValueOf(notes).Elem().Fields() {
+				if value.Kind() == reflect.Map && value.Len() > 0 {
+					t.Errorf("%T.%s still has %v", notes, field.Name, value)
+				}
+			}
+		}
+	})
 }
