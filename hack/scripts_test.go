@@ -64,7 +64,7 @@ func TestKubeconfigOfAClusterThatIsNotUpLeadsNowhere(t *testing.T) {
 	}
 }
 
-// Whoever types at once what make says finds that the API server serves Foos.
+// If you type at once what make says, the API server serves Foos already.
 func TestHintFollowsTheCustomResourceDefinition(t *testing.T) {
 	for _, target := range []string{"run", "lens", "cluster-foos"} {
 		before, _, hinted := strings.Cut(output(t, "make", "-n", target), "to use it, type in any terminal:")

@@ -15,7 +15,7 @@ var oldNamespace = regexp.MustCompile(
 	`(?m)^.*(namespace: |serviceaccount:)` + deployedName + `\b.*$`)
 
 // TestAnotherNamespaceByKustomize changes the namespace as a user would. A binding that
-// stays behind would give the permissions to whoever can create the old namespace.
+// stays behind would give the permissions to anybody who can create the old namespace.
 func TestAnotherNamespaceByKustomize(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))

@@ -89,7 +89,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	// Whoever gets an answer here knows that the webhook is ready.
+	// A client that gets an answer here knows that the webhook is ready.
 	ok := func(*http.Request) error { return nil }
 	if err := process.ServeProbes(workCtx, o.healthAddress, ok, ok); err != nil {
 		return err
