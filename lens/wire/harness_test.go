@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -175,11 +174,6 @@ func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), mediaType)
 	return must.Get(runtime.Encode(info.Serializer, object))(t)
-}
-
-func mustEncodeEvent(t *testing.T, typ apiwatch.EventType, object runtime.Object) []byte {
-	t.Helper()
-	return must.Get(encodeEvent(typ, object))(t)
 }
 
 // typeMeta is in a Deployment on the wire.

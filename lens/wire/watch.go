@@ -139,12 +139,8 @@ func (w *watch) expired() (frame, error) {
 	if w.mediaType != runtime.ContentTypeJSON {
 		return frame{}, errCut // there is no better way
 	}
-	data, err := encodeEvent(apiwatch.Error, status(http.StatusGone))
-	if err != nil {
-		return frame{}, err
-	}
 	w.event.Injected = true
-	return w.arrive(data), io.EOF
+	return w.arrive(encodeEvent(apiwatch.Error, status(http.StatusGone))), io.EOF
 }
 
 // Close ends readAhead.
