@@ -123,7 +123,7 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 		r.Header.Set("Content-Type", contentType)
 	}
 	r.Header.Set("Accept-Encoding", "gzip") // as client-go does
-	r.Header.Set("Accept", protobufType+","+jsonType)
+	r.Header.Set("Accept", protobufType+",application/cbor-seq,application/cbor;q=0.9")
 	return l.client().Do(r)
 }
 
@@ -196,19 +196,16 @@ func bookmark() *appsv1.Deployment {
 }
 
 // channel answers all watches of an API server with what is sent to it, until it is closed.
-type channel struct {
-	mediaType string
-	frames    chan []byte
-}
+type channel struct{ frames chan []byte }
 
-func newChannel() *channel { return &channel{jsonType, make(chan []byte, 1000)} }
+func newChannel() *channel { return &channel{make(chan []byte, 1000)} }
 
 func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept-Encoding") != "identity" { // Kubernetes compresses watches since 1.37
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	w.Header().Set("Content-Type", c.mediaType+";stream=watch")
+	w.Header().Set("Content-Type", jsonType+";stream=watch")
 	flush := w.(http.Flusher).Flush
 	flush()
 	for {

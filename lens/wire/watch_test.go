@@ -251,20 +251,6 @@ func TestAPIServerBreaksAWatch(t *testing.T) {
 	}
 }
 
-func TestWatchesThatCannotBeReadPass(t *testing.T) {
-	c := newChannel()
-	c.mediaType = "application/cbor-seq"
-	l := startLine(t, c.ServeHTTP)
-	body := l.watch(deploymentsPath)
-	l.Pause()
-	for _, data := range []string{"some", "bytes\n"} {
-		c.frames <- []byte(data)
-		l.wantNext(body, []byte(data))
-	}
-	l.ExpireWatches("") // cannot say so in that format
-	l.wantEnd(body)
-}
-
 func TestBrokenFramesPass(t *testing.T) {
 	inBothWays(t, func(t *testing.T, c *channel, l *line) {
 		body := l.watch(deploymentsPath)
