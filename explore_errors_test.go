@@ -2,9 +2,8 @@ package main
 
 import "example.com/sample-controller/explore"
 
-// What the controller does about each error must be what the table in docs/reliability.md says:
-//
-//	go test . -run TestExplore -explore.every -explore.update
+// What the controller does about each error must be what the table in docs/reliability.md says. With
+// -explore.every, each request gets each error.
 func init() {
 	checkOutcomes = explore.ErrorTable{
 		Page: "docs/reliability.md",

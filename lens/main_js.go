@@ -81,9 +81,7 @@ func play(ctx context.Context, source string) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", s.routes())
-	mux.HandleFunc("POST /apply", func(w http.ResponseWriter, r *http.Request) {
-		s.apply(r.Context(), w, r.Body)
-	})
+	mux.HandleFunc("POST /apply", s.serveApply)
 	return mux, s.setGate("slow")
 }
 
@@ -115,22 +113,15 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 	return server, err
 }
 
-// apply applies what a user has typed.
-func (s *session) apply(ctx context.Context, w http.ResponseWriter, input io.Reader) {
-	text, err := io.ReadAll(input)
-	r := result{Commands: []string{}}
-	command := "kubectl apply --server-side -f -"
-	if err == nil {
-		command, err = s.inNamespace(ctx, command, &r)
-	}
-	if err == nil {
-		s.cluster.input = string(text)
-		err = s.asUser(ctx, command, &r)
-	}
+// serveApply applies what a user has typed.
+func (s *session) serveApply(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		r.Error = err.Error()
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
 	}
-	answer(w, r)
+	s.cluster.typed = string(text)
+	answer(w, s.do(r.Context(), action{Commands: []string{"kubectl apply --server-side -f -"}}))
 }
 
 // quotas refuses Deployments where a ResourceQuota allows none.
@@ -190,14 +181,12 @@ type cluster struct {
 	config *rest.Config
 	local  string
 	shell  *kubectl.Shell
-	input  string // of the next command
+	typed  string // by the user: the input of kubectl, unless a command pipes another one into it
 }
 
 // shell runs a command as the user does.
 func (s *session) shell(ctx context.Context, line string) (output string, err error) {
-	input := s.cluster.input
-	s.cluster.input = ""
-	return s.cluster.shell.Run(ctx, line, input)
+	return s.cluster.shell.Run(ctx, line, s.cluster.typed)
 }
 
 // leaveNote does nothing: nothing is left when the page is gone.

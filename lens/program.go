@@ -19,12 +19,8 @@ import (
 	"example.com/sample-controller/lens/model"
 )
 
-const (
-	// stopTimeout is how long the program may take to end after a signal.
-	stopTimeout = 15 * time.Second
-	// maxLine is how much of a log line is read before it counts as one without its end.
-	maxLine = 1 << 16
-)
+// maxLine is how much of a log line is read before it counts as one without its end.
+const maxLine = 1 << 16
 
 // program runs a command, one at a time.
 type program struct {
@@ -96,12 +92,7 @@ func (p *program) signal(signal syscall.Signal) error {
 	if group == 0 {
 		return errors.New("the program is not running")
 	}
-	select {
-	case <-exited:
-		return nil
-	case <-time.After(stopTimeout):
-		return fmt.Errorf("the program has not ended within %v", stopTimeout)
-	}
+	return awaitExit(exited)
 }
 
 // stop ends the program if it runs.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -16,9 +15,6 @@ import (
 	"example.com/sample-controller/lens/model"
 	"example.com/sample-controller/lens/wire"
 )
-
-// stopTimeout is how long the program may take to end after a signal.
-const stopTimeout = 15 * time.Second
 
 // program runs a function as if it was a process.
 type program struct {
@@ -113,12 +109,7 @@ func (p *program) signal(signal syscall.Signal) error {
 		return nil
 	}
 	x.stop()
-	select {
-	case <-x.exited:
-		return nil
-	case <-time.After(stopTimeout):
-		return fmt.Errorf("the program has not ended within %v", stopTimeout)
-	}
+	return awaitExit(x.exited)
 }
 
 // stop ends the program if it runs.

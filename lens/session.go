@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -17,6 +19,19 @@ import (
 	"example.com/sample-controller/lens/model"
 	"example.com/sample-controller/lens/wire"
 )
+
+// stopTimeout is how long the program may take to end after a signal.
+const stopTimeout = 15 * time.Second
+
+// awaitExit waits until exited is closed, which says that the program has ended.
+func awaitExit(exited <-chan struct{}) error {
+	select {
+	case <-exited:
+		return nil
+	case <-time.After(stopTimeout):
+		return fmt.Errorf("the program has not ended within %v", stopTimeout)
+	}
+}
 
 // options holds what the command line sets.
 type options struct {

@@ -69,16 +69,6 @@ func LoadWithNamespace(string) (*rest.Config, string, error) {
 	return rest.CopyConfig(Page), "default", nil
 }
 `
-
-	// The page's kubectl asks for no tables, and what makes them is large.
-	noTables = `package apiserver
-
-import "k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-func (s *Server) asTable(*unstructured.Unstructured, []*unstructured.Unstructured) []byte {
-	panic("no tables in the page")
-}
-`
 )
 
 // overlay replaces and adds files for a build.
@@ -122,9 +112,6 @@ func (o *overlay) fill() error {
 		"\tsetCluster = func(c *rest.Config) { clientconfig.Page = c }\n\tarchive = []byte(%q)\n\tprograms = map[string]func(context.Context) error{\n%s\t}\n}\n",
 		imports, archive.String(), table)
 	if err := o.add("lens/programs_js.go", []byte(text)); err != nil {
-		return err
-	}
-	if err := o.add("explore/apiserver/tables.go", []byte(noTables)); err != nil {
 		return err
 	}
 	return o.add("internal/clientconfig/clientconfig.go", []byte(clientConfig))

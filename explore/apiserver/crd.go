@@ -118,7 +118,6 @@ func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersio
 	for _, selectable := range version.SelectableFields {
 		k.Fields = append(k.Fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
-	k.columns = version.AdditionalPrinterColumns
 	if subresources := version.Subresources; subresources != nil {
 		if k.scale = subresources.Scale; k.scale != nil {
 			k.Subresources = append(k.Subresources, "scale")

@@ -11,7 +11,7 @@
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
 //     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
 //     Buffers, answers in JSON.
-//   - Tables and PartialObjectMetadata.
+//   - PartialObjectMetadata.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes.
 //   - Watches: from a resourceVersion, with what there is, and as streams (sendInitialEvents);
@@ -33,14 +33,13 @@
 //     but for Namespaces.
 //   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the
 //     types of their fields. Of the defaults that depend on other fields, only those of defaults.go;
-//     the others are generated. A Service gets no IP address, and Tables of built-in kinds have only
-//     the columns Name and Age.
+//     the others are generated. A Service gets no IP address.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there
 //     were is before-first-apply. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.
 //     The Events of one of their two groups are not in the other one.
 //   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
-//     Buffers, CBOR, OpenAPI, warnings, compression. Unknown fields are not refused
+//     Buffers, CBOR, Tables, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. So no bookmark
 //     is needed but the one that ends the objects of a stream. A list or a watch that wants a

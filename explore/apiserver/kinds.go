@@ -71,7 +71,6 @@ type kind struct {
 	singular  string                      // name of the resource
 	listKind  string
 	scale     *apiextensionsv1.CustomResourceSubresourceScale
-	columns   []apiextensionsv1.CustomResourceColumnDefinition
 	custom    *customKind
 	real      Kinds // nil for a custom resource, and without BuiltinKinds
 	converter func() managedfields.TypeConverter
@@ -91,8 +90,6 @@ type Kinds interface {
 	// Finish does what admission and the strategy of a kind do with an object that is new (old is nil),
 	// or that is to replace another one, and validates it.
 	Finish(r *Request, object, old *unstructured.Unstructured) error
-	// Table returns an object with the columns that kubectl shows.
-	Table(schema.GroupVersionResource, *unstructured.Unstructured) (*metav1.Table, error)
 }
 
 // BuiltinKinds is used by each server of this program, if it is set before the first one is made.

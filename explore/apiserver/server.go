@@ -191,9 +191,6 @@ func (s *Server) DisableStreams() {
 
 // encode returns an object as the client wants it.
 func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte {
-	if strings.Contains(accept, "as=Table") && object.GetKind() != "Status" {
-		return s.asTable(object, []*unstructured.Unstructured{object})
-	}
 	if strings.Contains(accept, "as=PartialObjectMetadata") && object.GetKind() != "Status" {
 		return marshal(map[string]any{"kind": "PartialObjectMetadata",
 			"apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
@@ -206,8 +203,7 @@ func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte
 
 func marshal(value any) []byte { return must(json.Marshal(value)) }
 
-// must panics on what cannot be: what has come as JSON goes as JSON, and a real API server refuses
-// columns that make no table.
+// must panics on what cannot be: what has come as JSON goes as JSON.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -222,8 +218,6 @@ func (s *Server) encodeResponse(response *Response, accept string) []byte {
 		return response.raw
 	case response.items == nil:
 		return s.encode(response.Object, accept)
-	case strings.Contains(accept, "as=Table"):
-		return s.asTable(response.Object, response.items)
 	}
 	items := make([]json.RawMessage, len(response.items))
 	for i, item := range response.items {

@@ -287,7 +287,7 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 func TestNothingMovesIfThatIsNotWanted(t *testing.T) {
 	p := begin(t)
 	for _, preference := range []string{"no-preference", "reduce"} {
-		p.emulate(t, "prefers-reduced-motion", preference)
+		p.preferMotion(t, preference)
 		p.mustWait(t, "document.getAnimations().length === 0") // what moved before
 		p.mustDo(t, chromedp.Evaluate[chromedp.Void](`window.moved = 0; window.watching = true;
 			(function look() {
@@ -303,5 +303,5 @@ func TestNothingMovesIfThatIsNotWanted(t *testing.T) {
 			t.Errorf("%s: %d things have moved at a time", preference, moved)
 		}
 	}
-	p.emulate(t, "", "")
+	p.preferMotion(t, "")
 }

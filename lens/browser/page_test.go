@@ -256,13 +256,10 @@ func (p *page) settle(t *testing.T) {
 	})
 }
 
-// emulate makes the browser say that the user prefers something.
-func (p *page) emulate(t *testing.T, feature, value string) {
+// preferMotion makes the browser say whether the user wants that nothing moves: "reduce", or
+// "no-preference". "" ends that.
+func (p *page) preferMotion(t *testing.T, value string) {
 	t.Helper()
-	var features []*emulation.MediaFeature
-	if feature != "" {
-		features = append(features, &emulation.MediaFeature{Name: feature, Value: value})
-	}
-	must.Get(chromedp.Call(p.tab, emulation.SetEmulatedMedia,
-		emulation.SetEmulatedMediaParams{Features: features}))(t)
+	must.Get(chromedp.Call(p.tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}}}))(t)
 }

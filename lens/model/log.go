@@ -104,11 +104,3 @@ func parseValue(text string) (value, rest string) {
 	value, rest, _ = strings.Cut(text, " ")
 	return value, rest
 }
-
-// objectName returns what cache.ObjectName shows: namespace/name, or the name alone.
-func objectName(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
-}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/client-go/tools/cache"
+
 	"example.com/sample-controller/lens/wire"
 )
 
@@ -86,7 +88,7 @@ func (m *Model) showObject(o *object) {
 func (m *Model) laneOf(o *wire.Object) string {
 	for range 5 { // a Pod, its ReplicaSet, its Deployment, its Foo
 		if o.Resource == m.process.Primary {
-			return objectName(o.Namespace, o.Name)
+			return cache.NewObjectName(o.Namespace, o.Name).String()
 		}
 		if o.Owner == nil {
 			if o = m.selected(o.Selects); o == nil {
@@ -96,7 +98,7 @@ func (m *Model) laneOf(o *wire.Object) string {
 		}
 		resource := m.resources[o.Owner.Kind]
 		if resource != "" && resource == m.process.Primary {
-			return objectName(o.Namespace, o.Owner.Name)
+			return cache.NewObjectName(o.Namespace, o.Owner.Name).String()
 		}
 		owner := m.objects[objectID(resource, o.Namespace, o.Owner.Name)]
 		if owner == nil {

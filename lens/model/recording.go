@@ -93,23 +93,17 @@ func ReadRecording(file string) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := ParseRecording(text)
+	text = bytes.TrimPrefix(text, []byte(recordingBegin))
+	text = bytes.TrimSuffix(text, []byte(recordingEnd))
+	r := &Recording{}
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
+	if err == nil {
+		err = json.NewDecoder(packed).Decode(r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return r, nil
-}
-
-// ParseRecording returns the recording in the text of a file.
-func ParseRecording(text []byte) (*Recording, error) {
-	text = bytes.TrimPrefix(text, []byte(recordingBegin))
-	text = bytes.TrimSuffix(text, []byte(recordingEnd))
-	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(text)))
-	if err != nil {
-		return nil, err
-	}
-	r := &Recording{}
-	return r, json.NewDecoder(packed).Decode(r)
 }
 
 // Again returns what was seen, and the steps that a Model makes of it now.

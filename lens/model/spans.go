@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/tools/cache"
+
 	"example.com/sample-controller/lens/wire"
 )
 
@@ -47,7 +49,7 @@ func (m *Model) cause(id, cause string) {
 
 // nameAt names a state of an object as a handler logs it.
 func nameAt(o *wire.Object) string {
-	return objectName(o.Namespace, o.Name) + "@" + o.ResourceVersion
+	return cache.NewObjectName(o.Namespace, o.Name).String() + "@" + o.ResourceVersion
 }
 
 // versionOf names a state of an object.

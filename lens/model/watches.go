@@ -61,7 +61,9 @@ func (m *Model) seeWire(e *wire.Event) {
 	w := m.watch(e.Resource)
 	switch e.Kind {
 	case wire.RequestArrived:
-		w.requested(m, e)
+		if w.State == "" {
+			w.to(m, "listing", "")
+		}
 	case wire.Answered:
 		w.answered(m, e)
 	case wire.WatchClosed:
@@ -79,12 +81,6 @@ func (m *Model) seeWire(e *wire.Event) {
 func (w *watch) to(m *Model, state, note string) {
 	w.State, w.Note, w.Behind = state, note, len(w.flights)
 	m.show(w.id, &w.Watch)
-}
-
-func (w *watch) requested(m *Model, e *wire.Event) {
-	if w.State == "" {
-		w.to(m, "listing", "")
-	}
 }
 
 func (w *watch) answered(m *Model, e *wire.Event) {

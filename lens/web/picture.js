@@ -145,8 +145,8 @@ function paint(element, thing) {
   const inset = indent + (round > 8 ? 9 : 6);
   const letter = { caption: 6.2, key: 7.2 }[thing.class.split(" ")[0]] ?? 6.3;
   const room = (w - inset - 4 - (mark?.length ?? 0) * 8) / letter;
-  set(element, { class: `chip ${thing.class}`, "data-state": thing.state, "data-place": thing.place,
-    "data-key": thing.key, "aria-label": label, role: label ? "img" : "presentation" });
+  set(element, { class: `chip ${thing.class}`, "data-place": thing.place, "data-key": thing.key,
+    "aria-label": label, role: label ? "img" : "presentation" });
   element.replaceChildren(...[
     make("title", {}, label ?? ""),
     make("rect", { width: w, height: h, rx: round }),
@@ -247,7 +247,7 @@ function objectThing([id, object], cached, h = 30) {
   const name = [object.namespace, object.name].filter(Boolean).join("/");
   const look = behind ? "behind" : object.deleting ? "deleting" : "";
   return {
-    id, state, key: name, place: cached ? "cache" : "meaning", round: round(object.resource, h),
+    id, key: name, place: cached ? "cache" : "meaning", round: round(object.resource, h),
     class: `object r${rank(object.resource)} ${look}`,
     lines: [shortKey(name), state || summary].filter(Boolean),
     label: `${object.kind} ${name}, version ${version}${summary && `: ${summary}`}` +
@@ -295,7 +295,7 @@ function drawObjects() {
   for (const thing of things) places.set(thing.id, thing);
   layers.objects.draw(things);
   const count = here.length + (lens.one("totals").moreObjects ?? 0);
-  describe("server", plural(count, "object"), count);
+  describe("server", plural(count, "object"));
 }
 
 // drawWatches draws the watches, the caches that they fill, and the handlers behind these.
@@ -316,7 +316,7 @@ function drawWatches() {
     const behind = watch.behind ? `, ${plural(watch.behind, "event")} behind` : "";
     const count = watch.behind ? behind : ` ${objects.length}`;
     tubes.push({ id, x: start, y: lane.y + h / 2 - 9, w: x - start, h: 18, round: 9, place: "cache",
-      class: `tube ${watch.state}`, state: watch.state, path: `M10 9H${x - start - 8}`,
+      class: `tube ${watch.state}`, path: `M10 9H${x - start - 8}`,
       above: `${watch.state === "closed" ? "✕ " : ""}${name}${state}${behind}`, below: watch.note,
       label: `Watch of ${name}: ${watch.state}${behind}. ${watch.note ?? ""}` });
     caches.push({ ...lane, id: `cache/${watch.resource}`, class: "inner", place: "cache",
@@ -340,11 +340,11 @@ function drawWatches() {
   layers.handlers.draw(handlers);
   const behind = watches.reduce((sum, [, watch]) => sum + watch.behind, 0);
   const inCaches = lens.of("object").size - (cached.get("")?.length ?? 0);
-  describe("watches", `${plural(behind, "event")} behind`, behind);
-  describe("caches", plural(inCaches, "object"), inCaches);
+  describe("watches", `${plural(behind, "event")} behind`);
+  describe("caches", plural(inCaches, "object"));
 }
 
-const symbols = { ADDED: "+", MODIFIED: "~", DELETED: "−", BOOKMARK: "·", ERROR: "!" };
+const symbols = { ADDED: "+", MODIFIED: "~", DELETED: "−" };
 
 function drawFlights() {
   const lined = {}; // how many are at the same place
@@ -358,13 +358,13 @@ function drawFlights() {
     const y = lane.y + lane.h / 2 - 7, from = places.get(flight.object);
     const x = { held: boxes.gate.x - 20 - 17 * line, passed: lane.x - 9 - 3 * line }[flight.state];
     return [{ id, x: x ?? boxes.handlers.x + 12, y, w: 14, h: 14, key: name, place: "handler",
-      round: round(flight.resource, 14), mark: symbols[flight.type] ?? "?", state: flight.state,
+      round: round(flight.resource, 14), mark: symbols[flight.type],
       class: `flight r${rank(flight.resource)} ${flight.state}`,
       label: `${flight.type} ${shortResource(flight.resource)} ${name}: ${flight.state}`,
       from: from && { x: from.x + from.w - 14, y: from.y + 8 },
       via: { x: boxes.server.w + 4, y } }];
   }));
-  describe("handlers", "they put keys on the queue", lanes.size);
+  describe("handlers", "they put keys on the queue");
 }
 
 let slots = new Map(); // from key to the place of its worker
@@ -390,10 +390,10 @@ function drawWorkers() {
   const all = boxed ? [{ id: "boxes", class: "caption", x: x - 6, y: box.y - 18, w, h: 17,
     place: "worker", lines: [`${workers.length} workers, ${workers.length - busy.length} idle`] },
   ...flow(workers, box, little, { w: 8, h: 8 }, 60, "boxes", ([id, { key }]) => ({ id,
-    class: `worker ${key ? "has" : "idle"}`, state: key ? "busy" : "idle", place: "worker",
+    class: `worker ${key ? "has" : "idle"}`, place: "worker",
     label: `Worker ${id.split("/")[1]}: ${key || "waits for a key"}` }))] : [];
   layers.slots.draw([...rows, ...all]);
-  describe("workers", `${busy.length} of ${workers.length} at work`, busy.length);
+  describe("workers", `${busy.length} of ${workers.length} at work`);
   const { finished = 0 } = lens.one("process");
   say(parts.workers.count, finished ? plural(finished, "sync") : "");
 }
@@ -403,10 +403,10 @@ function describeWorker(thing, withText) {
   const { verb, what = "" } = lens.one(request);
   const long = lens.now() - since > 1e9 ? ` ${duration(lens.now() - since)}` : "";
   const doing = key ? `${verb ?? "compares"}${long}` : "waits for a key";
-  const state = key ? "busy" : "idle", chip = thing.w * (withText ? 0.48 : 0.52);
+  const chip = thing.w * (withText ? 0.48 : 0.52);
   if (key) slots.set(key, { ...thing, chip });
-  Object.assign(thing, { state, class: `worker ${state}`, indent: key ? chip + 3 * withText : 0,
-    lines: [withText ? doing : !key ? "idle" : verb ?? "reads"],
+  Object.assign(thing, { class: `worker ${key ? "busy" : "idle"}`,
+    indent: key ? chip + 3 * withText : 0, lines: [withText ? doing : !key ? "idle" : verb ?? "reads"],
     label: `Worker ${key ?? ""}: ${doing}${verb ? `, waits for the answer about ${what}` : ""}` });
 }
 
@@ -415,7 +415,7 @@ function keyThing([id, entity]) {
   const { key, state, failures = 0, merged, until, since } = entity;
   const left = Math.max(0, until - lens.now()) || 0;
   const failed = failures ? `, failed ${failures}×` : "";
-  return { id, key, state, place: state === "delayed" ? "worker" : "queue", round: 4,
+  return { id, key, place: state === "delayed" ? "worker" : "queue", round: 4,
     class: `key ${state} ${entity.dirty ? "dirty" : ""}`, lines: [shortKey(key)],
     from: { x: x + w / 2 - 40, y: y + h - 30 },
     mark: state === "delayed" ? `${failures ? `${failures}✕ ` : ""}${duration(left)}`
@@ -449,7 +449,7 @@ function drawKeys() {
       "delayed", keyThing),
     ...working,
   ]);
-  describe("queue", `${depth} waiting, ${delayed.length} delayed`, depth);
+  describe("queue", `${depth} waiting, ${delayed.length} delayed`);
   say(parts.queue.count, depth ? depth.toLocaleString("en") : "");
 }
 
@@ -488,21 +488,20 @@ function drawRequests() {
     const at = y + 12 + rows.get(id) * (h + 4), first = `${request.verb} ${request.code || ""}`;
     const x = { held: boxes.gate.x + 6, going: boxes.server.w - 4 }[request.state];
     return { id, x: x ?? boxes.process.x - w + 8, y: at, w, h, round: 5, key: request.key,
-      class: `request ${request.state} ${look}`, state: request.state, place: requestPlace(request),
+      class: `request ${request.state} ${look}`, place: requestPlace(request),
       lines: h > 20 ? [first, resource] : [request.code ? first : first + resource],
       mark: (request.injected && symbol ? "⚡" : "") + symbol,
       label: `${request.verb} ${resource} ${name}: ${request.state} ${request.code || ""} ` +
         `${request.reason ?? ""}${request.injected ? " (this answer was asked for here)" : ""}`,
       from: { x: boxes.workers.x, y: slots.get(request.key)?.y ?? at } };
   }));
-  describe("requests", `${underWay.length} under way`, underWay.length);
+  describe("requests", `${underWay.length} under way`);
   say(parts.requests.count, underWay.length > room ? `+${underWay.length - room}` : "");
 }
 
-// describe sets the accessible name of a part, and how much is in it.
-function describe(name, text, count) {
-  set(parts[name].group, { "aria-label": `${parts[name].title}: ${text}. Show its code`,
-    "data-count": count });
+// describe sets the accessible name of a part.
+function describe(name, text) {
+  set(parts[name].group, { "aria-label": `${parts[name].title}: ${text}. Show its code` });
 }
 
 // isBlind reports whether nothing can be known of the queue and of the workers: a change has come,
@@ -541,7 +540,7 @@ function drawProcess() {
   }
   const text = { paused: `❚❚ holds ${waiting}`, slow: `◔ ${delay} late` }[mode] ?? "open";
   layers.gate.draw([{ id: "gate", class: `gate ${mode}`, x: boxes.gate.x - 56, y: boxes.gate.y,
-    w: 112, h: 22, round: 11, mark: `lens: ${text}`, state: mode,
+    w: 112, h: 22, round: 11, mark: `lens: ${text}`,
     label: "The lens: everything between the program and the API server passes here" }]);
 }
 

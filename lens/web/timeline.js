@@ -111,8 +111,8 @@ function drawTimeline(now) {
   const head = one ? shortKey(keys[0]) : last.size ? `${keys.length} of ${last.size} keys` : "";
   laneNames.replaceChildren(make("rect", { class: "names", width: namesWidth - 4, height }),
     make("text", { x: 8, y: 14, class: "about" }, shorten(head, 18)),
-    ...names.map((name, i) => make("text", { x: 8, y: axisHeight + i * high + high / 2 + 4,
-      "data-row": name }, shorten(name, 16))));
+    ...names.map((name, i) => make("text", { x: 8, y: axisHeight + i * high + high / 2 + 4 },
+      shorten(name, 16))));
   drawTicks(x, width, height);
 
   const next = new Map(); // from ID to the bar behind it: a text ends there

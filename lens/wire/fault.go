@@ -97,13 +97,10 @@ func status(code int) *metav1.Status {
 }
 
 // encodeEvent returns an event as a watch sends it.
-func encodeEvent(typ apiwatch.EventType, object runtime.Object) ([]byte, error) {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	data, err := json.Marshal(metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Raw: raw}})
-	return append(data, '\n'), err
+func encodeEvent(typ apiwatch.EventType, object runtime.Object) []byte {
+	event := metav1.WatchEvent{Type: string(typ), Object: runtime.RawExtension{Object: object}}
+	data, _ := json.Marshal(event) // never fails
+	return append(data, '\n')
 }
 
 const forever = time.Duration(math.MaxInt64)

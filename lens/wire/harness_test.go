@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -124,7 +123,7 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 		r.Header.Set("Content-Type", contentType)
 	}
 	r.Header.Set("Accept-Encoding", "gzip") // as client-go does
-	r.Header.Set("Accept", protobufType+","+jsonType)
+	r.Header.Set("Accept", protobufType+",application/cbor-seq,application/cbor;q=0.9")
 	return l.client().Do(r)
 }
 
@@ -177,11 +176,6 @@ func encode(t *testing.T, mediaType string, object runtime.Object) []byte {
 	return must.Get(runtime.Encode(info.Serializer, object))(t)
 }
 
-func mustEncodeEvent(t *testing.T, typ apiwatch.EventType, object runtime.Object) []byte {
-	t.Helper()
-	return must.Get(encodeEvent(typ, object))(t)
-}
-
 // typeMeta is in a Deployment on the wire.
 var typeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
 
@@ -202,19 +196,16 @@ func bookmark() *appsv1.Deployment {
 }
 
 // channel answers all watches of an API server with what is sent to it, until it is closed.
-type channel struct {
-	mediaType string
-	frames    chan []byte
-}
+type channel struct{ frames chan []byte }
 
-func newChannel() *channel { return &channel{jsonType, make(chan []byte, 1000)} }
+func newChannel() *channel { return &channel{make(chan []byte, 1000)} }
 
 func (c *channel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Accept-Encoding") != "identity" { // Kubernetes compresses watches since 1.37
 		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
-	w.Header().Set("Content-Type", c.mediaType+";stream=watch")
+	w.Header().Set("Content-Type", jsonType+";stream=watch")
 	flush := w.(http.Flusher).Flush
 	flush()
 	for {

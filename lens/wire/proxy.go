@@ -19,8 +19,8 @@ import (
 )
 
 // Proxy is an http.Handler that passes the requests of a program on to the API server, and the
-// answers back. It changes neither, with one exception: it asks for JSON in place of Protobuf, and
-// without compression, because it must find where an event ends.
+// answers back. It changes neither, with one exception: it asks for JSON in place of Protobuf and
+// CBOR, and without compression, because it must find where an event ends.
 type Proxy struct {
 	gate
 	target *url.URL
@@ -218,9 +218,13 @@ func newExchange(p *Proxy, r *http.Request) *exchange {
 func (x *exchange) rewrite(r *httputil.ProxyRequest) {
 	r.SetURL(x.p.target)
 	r.Out.Header.Set("Accept-Encoding", "identity")
-	r.Out.Header.Set("Accept", strings.ReplaceAll(
-		r.In.Header.Get("Accept"), runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
+	r.Out.Header.Set("Accept", inJSON.Replace(r.In.Header.Get("Accept")))
 }
+
+var inJSON = strings.NewReplacer(
+	runtime.ContentTypeProtobuf, runtime.ContentTypeJSON,
+	runtime.ContentTypeCBORSequence, runtime.ContentTypeJSON,
+	runtime.ContentTypeCBOR, runtime.ContentTypeJSON)
 
 // RoundTrip waits until the request may pass, sends it to the API server, and returns the answer.
 func (x *exchange) RoundTrip(r *http.Request) (response *http.Response, err error) {

@@ -21,7 +21,7 @@ func TestRequestsPass(t *testing.T) {
 			l := startLine(t, func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				if err != nil || !bytes.Equal(body, sent) || r.URL.RawQuery != "dryRun=All" ||
-					r.Header.Get("Accept") != jsonType+","+jsonType {
+					r.Header.Get("Accept") != jsonType+","+jsonType+","+jsonType+";q=0.9" {
 					t.Errorf("got %s %s with %q, %v, %v", r.Method, r.URL, body, r.Header, err)
 				}
 				w.Header().Set("Content-Type", jsonType)

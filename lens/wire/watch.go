@@ -20,12 +20,11 @@ const maxHeld = 1000
 // watch is the body of the answer to a watch, which lets each event pass when it may.
 type watch struct {
 	*exchange
-	body      io.ReadCloser // from the API server
-	mediaType string
-	initial   bool // the initial list has not ended
-	frames    chan frame
-	readErr   error  // why frames is closed
-	passing   []byte // the rest of the frame that passes
+	body    io.ReadCloser // from the API server
+	initial bool          // the initial list has not ended
+	frames  chan frame
+	readErr error  // why frames is closed
+	passing []byte // the rest of the frame that passes
 }
 
 // frame is an event as it is on the wire.
@@ -38,8 +37,7 @@ type frame struct {
 // newWatch returns a watch that reads ahead, so that what waits can be counted.
 func newWatch(x *exchange, response *http.Response) *watch {
 	w := &watch{
-		exchange: x, body: response.Body, mediaType: mediaType(response.Header),
-		initial: x.sendInitial, frames: make(chan frame, maxHeld),
+		exchange: x, body: response.Body, initial: x.sendInitial, frames: make(chan frame, maxHeld),
 	}
 	go w.readAhead()
 	return w
@@ -49,7 +47,7 @@ func (w *watch) readAhead() {
 	defer close(w.frames)
 	r := bufio.NewReader(w.body)
 	for w.readErr == nil {
-		data, err := w.readFrame(r)
+		data, err := r.ReadBytes('\n')
 		if w.readErr = err; len(data) == 0 {
 			continue
 		}
@@ -61,16 +59,6 @@ func (w *watch) readAhead() {
 	}
 }
 
-// readFrame returns one event or, if it is not JSON, what there is.
-func (w *watch) readFrame(r *bufio.Reader) ([]byte, error) {
-	if w.mediaType == runtime.ContentTypeJSON {
-		return r.ReadBytes('\n')
-	}
-	data := make([]byte, 4096)
-	n, err := r.Read(data)
-	return data[:n], err
-}
-
 // arrive reports an event.
 func (w *watch) arrive(data []byte) frame {
 	e := w.event
@@ -79,7 +67,7 @@ func (w *watch) arrive(data []byte) frame {
 		return frame{data: data}
 	}
 	e.Kind, e.Type, e.Initial = EventArrived, read.Type, w.initial
-	e.content = sync.OnceValue(func() content { return decode(read.Object.Raw, w.mediaType) })
+	e.content = sync.OnceValue(func() content { return decode(read.Object.Raw, runtime.ContentTypeJSON) })
 	isBookmark := read.Type == string(apiwatch.Bookmark)
 	if isBookmark && w.initial {
 		bookmark := e.content().Metadata
@@ -122,7 +110,7 @@ func (w *watch) pass() (data []byte, err error) {
 	}
 	switch {
 	case errors.Is(err, errExpired):
-		f, err = w.expired()
+		f, err = w.expired(), io.EOF
 	case err != nil:
 		return nil, err
 	}
@@ -134,17 +122,10 @@ func (w *watch) pass() (data []byte, err error) {
 }
 
 // expired returns the last frame of a watch that has expired.
-func (w *watch) expired() (frame, error) {
+func (w *watch) expired() frame {
 	w.Close() // from now on, readAhead uses the watch no more
-	if w.mediaType != runtime.ContentTypeJSON {
-		return frame{}, errCut // there is no better way
-	}
-	data, err := encodeEvent(apiwatch.Error, status(http.StatusGone))
-	if err != nil {
-		return frame{}, err
-	}
 	w.event.Injected = true
-	return w.arrive(data), io.EOF
+	return w.arrive(encodeEvent(apiwatch.Error, status(http.StatusGone)))
 }
 
 // Close ends readAhead.

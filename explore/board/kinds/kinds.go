@@ -1,6 +1,6 @@
 // Package kinds lets the API server of explore do with Kubernetes' own kinds what Kubernetes does,
-// with Kubernetes' own code: defaults, what a create and an update change and keep, validation, the
-// columns of kubectl, and admission that asks for no other object. A blank import turns it on:
+// with Kubernetes' own code: defaults, what a create and an update change and keep, validation,
+// and admission that asks for no other object. A blank import turns it on:
 //
 //	import _ "example.com/sample-controller/explore/board/kinds"
 //
@@ -157,17 +157,6 @@ var (
 	admin    = &user.DefaultInfo{Name: "system:admin",
 		Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 )
-
-// Table implements apiserver.Kinds.
-func (k kinds) Table(
-	gvr schema.GroupVersionResource, object *unstructured.Unstructured,
-) (*metav1.Table, error) {
-	typed, err := internal(object)
-	if err != nil {
-		return nil, err
-	}
-	return k[path(gvr, "")].(rest.TableConvertor).ConvertToTable(context.Background(), typed, nil)
-}
 
 // admit does what admission does that asks for no other object.
 func admit(ctx context.Context, attributes admission.Attributes) error {

@@ -72,13 +72,9 @@ func sides(t *testing.T) (both [2]rest.Interface) {
 	return both
 }
 
-// send returns the answer to a request, which may be a table.
+// send returns the answer to a request.
 func send(to rest.Interface, method, path, media, body string) string {
-	accept := plain
-	if strings.Contains(path, "?table") {
-		accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
-	}
-	answer, _ := to.Verb(method).RequestURI(path).SetHeader("Content-Type", media).SetHeader("Accept", accept).
+	answer, _ := to.Verb(method).RequestURI(path).SetHeader("Content-Type", media).SetHeader("Accept", plain).
 		Body([]byte(body)).Do(context.Background()).Raw()
 	return string(answer)
 }
@@ -192,8 +188,8 @@ func (p *probe) send(step, method, path, media string, bodies ...string) {
 		answers[i] = normal(send(s, method, path, media, bodies[i%len(bodies)]))
 	}
 	// A real API server writes the status of FlowSchemas itself, after a while.
-	known := p.resource == "flowschemas" && strings.Contains("update patch table apply", step)
-	if _, refused := answers[0].([]string); refused && (step == "create" || step == "full" || step == "table") {
+	known := p.resource == "flowschemas" && strings.Contains("update patch apply", step)
+	if _, refused := answers[0].([]string); refused && (step == "create" || step == "full") {
 		p.Errorf("%s, %s: %v", p.resource, step, answers[0])
 	}
 	if !known && !reflect.DeepEqual(answers[0], answers[1]) {
@@ -236,7 +232,6 @@ func (p *probe) stored(stubs map[string]string) {
 			p.put("status", p.path+"/status", patch)
 		}
 	}
-	p.send("table", "GET", p.path+"?table", "", "")
 	p.remove()
 	for _, manager := range []string{"a", "a", "b"} {
 		p.send("apply", "PATCH", p.path+"?fieldManager="+manager, apply, p.stub)
