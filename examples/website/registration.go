@@ -19,7 +19,7 @@ import (
 )
 
 // registryFinalizer keeps a Website until it is deregistered.
-const registryFinalizer = meaning.RegistryFinalizer
+const registryFinalizer = v1alpha1.GroupName + "/registry"
 
 // jitter is by how much, at most, a wait for the next registration is longer than it should be. So
 // the Websites that a start has registered at once are not registered at once ever after.
