@@ -24,7 +24,7 @@ var (
 // to lines, because lines move. It also finds tests that a page names as a proof although there is none
 // of that name.
 func TestLinksLeadSomewhere(t *testing.T) {
-	files := trackedFiles(t, "*_test.go", ":!docs/check")
+	files := repositoryFiles(t, "*_test.go", ":!docs/check")
 	tests := strings.Join(slices.Collect(maps.Values(files)), "\n")
 	for _, p := range allPages(t) {
 		checkLinks(p, tests, func(format string, args ...any) {
