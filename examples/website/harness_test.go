@@ -164,18 +164,10 @@ func (h *harness) createServed(name string) {
 
 func (h *harness) getWebsite(name string) *v1alpha1.Website {
 	h.t.Helper()
-	website := must.Get(h.websites().Get(h.t.Context(), name, metav1.GetOptions{}))(h.t)
-	return website
+	return must.Get(h.websites().Get(h.t.Context(), name, metav1.GetOptions{}))(h.t)
 }
 
-func (h *harness) websiteExists(name string) bool {
-	h.t.Helper()
-	_, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		h.t.Fatal(err)
-	}
-	return err == nil
-}
+func (h *harness) websiteExists(name string) bool { return get(h, h.websites(), name) != nil }
 
 // changeWebsite changes a Website.
 func (h *harness) changeWebsite(name string, change func(*v1alpha1.Website)) {
@@ -192,32 +184,30 @@ func (h *harness) deleteWebsite(name string) {
 }
 
 func (h *harness) getConfigMap(name string) *corev1.ConfigMap {
-	h.t.Helper()
-	configMap, err := h.Kube.CoreV1().ConfigMaps(namespace).Get(h.t.Context(), name,
-		metav1.GetOptions{})
-	return found(h.t, configMap, err)
+	return get(h, h.Kube.CoreV1().ConfigMaps(namespace), name)
 }
 
 func (h *harness) getService(name string) *corev1.Service {
-	h.t.Helper()
-	service, err := h.Kube.CoreV1().Services(namespace).Get(h.t.Context(), name, metav1.GetOptions{})
-	return found(h.t, service, err)
+	return get(h, h.Kube.CoreV1().Services(namespace), name)
 }
 
 func (h *harness) getDeployment(name string) *appsv1.Deployment {
-	h.t.Helper()
-	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
-		metav1.GetOptions{})
-	return found(h.t, deployment, err)
+	return get(h, h.Kube.AppsV1().Deployments(namespace), name)
 }
 
-// found returns object, or nil if err says that there is none.
-func found[T any](t *testing.T, object *T, err error) *T {
-	t.Helper()
+// getter is what typed clients of all kinds have.
+type getter[T any] interface {
+	Get(context.Context, string, metav1.GetOptions) (*T, error)
+}
+
+// get returns the object of that name, or nil if there is none.
+func get[T any](h *harness, from getter[T], name string) *T {
+	h.t.Helper()
+	object, err := from.Get(h.t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must.Do(t, err)
+	must.Do(h.t, err)
 	return object
 }
 
