@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -12,11 +13,7 @@ import (
 )
 
 func generate(r *rand.Rand) []step {
-	var names []string
-	for name := range resources {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(resources))
 	chosen := []string{pick(r, names), pick(r, names)}
 	var steps []step
 	for range 4 + r.IntN(12) {
