@@ -47,15 +47,7 @@ type Lab struct {
 func Explore(t *testing.T, page string, program Program) {
 	t.Helper()
 	foos.Expect(t, "../../..", page, func(ctx context.Context, config *rest.Config) error {
-		kube, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		foo, err := clientset.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		return program(ctx, kube, foo)
+		return program(ctx, kubernetes.NewForConfigOrDie(config), clientset.NewForConfigOrDie(config))
 	})
 }
 
