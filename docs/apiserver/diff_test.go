@@ -12,40 +12,34 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/client-go/util/workqueue"
 )
 
 var namespaceNumber atomic.Int64
 
 func TestServersAnswerAlike(t *testing.T) {
 	t.Logf("-seed %d -sequences %d", *seed, *sequences)
-	next := make(chan []step)
-	var failed atomic.Int64
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for steps := range next {
-				first := difference(t, steps)
-				if first != "" && failed.Add(1) <= 20 {
-					steps = shrink(t, steps)
-					t.Errorf("%s%s\nbefore requests were dropped: %s", list(steps), difference(t, steps), first)
-				}
-			}
-		})
-	}
+	var all [][]step
 	r := rand.New(rand.NewPCG(*seed, 0))
 	for range *sequences {
-		if failed.Load() < 20 {
-			next <- generate(r)
-		}
+		all = append(all, generate(r))
 	}
-	close(next)
-	wg.Wait()
+	var failed atomic.Int64
+	workqueue.ParallelizeUntil(t.Context(), 4, len(all), func(i int) {
+		if failed.Load() >= 20 {
+			return
+		}
+		if first := difference(t, all[i]); first != "" {
+			failed.Add(1)
+			steps := shrink(t, all[i])
+			t.Errorf("%s%s\nbefore requests were dropped: %s", list(steps), difference(t, steps), first)
+		}
+	})
 }
 
 func list(steps []step) string {
@@ -119,17 +113,8 @@ func eventsDiffer(t *testing.T, both [2]*side, steps []step) string {
 			return fmt.Sprintf("%v: real %d, memory %d\n%s", st, real.code, memory.code,
 				diff.Diff(real.answer, memory.answer))
 		}
-		a, b := both[0].events(real), both[1].events(memory)
-		for j := range max(len(a), len(b)) {
-			var pair [2]object
-			for k, events := range [][]object{a, b} {
-				if j < len(events) {
-					pair[k] = events[j]
-				}
-			}
-			if !reflect.DeepEqual(pair[0], pair[1]) {
-				return fmt.Sprintf("%v: event %d:\n%s", st, j+1, diff.Diff(pair[0], pair[1]))
-			}
+		if a, b := both[0].events(real), both[1].events(memory); !reflect.DeepEqual(a, b) {
+			return fmt.Sprintf("%v: events:\n%s", st, diff.Diff(a, b))
 		}
 	}
 	return ""

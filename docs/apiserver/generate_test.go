@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -12,11 +13,7 @@ import (
 )
 
 func generate(r *rand.Rand) []step {
-	var names []string
-	for name := range resources {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(resources))
 	chosen := []string{pick(r, names), pick(r, names)}
 	var steps []step
 	for range 4 + r.IntN(12) {
@@ -131,7 +128,7 @@ func apply(r *rand.Rand, st *step, edit string, options *[]string) {
 	type meta = map[string]any
 	header, _ := json.Marshal(meta{"apiVersion": apiVersion, "kind": kinds[st.Resource],
 		"metadata": meta{"name": st.objectName()}})
-	st.Body = withoutNulls(merge(base, string(header), edit))
+	st.Body = merge(base, string(header), edit) // without nulls, as applied configurations are
 	if maybe(r, 95) {
 		*options = append(*options, "fieldManager="+pick(r, []string{"one", "two"}))
 	}
@@ -146,27 +143,6 @@ func apply(r *rand.Rand, st *step, edit string, options *[]string) {
 var kinds = map[string]string{"configmaps": "ConfigMap", "leases": "Lease", "events": "Event",
 	"serviceaccounts": "ServiceAccount", "namespaces": "Namespace", "deployments": "Deployment",
 	"foos": "Foo"}
-
-// withoutNulls drops fields that are null: an applied configuration has none.
-func withoutNulls(text string) string {
-	var value any
-	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		panic(err)
-	}
-	var walk func(any)
-	walk = func(value any) {
-		if content, ok := value.(map[string]any); ok {
-			for name, element := range content {
-				if walk(element); element == nil {
-					delete(content, name)
-				}
-			}
-		}
-	}
-	walk(value)
-	result, _ := json.Marshal(value)
-	return string(result)
-}
 
 // selectors are options of a list. Namespaces of other sequences must not be seen.
 func selectors(r *rand.Rand, res resource) []string {

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -142,35 +142,19 @@ func (p *page) at(b *block, format string, args ...any) string {
 // allPages returns the pages of the repository, the tutorial in the order of its chapters.
 func allPages(t *testing.T) (pages []*page) {
 	t.Helper()
-	must.Do(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root {
-			return fs.SkipDir
-		}
-		if filepath.Ext(path) != ".md" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		parsed, err := parsePage(relative, string(text))
-		pages = append(pages, parsed)
-		return err
-	}))
+	files := repositoryFiles(t, "*.md")
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		pages = append(pages, must.Get(parsePage(path, files[path]))(t))
+	}
 	return pages
 }
 
-// trackedFiles returns the texts, by path, of the files in git that match the pathspecs.
-func trackedFiles(t *testing.T, pathspecs ...string) map[string]string {
+// repositoryFiles returns the texts, by path, of the files that match the pathspecs, but for those
+// that git ignores.
+func repositoryFiles(t *testing.T, pathspecs ...string) map[string]string {
 	t.Helper()
-	args := append([]string{"-C", root, "ls-files", "-z", "--"}, pathspecs...)
+	args := append([]string{"-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard",
+		"--"}, pathspecs...)
 	list := must.Get(exec.Command("git", args...).Output())(t)
 	files := map[string]string{}
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
@@ -183,19 +167,5 @@ func report(t *testing.T, problems []string) {
 	t.Helper()
 	for _, problem := range problems {
 		t.Error(problem)
-	}
-}
-
-// brokenPage returns a page with this text, as if it were in docs/tutorial.
-func brokenPage(t *testing.T, text string) *page {
-	t.Helper()
-	return must.Get(parsePage("docs/tutorial/00-broken.md", text))(t)
-}
-
-// expectProblem fails the test unless there is one problem, which contains want.
-func expectProblem(t *testing.T, problems []string, want string) {
-	t.Helper()
-	if len(problems) != 1 || !strings.Contains(problems[0], want) {
-		t.Errorf("problems: got %q, want one that contains %q", problems, want)
 	}
 }

@@ -19,7 +19,7 @@ func (p *page) pictures() (pictures []*block) {
 }
 
 func TestNamesInPicturesAreThoseOfTheCode(t *testing.T) {
-	files := trackedFiles(t, "*.go", ":!docs/check")
+	files := repositoryFiles(t, "*.go", ":!docs/check")
 	sources := strings.Join(slices.Collect(maps.Values(files)), "\n")
 	for _, p := range allPages(t) {
 		for _, b := range p.pictures() {

@@ -111,8 +111,3 @@ func (s *session) end() {
 		terminal.close()
 	}
 }
-
-// cleanedUp returns an error if a page leaves a control plane behind.
-func (s *session) cleanedUp() error {
-	return s.run(s.folder, `[ ! -e .local/clusters/dev ]`)
-}

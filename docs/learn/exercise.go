@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"fmt"
 	"go/format"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -143,13 +144,7 @@ func (e *exercise) add(section, text string) {
 }
 
 // letters returns the letters of the choices, in order.
-func (e *exercise) letters() (all []string) {
-	for letter := range e.choice {
-		all = append(all, letter)
-	}
-	slices.Sort(all)
-	return all
-}
+func (e *exercise) letters() []string { return slices.Sorted(maps.Keys(e.choice)) }
 
 // put returns the finished file with text in place of what the bug replaces.
 func (e *exercise) put(root, text string) ([]byte, error) {

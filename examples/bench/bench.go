@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -105,28 +105,12 @@ var resources = []schema.GroupVersionResource{
 
 // makeAll creates all Foos of a burst.
 func (r *run) makeAll(ctx context.Context) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	numbers := make(chan int)
-	var wg sync.WaitGroup
-	for range makers {
-		wg.Go(func() {
-			for i := range numbers {
-				if err := r.makeFoo(ctx, fmt.Sprintf("burst-%05d", i)); err != nil {
-					fail(err)
-				}
-			}
-		})
-	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(makers)
 	for i := range r.n {
-		if ctx.Err() != nil {
-			break
-		}
-		numbers <- i
+		group.Go(func() error { return r.makeFoo(ctx, fmt.Sprintf("burst-%05d", i)) })
 	}
-	close(numbers)
-	wg.Wait()
-	return context.Cause(ctx)
+	return group.Wait()
 }
 
 // makeFoo creates one Foo.

@@ -23,32 +23,25 @@ func TestRunsMeasureWhatThePageShows(t *testing.T) {
 		t.Fatalf("%v: %s", err, output)
 	}
 	o := options{sizes: []int{10}, modes: modes, repetitions: 1, idleTime: time.Second}
-	results := must.Get(o.measure(t.Context(), o.plan()))(t)
-	check(t, results, len(modes)*len(contenders), map[string]float64{
-		"burst/requests per Foo/create deployments": 1,
-		"restart/needless writes":                   0,
-		"idle/requests":                             0,
-	}, []string{
-		"burst/Deployments per second", "duel/to Deployment ms p50", "duel/to Deployment ms p99",
-		"burst/cpu ms per Foo/kube-apiserver", "burst/requests per Foo/update foos/status",
-		"restart/seconds", "restart/reads",
-	})
-}
-
-// check checks that there are n runs. Each must have these figures, and those in positive must not
-// be 0.
-func check(t *testing.T, results *Results, n int, figures map[string]float64, positive []string) {
-	t.Helper()
-	if len(results.Runs) != n {
-		t.Errorf("got %d runs, want %d", len(results.Runs), n)
+	results := must.Get(o.measure(t.Context()))(t)
+	if got, want := len(results.Runs), len(modes)*len(contenders); got != want {
+		t.Errorf("got %d runs, want %d", got, want)
 	}
 	for _, run := range results.Runs {
-		for figure, want := range figures {
+		for figure, want := range map[string]float64{
+			"burst/requests per Foo/create deployments": 1,
+			"restart/needless writes":                   0,
+			"idle/requests":                             0,
+		} {
 			if got, ok := run.Figures[figure]; !ok || got != want {
 				t.Errorf("%s, %s: %s is %v, want %v", run.Contender, run.Mode, figure, got, want)
 			}
 		}
-		for _, figure := range positive {
+		for _, figure := range []string{
+			"burst/Deployments per second", "duel/to Deployment ms p50", "duel/to Deployment ms p99",
+			"burst/cpu ms per Foo/kube-apiserver", "burst/requests per Foo/update foos/status",
+			"restart/seconds", "restart/reads",
+		} {
 			if !(run.Figures[figure] > 0) {
 				t.Errorf("%s, %s: %s is not more than 0", run.Contender, run.Mode, figure)
 			}

@@ -71,7 +71,7 @@ func (o options) run(ctx context.Context) error {
 			return fmt.Errorf("%w; 'make bench' builds it", err)
 		}
 	}
-	results, err := o.measure(ctx, o.plan())
+	results, err := o.measure(ctx)
 	if err != nil && results != nil && len(results.Runs) > 0 {
 		return errors.Join(err, results.write(o.file+".partial"))
 	}
@@ -81,9 +81,9 @@ func (o options) run(ctx context.Context) error {
 	return results.write(o.file)
 }
 
-// measure starts a control plane and does the runs of plan, which are in the order of modes. With
+// measure starts a control plane and does the runs of the plan, which are in the order of modes. With
 // an error, it returns the results so far. Repetition 0 only warms up.
-func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
+func (o options) measure(ctx context.Context) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
 	c, err := cluster.Start(root, "bench")
 	if err != nil {
@@ -98,7 +98,7 @@ func (o options) measure(ctx context.Context, plan []Result) (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	begin := time.Now()
+	plan, begin := o.plan(), time.Now()
 	for i, run := range plan {
 		what := fmt.Sprintf("%s, %s, %d Foos", run.Contender, run.Mode, run.Foos)
 		fmt.Fprintf(os.Stderr, "%3d of %d, after %4.0f s: %s\n", i+1, len(plan),

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	psprocess "github.com/shirou/gopsutil/v4/process"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -120,28 +122,19 @@ func (r *run) isDone(ctx context.Context) (bool, error) {
 
 // awaitOthers waits until the other controllers have finished with what was deleted.
 func (r *run) awaitOthers(ctx context.Context) error {
-	const interval, little = 500 * time.Millisecond, 0.05 // seconds
-	sum := func() (sum float64, err error) {
-		times, err := r.cpuTimes()
-		for _, component := range others {
-			sum += times[component]
-		}
-		return sum, err
-	}
-	before, err := sum()
-	for err == nil {
-		select {
-		case <-time.After(interval):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		var now float64
-		if now, err = sum(); now-before < little {
-			break
-		}
-		before = now
-	}
-	return err
+	const little = 0.05 // seconds
+	before := math.Inf(-1)
+	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true,
+		func(context.Context) (bool, error) {
+			times, err := r.cpuTimes()
+			now := 0.0
+			for _, component := range others {
+				now += times[component]
+			}
+			done := now-before < little
+			before = now
+			return done, err
+		})
 }
 
 // cpuTimes returns the CPU time that each process has used, in seconds.

@@ -20,40 +20,34 @@ type column struct {
 // The columns of each table. CPU time and requests come first: noise affects them least.
 var (
 	cost = []column{
-		{title: "CPU per Foo", figure: "burst/cpu ms per Foo/controller", format: "%.2f ms",
-			relative: true},
-		{title: "CPU per Foo of API server and etcd", figure: "burst/cpu ms per Foo/servers",
-			format: "%.1f ms", relative: true},
-		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
-		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB", relative: true},
-		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
+		{"CPU per Foo", "burst/cpu ms per Foo/controller", "%.2f ms", true},
+		{"CPU per Foo of API server and etcd", "burst/cpu ms per Foo/servers", "%.1f ms", true},
+		{"requests per Foo", "burst/requests per Foo", "%.2f", false},
+		{"memory per Foo", "memory/KiB per Foo", "%.1f KiB", true},
+		{"requests while idle", "idle/requests", "%.0f", false},
 	}
 	speed = []column{
-		{title: "Deployments per second", figure: "burst/Deployments per second", format: "%.0f",
-			relative: true},
-		{title: "Foos per second, all written", figure: "burst/Foos per second", format: "%.0f",
-			relative: true},
-		{title: "Foo to Deployment, p50", figure: "duel/to Deployment ms p50", format: "%.1f ms",
-			relative: true},
-		{title: "p99", figure: "duel/to Deployment ms p99", format: "%.1f ms"},
-		{title: "Foo to Ready, p50", figure: "duel/to Ready ms p50", format: "%.0f ms"},
-		{title: "p99", figure: "duel/to Ready ms p99", format: "%.0f ms"},
+		{"Deployments per second", "burst/Deployments per second", "%.0f", true},
+		{"Foos per second, all written", "burst/Foos per second", "%.0f", true},
+		{"Foo to Deployment, p50", "duel/to Deployment ms p50", "%.1f ms", true},
+		{"p99", "duel/to Deployment ms p99", "%.1f ms", false},
+		{"Foo to Ready, p50", "duel/to Ready ms p50", "%.0f ms", false},
+		{"p99", "duel/to Ready ms p99", "%.0f ms", false},
 	}
 	restart = []column{
-		{title: "to the first new Deployment", figure: "restart/seconds", format: "%.2f s",
-			relative: true},
-		{title: "reads", figure: "restart/reads", format: "%.0f"},
-		{title: "needless writes", figure: "restart/needless writes", format: "%.0f"},
-		{title: "CPU", figure: "restart/cpu ms per Foo/controller", format: "%.0f ms", relative: true},
+		{"to the first new Deployment", "restart/seconds", "%.2f s", true},
+		{"reads", "restart/reads", "%.0f", false},
+		{"needless writes", "restart/needless writes", "%.0f", false},
+		{"CPU", "restart/cpu ms per Foo/controller", "%.0f ms", true},
 	}
 	growth = []column{
-		{title: "CPU per Foo", figure: "burst/cpu ms per Foo/controller", format: "%.2f ms"},
-		{title: "requests per Foo", figure: "burst/requests per Foo", format: "%.2f"},
-		{title: "memory per Foo", figure: "memory/KiB per Foo", format: "%.1f KiB"},
-		{title: "Deployments per second", figure: "burst/Deployments per second", format: "%.0f"},
-		{title: "restart", figure: "restart/seconds", format: "%.2f s"},
-		{title: "needless writes", figure: "restart/needless writes", format: "%.0f"},
-		{title: "requests while idle", figure: "idle/requests", format: "%.0f"},
+		{"CPU per Foo", "burst/cpu ms per Foo/controller", "%.2f ms", false},
+		{"requests per Foo", "burst/requests per Foo", "%.2f", false},
+		{"memory per Foo", "memory/KiB per Foo", "%.1f KiB", false},
+		{"Deployments per second", "burst/Deployments per second", "%.0f", false},
+		{"restart", "restart/seconds", "%.2f s", false},
+		{"needless writes", "restart/needless writes", "%.0f", false},
+		{"requests while idle", "idle/requests", "%.0f", false},
 	}
 )
 

@@ -223,11 +223,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 			return err
 		}
 	}
-	deployment, err := c.children.Get(foo)
-	if err != nil {
-		return err
-	}
-	status := meaning.DesiredStatus(foo, deployment, *ready)
+	status := meaning.DesiredStatus(foo, c.children.Get(foo), *ready)
 	if equality.Semantic.DeepEqual(foo.Status, status) {
 		return nil
 	}

@@ -58,16 +58,9 @@ func (c *Controller) addChildren(
 // condition. What the status says about the registry stays as it is.
 func (c *Controller) observedStatus(
 	website *v1alpha1.Website, ready metav1.Condition,
-) (v1alpha1.WebsiteStatus, error) {
-	service, err := c.children.services.Get(website)
-	if err != nil {
-		return v1alpha1.WebsiteStatus{}, err
-	}
-	deployment, err := c.children.deployments.Get(website)
-	if err != nil {
-		return v1alpha1.WebsiteStatus{}, err
-	}
-	return meaning.DesiredStatus(website, service, deployment, ready), nil
+) v1alpha1.WebsiteStatus {
+	return meaning.DesiredStatus(website, c.children.services.Get(website),
+		c.children.deployments.Get(website), ready)
 }
 
 // configMapKind says what the ConfigMap of a Website is: its content.

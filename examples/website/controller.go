@@ -245,10 +245,7 @@ func (c *Controller) syncWebsite(ctx context.Context, website *v1alpha1.Website)
 	if err != nil || ready == nil {
 		return err // nil after a write: its event brings the key back
 	}
-	status, err := c.observedStatus(website, *ready)
-	if err != nil {
-		return err
-	}
+	status := c.observedStatus(website, *ready)
 	registryErr := c.register(ctx, website, &status)
 	if apierrors.IsConflict(registryErr) {
 		return registryErr

@@ -31,16 +31,7 @@ func TestExplore(t *testing.T) {
 func explored() explore.Controller {
 	return websites.Controller("artifacts/crd.yaml",
 		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
-			o, err := parseFlags([]string{"--workers=2", "--metrics-bind-address=0",
-				"--health-probe-bind-address=0"}, nil)
-			if err != nil {
-				return err
-			}
-			p, _, err := newProcess(ctx, config, o, nil, registry)
-			if err != nil {
-				return err
-			}
-			return p.Run(ctx)
+			return runWithoutNetwork(ctx, config, registry, 2)
 		})
 }
 

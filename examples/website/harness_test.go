@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -15,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	websiteset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
 	"example.com/sample-controller/examples/website/websites"
-	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -90,30 +91,32 @@ func (h *harness) expectEdited(name string) {
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	client := must.Get(outside.NewClient("http://registry", h.registry))(h.t)
-	kube := kubernetes.NewForConfigOrDie(h.Config)
-	clients := &clients{&process.Clients{Kube: kube}, websiteset.NewForConfigOrDie(h.Config), client}
-	recorder := must.Get(newRecorder(ctx, kube))(h.t)
-	kubeFactory, websiteFactory := newInformerFactories(clients, &options{}, nil)
-	controller, err := NewController(clients.Kube, clients.website, clients.registry, 10*time.Minute,
-		websiteFactory.Website().V1alpha1().Websites(), kubeFactory, recorder)
-	must.Do(h.t, err)
-	kubeFactory.StartWithContext(ctx)
-	websiteFactory.StartWithContext(ctx)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		controller.Run(ctx, h.workers)
-		recorder.Flush(time.Second)
+		if err := runWithoutNetwork(ctx, h.Config, h.registry, h.workers); err != nil {
+			h.t.Error(err)
+		}
 	}()
-	stop := func() { cancel(); <-stopped }
-	h.stop = stop
-	h.t.Cleanup(func() {
-		stop()
-		kubeFactory.Shutdown()
-		websiteFactory.Shutdown()
-	})
+	h.stop = func() { cancel(); <-stopped }
+	h.t.Cleanup(h.stop)
 	synctest.Wait()
+}
+
+// runWithoutNetwork runs the program with that many workers until ctx is done.
+func runWithoutNetwork(
+	ctx context.Context, config *rest.Config, registry http.RoundTripper, workers int,
+) error {
+	o, err := parseFlags([]string{fmt.Sprint("--workers=", workers), "--metrics-bind-address=0",
+		"--health-probe-bind-address=0"}, nil)
+	if err != nil {
+		return err
+	}
+	p, _, err := newProcess(ctx, config, o, nil, registry)
+	if err != nil {
+		return err
+	}
+	return p.Run(ctx)
 }
 
 // must fails the test if somebody's request has failed. Then it waits until the controller has
@@ -161,18 +164,10 @@ func (h *harness) createServed(name string) {
 
 func (h *harness) getWebsite(name string) *v1alpha1.Website {
 	h.t.Helper()
-	website := must.Get(h.websites().Get(h.t.Context(), name, metav1.GetOptions{}))(h.t)
-	return website
+	return must.Get(h.websites().Get(h.t.Context(), name, metav1.GetOptions{}))(h.t)
 }
 
-func (h *harness) websiteExists(name string) bool {
-	h.t.Helper()
-	_, err := h.websites().Get(h.t.Context(), name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		h.t.Fatal(err)
-	}
-	return err == nil
-}
+func (h *harness) websiteExists(name string) bool { return get(h, h.websites(), name) != nil }
 
 // changeWebsite changes a Website.
 func (h *harness) changeWebsite(name string, change func(*v1alpha1.Website)) {
@@ -189,32 +184,30 @@ func (h *harness) deleteWebsite(name string) {
 }
 
 func (h *harness) getConfigMap(name string) *corev1.ConfigMap {
-	h.t.Helper()
-	configMap, err := h.Kube.CoreV1().ConfigMaps(namespace).Get(h.t.Context(), name,
-		metav1.GetOptions{})
-	return found(h.t, configMap, err)
+	return get(h, h.Kube.CoreV1().ConfigMaps(namespace), name)
 }
 
 func (h *harness) getService(name string) *corev1.Service {
-	h.t.Helper()
-	service, err := h.Kube.CoreV1().Services(namespace).Get(h.t.Context(), name, metav1.GetOptions{})
-	return found(h.t, service, err)
+	return get(h, h.Kube.CoreV1().Services(namespace), name)
 }
 
 func (h *harness) getDeployment(name string) *appsv1.Deployment {
-	h.t.Helper()
-	deployment, err := h.Kube.AppsV1().Deployments(namespace).Get(h.t.Context(), name,
-		metav1.GetOptions{})
-	return found(h.t, deployment, err)
+	return get(h, h.Kube.AppsV1().Deployments(namespace), name)
 }
 
-// found returns object, or nil if err says that there is none.
-func found[T any](t *testing.T, object *T, err error) *T {
-	t.Helper()
+// getter is what typed clients of all kinds have.
+type getter[T any] interface {
+	Get(context.Context, string, metav1.GetOptions) (*T, error)
+}
+
+// get returns the object of that name, or nil if there is none.
+func get[T any](h *harness, from getter[T], name string) *T {
+	h.t.Helper()
+	object, err := from.Get(h.t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	must.Do(t, err)
+	must.Do(h.t, err)
 	return object
 }
 

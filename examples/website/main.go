@@ -31,7 +31,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -111,7 +110,8 @@ func newProcess(
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder, err := newRecorder(ctx, clients.Kube)
+	recorder, err := recorder.New(
+		ctx, clients.Kube, controllerName, kubescheme.Scheme, websitescheme.Scheme)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,11 +156,6 @@ func newClients(config *rest.Config, o *options, registry http.RoundTripper) (*c
 		return nil, fmt.Errorf("reading --registry: %w", err)
 	}
 	return c, nil
-}
-
-// newRecorder returns a recorder of Events about Websites and their children.
-func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Recorder, error) {
-	return recorder.New(ctx, client, controllerName, kubescheme.Scheme, websitescheme.Scheme)
 }
 
 // newInformerFactories returns the factories of the informers. Their memory grows with the

@@ -19,7 +19,7 @@ import (
 )
 
 // registryFinalizer keeps a Website until it is deregistered.
-const registryFinalizer = meaning.RegistryFinalizer
+const registryFinalizer = v1alpha1.GroupName + "/registry"
 
 // jitter is by how much, at most, a wait for the next registration is longer than it should be. So
 // the Websites that a start has registered at once are not registered at once ever after.
@@ -117,11 +117,8 @@ func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName
 // no child: the children are deleted with the Website. If the registry or the finalizer of somebody
 // else holds the Website, its status says so.
 func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) error {
-	status, err := c.observedStatus(website, *owned.NotReady(meaning.ReasonWebsiteTerminating,
+	status := c.observedStatus(website, *owned.NotReady(meaning.ReasonWebsiteTerminating,
 		"The Website is being deleted"))
-	if err != nil {
-		return err
-	}
 	var registryErr error
 	if finalizer.Has(website, registryFinalizer) {
 		err := c.registry.Delete(ctx, string(website.UID))

@@ -125,24 +125,6 @@ func TestChildOfADeletedWebsiteIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-func TestRegistryThatHasLostItsStateIsToldAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.registry.Restart()
-		h.wait(9 * time.Minute)
-		if got := h.urls(); len(got) > 0 {
-			t.Fatalf("in the registry: got %v, want nothing before the resync", got)
-		}
-
-		h.wait(3*time.Minute + time.Second) // 10 minutes, and the jitter
-
-		if got := h.urls(); len(got) != 1 {
-			t.Errorf("in the registry after the resync: got %v, want the Website", got)
-		}
-	})
-}
-
 func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

@@ -22,6 +22,7 @@ import (
 
 	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
@@ -46,15 +47,7 @@ type Lab struct {
 func Explore(t *testing.T, page string, program Program) {
 	t.Helper()
 	foos.Expect(t, "../../..", page, func(ctx context.Context, config *rest.Config) error {
-		kube, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		foo, err := clientset.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		return program(ctx, kube, foo)
+		return program(ctx, kubernetes.NewForConfigOrDie(config), clientset.NewForConfigOrDie(config))
 	})
 }
 
@@ -164,11 +157,7 @@ func (l *Lab) DeleteFoo(name string) {
 // GetFoo returns a Foo, which must exist.
 func (l *Lab) GetFoo(name string) *v1alpha1.Foo {
 	l.T.Helper()
-	foo, err := l.foos().Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		l.T.Fatal(err)
-	}
-	return foo
+	return must.Get(l.foos().Get(context.Background(), name, metav1.GetOptions{}))(l.T)
 }
 
 // Ready returns the status and the reason of the Ready condition of the Foo example-foo.
@@ -193,10 +182,7 @@ func (l *Lab) CreateDeployment(name string, replicas int32) {
 // ChangeDeployment changes a Deployment.
 func (l *Lab) ChangeDeployment(name string, change func(*appsv1.Deployment)) {
 	l.T.Helper()
-	deployment := l.GetDeployment(name)
-	if deployment == nil {
-		l.T.Fatalf("there is no Deployment %s", name)
-	}
+	deployment := must.Get(l.deployments().Get(context.Background(), name, metav1.GetOptions{}))(l.T)
 	change(deployment)
 	_, err := l.deployments().Update(context.Background(), deployment, metav1.UpdateOptions{})
 	l.must(err)
@@ -228,9 +214,7 @@ func (l *Lab) GetDeployment(name string) *appsv1.Deployment {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	must.Do(l.T, err)
 	return deployment
 }
 
@@ -239,8 +223,6 @@ const crd = "../../../artifacts/examples/crd.yaml"
 
 func (l *Lab) must(err error) {
 	l.T.Helper()
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	must.Do(l.T, err)
 	synctest.Wait()
 }

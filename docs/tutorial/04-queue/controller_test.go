@@ -4,15 +4,12 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/docs/internal/lab"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
@@ -36,24 +33,6 @@ func TestAFailedRequestIsTriedAgain(t *testing.T) {
 		}
 		if got := l.Errors.Load(); got != 5 {
 			t.Errorf("errors reported: got %d, want 5", got)
-		}
-	})
-}
-
-func TestHowOftenAFooIsEnqueuedDoesNotMatter(t *testing.T) {
-	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		factory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
-		controller, err := NewController(l.Kube, factory.Samplecontroller().V1alpha1().Foos())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer controller.queue.ShutDown()
-		foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example-foo"}}
-		for range 100 {
-			controller.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo updated")
-			if got := controller.queue.Len(); got > 1 {
-				t.Fatalf("keys in the queue: got %d, want at most 1", got)
-			}
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/docs/internal/lab"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -19,10 +20,7 @@ import (
 func start(l *lab.Lab) *validator {
 	l.T.Helper()
 	factory := fooinformers.NewSharedInformerFactory(l.Foo, 0)
-	validator, err := newValidator(factory.Samplecontroller().V1alpha1().Foos())
-	if err != nil {
-		l.T.Fatal(err)
-	}
+	validator := must.Get(newValidator(factory.Samplecontroller().V1alpha1().Foos()))(l.T)
 	l.Start(func(ctx context.Context) {
 		factory.StartWithContext(ctx)
 		<-ctx.Done()

@@ -29,8 +29,7 @@ func converted(t *testing.T, object []byte, apiVersion string) []byte {
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)
 	}
-	data := must.Get(json.Marshal(foo))(t)
-	return data
+	return must.Get(json.Marshal(foo))(t)
 }
 
 func TestFieldMoves(t *testing.T) {

@@ -11,32 +11,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// ConversionReview is that of apiextensions.k8s.io/v1, with the same fields. The package that has
-// the original needs many other modules.
-type ConversionReview struct {
-	metav1.TypeMeta `json:",inline"`
-	Request         *ConversionRequest  `json:"request,omitempty"`
-	Response        *ConversionResponse `json:"response,omitempty"`
-}
-
-// ConversionRequest is the request in a ConversionReview.
-type ConversionRequest struct {
-	UID               types.UID              `json:"uid"`
-	DesiredAPIVersion string                 `json:"desiredAPIVersion"`
-	Objects           []runtime.RawExtension `json:"objects"`
-}
-
-// ConversionResponse is the response in a ConversionReview.
-type ConversionResponse struct {
-	UID              types.UID              `json:"uid"`
-	ConvertedObjects []runtime.RawExtension `json:"convertedObjects"`
-	Result           metav1.Status          `json:"result"`
-}
 
 // Convert returns object, in JSON, as an object of apiVersion. It must not fail for an object that
 // the API server may have stored: nobody could read or delete that object any more.
@@ -45,11 +23,11 @@ type Convert func(object []byte, apiVersion string) (runtime.Object, error)
 // Conversion returns a handler of ConversionReviews. If one object cannot be converted, the API
 // server gets the error, and none of the objects.
 func Conversion(convert Convert) http.Handler {
-	return handler(func(_ context.Context, review *ConversionReview) error {
+	return handler(func(_ context.Context, review *apiextensionsv1.ConversionReview) error {
 		if review.Request == nil {
 			return fmt.Errorf("a %s without a request", review.Kind)
 		}
-		review.Response = &ConversionResponse{
+		review.Response = &apiextensionsv1.ConversionResponse{
 			UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess},
 		}
 		for i, object := range review.Request.Objects {

@@ -26,20 +26,14 @@ package finalizer
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-)
 
-// Patcher is the part of a generated client that is used here.
-type Patcher[T metav1.Object] interface {
-	Patch(ctx context.Context, name string, patchType types.PatchType, data []byte,
-		options metav1.PatchOptions, subresources ...string) (T, error)
-}
+	"example.com/sample-controller/internal/patch"
+)
 
 // Has reports whether object has the finalizer.
 func Has(object metav1.Object, finalizer string) bool {
@@ -48,44 +42,37 @@ func Has(object metav1.Object, finalizer string) bool {
 
 // Add adds the finalizer, and returns the object as the API server has it then. It returns a
 // conflict if object, which is what the caller has seen, is not the newest.
-func Add[T metav1.Object](
-	ctx context.Context, client Patcher[T], object T, finalizer, manager string,
+func Add[T patch.Object](
+	ctx context.Context, client patch.Client[T], object T, finalizer, manager string,
 ) (T, error) {
-	return patch(ctx, client, object, append(slices.Clone(object.GetFinalizers()), finalizer), manager)
+	return write(ctx, client, object, append(slices.Clone(object.GetFinalizers()), finalizer), manager)
 }
 
 // Remove removes the finalizer, and returns the object as the API server had it last. It is no
 // error if the object is gone already. Remove returns a conflict if object is not the newest.
-func Remove[T metav1.Object](
-	ctx context.Context, client Patcher[T], object T, finalizer, manager string,
+func Remove[T patch.Object](
+	ctx context.Context, client patch.Client[T], object T, finalizer, manager string,
 ) (T, error) {
 	left := slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
 		func(name string) bool { return name == finalizer })
-	removed, err := patch(ctx, client, object, left, manager)
+	removed, err := write(ctx, client, object, left, manager)
 	if apierrors.IsNotFound(err) {
 		return object, nil
 	}
 	return removed, err
 }
 
-// patch writes the finalizers of object, and nothing else. The patch names the UID and the
+// write writes the finalizers of object, and nothing else. The patch names the UID and the
 // resourceVersion of object: a list in a merge patch replaces what others have added since then,
 // and an object that was made again under the same name is another one.
-func patch[T metav1.Object](
-	ctx context.Context, client Patcher[T], object T, finalizers []string, manager string,
+func write[T patch.Object](
+	ctx context.Context, client patch.Client[T], object T, finalizers []string, manager string,
 ) (T, error) {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":             object.GetUID(),
-		"resourceVersion": object.GetResourceVersion(),
-		"finalizers":      finalizers,
-	}})
-	if err != nil {
-		return object, err
-	}
-	patched, err := client.Patch(ctx, object.GetName(), types.MergePatchType, data,
-		metav1.PatchOptions{FieldManager: manager})
+	desired := object.DeepCopyObject().(T)
+	desired.SetFinalizers(finalizers)
+	written, err := patch.Send(ctx, client, object, desired, manager)
 	if err != nil {
 		return object, fmt.Errorf("writing the finalizers: %w", err)
 	}
-	return patched, nil
+	return written, nil
 }

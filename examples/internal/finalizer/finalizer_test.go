@@ -82,12 +82,3 @@ func TestOldStateIsAConflict(t *testing.T) {
 		t.Errorf("got error %v, want a conflict", err)
 	}
 }
-
-func TestObjectOfTheSameNameIsNotTouched(t *testing.T) {
-	foos, foo := create(t)
-	foo.UID = "2"
-
-	if _, err := Add(t.Context(), foos, foo, mine, "test"); !apierrors.IsInvalid(err) {
-		t.Errorf("got error %v, want a refusal", err)
-	}
-}

@@ -223,11 +223,9 @@ func (o *Objects[O, T]) Forget(key cache.ObjectName) {
 // A nil condition means: nothing to report yet, because Sync has written the object or owner is
 // gone. An event will bring the key of owner back. An error is to be retried with backoff.
 func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, error) {
-	observed, err := o.cached(owner)
+	observed := o.cached(owner)
 	var none T
 	switch {
-	case err != nil:
-		return nil, err
 	case observed == none:
 		return o.create(ctx, owner)
 	case !metav1.IsControlledBy(observed, owner):
@@ -252,20 +250,21 @@ func (o *Objects[O, T]) ready(observed T) *metav1.Condition {
 
 // Get returns the object of owner as the informer shows it, or nil if there is none, or if that
 // name belongs to somebody else.
-func (o *Objects[O, T]) Get(owner O) (T, error) {
-	object, err := o.cached(owner)
+func (o *Objects[O, T]) Get(owner O) T {
+	object := o.cached(owner)
 	var none T
-	if object == none || metav1.IsControlledBy(object, owner) {
-		return object, err
+	if object != none && !metav1.IsControlledBy(object, owner) {
+		return none
 	}
-	return none, nil
+	return object
 }
 
 // cached returns the object with the name that the object of owner has, or nil.
-func (o *Objects[O, T]) cached(owner O) (object T, err error) {
+func (o *Objects[O, T]) cached(owner O) (object T) {
 	item, exists, err := o.kind.Informer.GetStore().GetByKey(o.key(owner).String())
-	if err != nil || !exists {
-		return object, err
+	utilruntime.Must(err) // a cache does not fail
+	if exists {
+		object = item.(T)
 	}
-	return item.(T), nil
+	return object
 }

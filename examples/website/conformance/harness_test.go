@@ -19,6 +19,7 @@ import (
 	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	clientset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
@@ -120,22 +121,16 @@ func (c child) of(n *namespace) suite.Objects[*unstructured.Unstructured] {
 // theRegistry is the registry of all tests.
 var theRegistry = httptest.NewServer(outside.NewServer())
 
-// registered returns what the registry knows of a Website: its URLs, by ID.
-func (n *namespace) registered(name string) map[string]string {
+// registered returns the URLs by which the registry knows a Website.
+func (n *namespace) registered(name string) (urls []string) {
 	n.T.Helper()
-	response, err := http.Get(theRegistry.URL + "/entries")
-	if err != nil {
-		n.T.Fatal(err)
-	}
+	response := must.Get(http.Get(theRegistry.URL + "/entries"))(n.T)
 	defer response.Body.Close()
 	var all map[string]outside.Entry
-	if err := json.NewDecoder(response.Body).Decode(&all); err != nil {
-		n.T.Fatal(err)
-	}
-	urls := map[string]string{}
-	for id, entry := range all {
+	must.Do(n.T, json.NewDecoder(response.Body).Decode(&all))
+	for _, entry := range all {
 		if entry.Name == n.Name+"/"+name {
-			urls[id] = entry.URL
+			urls = append(urls, entry.URL)
 		}
 	}
 	return urls
@@ -146,10 +141,7 @@ func (n *namespace) registryKnows(name string, urls ...string) {
 	n.T.Helper()
 	what := "the registry knows Website " + name + " by " + strings.Join(urls, " and ")
 	suite.Eventually(n.T, what, func() (bool, string) {
-		var known []string
-		for _, url := range n.registered(name) {
-			known = append(known, url)
-		}
+		known := n.registered(name)
 		return slices.Equal(known, urls), strings.Join(known, " and ")
 	})
 }

@@ -20,8 +20,6 @@ const (
 	// ControllerName is the controller's name wherever it needs one: in the queue's metrics, in
 	// Events, as field manager, as value of the managed-by label, and as name of its Lease, if any.
 	ControllerName = "website-controller"
-	// RegistryFinalizer keeps a Website until it is deregistered.
-	RegistryFinalizer = v1alpha1.GroupName + "/registry"
 	// ManagedByLabel is on every child. The caches select by it: they do not have an object without
 	// this label.
 	ManagedByLabel = "app.kubernetes.io/managed-by"

@@ -87,22 +87,3 @@ func TestSelectorsOfTwoWebsitesDiffer(t *testing.T) {
 		}
 	}
 }
-
-func TestTransitionTimeChangesWithTheStatusOnly(t *testing.T) {
-	website := newWebsite("web")
-	long := metav1.Unix(1000, 0)
-	website.Status.Conditions = []metav1.Condition{{
-		Type: "Ready", Status: "False", Reason: "Progressing", LastTransitionTime: long,
-	}}
-	still := DesiredStatus(website, nil, nil,
-		metav1.Condition{Type: "Ready", Status: "False", Reason: "Other"})
-	if got := still.Conditions[0]; !got.LastTransitionTime.Equal(&long) || got.Reason != "Other" {
-		t.Errorf("still False: got the reason %q and the time %v, want the new reason and %v",
-			got.Reason, got.LastTransitionTime, long)
-	}
-	now := DesiredStatus(website, nil, nil,
-		metav1.Condition{Type: "Ready", Status: "True", Reason: "Available"})
-	if got := now.Conditions[0]; got.LastTransitionTime.Equal(&long) {
-		t.Errorf("now True: got %+v, want a new time", got)
-	}
-}

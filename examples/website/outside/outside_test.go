@@ -19,8 +19,7 @@ func serve(t *testing.T, handler http.Handler) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client := must.Get(NewClient(server.URL, nil))(t)
-	return client
+	return must.Get(NewClient(server.URL, nil))(t)
 }
 
 // all returns what the registry answers to GET /entries.
