@@ -137,19 +137,6 @@ func TestListingsAreTheCode(t *testing.T) {
 	}
 }
 
-// TestAssembledProgramCompiles: what differs in chapter 14 still fits the root's program. Chapter 8 has
-// tests that say so.
-func TestAssembledProgramCompiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles for some seconds")
-	}
-	compile := exec.Command("go", "list", "-export", assemble(t, "14-versions"))
-	compile.Dir = filepath.Join(root, "docs")
-	if output, err := compile.CombinedOutput(); err != nil {
-		t.Errorf("%v: %v\n%s", compile, err, output)
-	}
-}
-
 // assemble puts the program of a chapter together, and returns its folder below docs.
 func assemble(t *testing.T, chapter string) string {
 	t.Helper()
