@@ -149,7 +149,7 @@ func isServed(r *http.Request, response *http.Response) bool {
 }
 
 // StripManagedFields is a transform for informers. It drops managedFields, which are often the
-// larger part of an object, and which controllers do not read.
+// larger part of an object, and which controllers seldom read.
 func StripManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

@@ -14,7 +14,7 @@ import (
 
 const (
 	// timeout limits one request. A registry that hangs then holds a worker of the controller for this
-	// long, and no longer: http.DefaultClient would wait for ever.
+	// long, and not until the sync ends.
 	timeout = 2 * time.Second
 	// maxRequests is how many requests may be under way at a time. A registry that hangs then holds
 	// so many workers, and the others go on.
