@@ -108,7 +108,7 @@ function drawState() {
   const slow = "To the program, this is a slow network.";
   const lines = [
     live && !lens.connected && ["bad", "✕ The lens does not answer: what you see is old. " +
-      "The page goes on by itself when the lens is back."],
+      "If you have stopped it, start it again, and open the address that it prints then."],
     lens.one("server").state === "down" && ["bad", "✕ The API server does not answer. The " +
       "program goes on with what is in its caches; its requests fail."],
     process.state === "exited" && ["bad", `✕ The program has exited. ${process.note ?? ""} ` +
@@ -172,29 +172,38 @@ function markLast(name, value) {
 // The first Foo is guided: each part in its turn says what it does. The lens is paused meanwhile. The
 // change of the Foo passes only at the end: a program whose request waits too long gives up.
 const guide = make("div", { class: "guide", hidden: "" },
-  button("Next", () => guideTo(guided + 1), { class: "main" }), button("Skip", () => guideTo(8)));
+  button("Next", guideOn, { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
+let passes = false; // the change is on its way to the last part
 const guideNotes = {
   2: "The lens holds back the change of the Foo now. Next explains where it will go.",
-  6: "Next lets the change pass. Watch it on its way from 2 to 7.",
-  7: "The lens holds back the request now. Next lets it pass. After 10 s, the program gives up, and " +
-    "tries again.",
+  6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
+  7: "The lens holds back the request now. Press Next within 10 s to let it pass. Later, the " +
+    "request has timed out, which does no harm: the sync fails, and comes back.",
 };
+
+function guideOn() {
+  if (guided !== 6 || passes) return guideTo(guided + 1);
+  passes = true; // nobody reads while things move: part 7 is explained when its request is there
+  say(explained, "The change passes. Follow it in the picture, from 2 to 7.");
+  post("gate/step");
+}
 
 function guideTo(number) {
   guided = number;
+  passes = false;
   guide.hidden = number > 7;
   Object.values(parts).forEach(async ({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
     if (i + 1 !== number) return;
     const found = await lens.show(place);
     if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
-      found && number === 1 && `Below, ${found.name} makes the one that is owned.`,
+      found && number === 1 && `“The code at that place” shows ${found.name}, which makes the ` +
+        "one that is owned.",
       guideNotes[number]].filter(Boolean).join(" "));
   });
-  if (number === 7) post("gate/step");
   if (number > 7) {
-    say(explained, "The tour is over. Next, press “Scale the Foo to 3”, or break something.");
+    say(explained, "The tour is over. Now press “Scale the Foo to 3”, or break something.");
     setSpeed(speeds[0][1]);
   }
 }
@@ -329,6 +338,7 @@ lens.drawers.push((changed, now) => {
   drawState();
   if (changed.has("note") || logEpoch !== lens.epoch) drawLog(now);
   if (changed.has("span")) followCode();
+  if (passes && [...lens.of("request").values()].some(({ state }) => state === "held")) guideTo(7);
   if (firstAction && !lastAction) say(explained, `The program ${looksAfter()}. Press “${
     firstAction}”, and follow the change from 1 to 7 in the picture.`);
   if (live && lens.connected && actionsFor !== lens.of("watch").size) loadActions();
