@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,18 +12,30 @@ import (
 	"example.com/sample-controller/docs/internal/lab"
 )
 
-// start runs the program and returns its output.
-func start(l *lab.Lab) *strings.Builder {
-	out := &strings.Builder{}
-	l.Start(func(ctx context.Context) { _ = poll(ctx, l.Kube, out) })
-	wait(pollInterval / 2) // so the test acts between two polls
-	return out
+// output is what the program prints; it may be read while the program runs.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-// wait lets time pass, which is virtual.
-func wait(duration time.Duration) {
-	time.Sleep(duration)
-	synctest.Wait()
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// start runs the program and returns its output.
+func start(l *lab.Lab) *output {
+	out := &output{}
+	l.Start(func(ctx context.Context) { _ = poll(ctx, l.Kube, out) })
+	time.Sleep(pollInterval / 2) // so the test acts between two polls
+	return out
 }
 
 func TestChangesAreReportedAtTheNextPoll(t *testing.T) {
@@ -33,11 +45,11 @@ func TestChangesAreReportedAtTheNextPoll(t *testing.T) {
 		if out.String() != "" {
 			t.Errorf("before the next poll: printed %q, want nothing", out)
 		}
-		wait(pollInterval)
+		time.Sleep(pollInterval)
 		l.ChangeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) })
-		wait(pollInterval)
+		time.Sleep(pollInterval)
 		l.DeleteDeployment("web")
-		wait(pollInterval)
+		time.Sleep(pollInterval)
 
 		want := "default/web was added: 1 replicas\n" +
 			"default/web was changed: 3 replicas\n" +
@@ -53,7 +65,7 @@ func TestWhatHappensBetweenTwoPollsIsNotNoticed(t *testing.T) {
 		out := start(l)
 		l.CreateDeployment("web", 1)
 		l.DeleteDeployment("web")
-		wait(time.Minute)
+		time.Sleep(time.Minute)
 
 		if out.String() != "" {
 			t.Errorf("printed %q, want nothing", out)
@@ -64,7 +76,7 @@ func TestWhatHappensBetweenTwoPollsIsNotNoticed(t *testing.T) {
 func TestAnIdleHourCostsManyRequests(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		start(l)
-		wait(time.Hour)
+		time.Sleep(time.Hour)
 
 		if got := l.Requests("list", "deployments"); got < 720 {
 			t.Errorf("lists in an hour: got %d, want 720 or more", got)
