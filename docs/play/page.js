@@ -29,7 +29,7 @@
     if (loaded) say(`The controller is loaded: ${(100 * loaded / size).toFixed(0)} %`);
     if (ready) loading.remove();
     if (number) waiting.get(number)(status, text);
-    if (number && text === null) waiting.delete(number);
+    if (text === null) waiting.delete(number);
   };
 
   window.fetch = (url, { method = "GET", body } = {}) => new Promise((resolve) => {
