@@ -28,6 +28,7 @@ type workspace struct {
 	progress  map[string]*progress // by the name of the exercise
 	patience  time.Duration        // how long tests may take
 	judging   context.Context      // done if nobody waits for the judgement any more
+	warned    bool                 // that the first judgement takes longer
 
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
@@ -342,7 +343,11 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			}
 			stop()
 			judged = info.ModTime()
-			w.say("\nJudging: the first time, it compiles for up to a minute; then it takes seconds ...")
+			if !w.warned {
+				w.say("\nThe first judgement compiles for up to a minute. Each later one takes seconds.")
+			}
+			w.warned = true
+			w.say("\nJudging ...")
 			judging, end := context.WithCancel(context.Background())
 			w.judging, cancel = judging, end
 			ended = make(chan error, 1)

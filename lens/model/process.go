@@ -60,11 +60,11 @@ func (m *Model) seeGate(g *Gate) {
 	switch g.Mode {
 	case m.gate.Mode:
 	case "paused":
-		m.note("", "held", "The proxy holds back every request and every watch event.")
+		m.note("", "held", "The lens holds back every request and every watch event.")
 	case "slow":
-		m.note("", "held", "The proxy holds back every request and watch event for %s.", g.Delay)
+		m.note("", "held", "The lens holds back every request and watch event for %s.", g.Delay)
 	default:
-		m.note("", "", "The proxy holds nothing back.")
+		m.note("", "", "The lens holds nothing back.")
 	}
 	m.gate.Mode, m.gate.Delay = g.Mode, g.Delay
 	m.show("gate", &m.gate)

@@ -218,7 +218,7 @@ func (m *Model) noteAnswer(r *request) {
 		at = r.passed
 	}
 	if r.Injected {
-		server = "The proxy"
+		server = "The lens"
 	}
 	switch {
 	case r.Held:

@@ -99,8 +99,8 @@ func TestWhatIsAnswered(t *testing.T) {
 		"error":      {500, "InternalError", false, nil, "The API server answers 500."},
 		"no answer":  {0, "EOF", false, nil, "Nobody answers that: the connection broke."},
 		"held back":  {0, "EOF", false, []string{"timeout"}, "Nobody answers that: you held it back, and after 10s the program waits no longer."},
-		"a fault":    {500, "", true, nil, "The proxy answers 500."},
-		"a 409 here": {409, "", true, []string{"conflict"}, "The proxy answers 409, as if another program had written in between."},
+		"a fault":    {500, "", true, nil, "The lens answers 500."},
+		"a 409 here": {409, "", true, []string{"conflict"}, "The lens answers 409, as if another program had written in between."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLens(t)
@@ -191,7 +191,7 @@ func TestTheFirstSyncsLinesAreReadLate(t *testing.T) {
 	l.late(2, started)
 	l.log(finished)
 	contains(t, "notes", l.texts(), "Worker 1 has finished with default/a.",
-		"The sync of default/a creates deployments web. The proxy answers 500.")
+		"The sync of default/a creates deployments web. The lens answers 500.")
 }
 
 func TestLinesThatAreReadLate(t *testing.T) {

@@ -147,7 +147,7 @@ async function loadActions() {
     arrange(details.lastChild, members.map(actionButton));
     return details;
   });
-  arrange(actionsPanel, [...groups, ...moreActions, explained, guide, output]);
+  arrange(actionsPanel, [...groups, ...moreActions, guide, explained, output]);
 }
 
 // arrange gives an element these children. Those that it has already stay where they are.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,7 @@ func newSoaking(t *testing.T) *soaking {
 
 	h := s.steady
 	s.address = must.Get(process.FreeAddress())(t)
-	s.program = must.Get(h.start(h.user, "--metrics-bind-address="+s.address))(t)
+	s.program = must.Get(h.start(h.user, "--metrics-bind-address="+s.address, "--profiling"))(t)
 	t.Cleanup(func() {
 		s.program.Kill()
 		if t.Failed() {
@@ -181,8 +182,17 @@ var figures = [len(measurement{})]struct {
 	{"keys in the queue", 0, 0},
 }
 
-// measure returns what the process takes up that serves its metrics at address.
+// measure returns what the process takes up that serves its metrics at address. It collects garbage
+// first: otherwise, the live heap is that of the last collection, which found what was in use then.
 func measure(p *process.Process, address string) (m measurement, err error) {
+	collected, err := http.Get("http://" + address + "/debug/pprof/heap?gc=1")
+	if err != nil {
+		return m, fmt.Errorf("collecting garbage: %w", err)
+	}
+	defer collected.Body.Close()
+	if collected.StatusCode != http.StatusOK {
+		return m, fmt.Errorf("collecting garbage: %s", collected.Status)
+	}
 	served, err := process.ReadMetrics(address)
 	if err != nil {
 		return m, err
