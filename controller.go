@@ -168,7 +168,7 @@ func (c *Controller) addEventHandlers(
 }
 
 // enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
-// no context, so it logs that with the program's own logger.
+// no context, so enqueueFoo logs with the program's own logger.
 func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
 	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
@@ -284,7 +284,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.fooWrites.Clear(key)
 		c.deploymentWrites.Clear(key)
 		c.repairs.Clear(key)
-		return nil // the garbage collector deletes the Deployments that it owned
+		return nil // the garbage collector deletes the Deployments that the Foo owned
 	}
 	if err != nil {
 		return err

@@ -140,8 +140,8 @@ func newRecorder(ctx context.Context, client kubernetes.Interface) (*recorder.Re
 }
 
 // newInformerFactories returns the factories of the two informers. Their memory grows with the
-// Foos, not with the cluster: they list and watch only Deployments with managedByLabel. Metrics of
-// the informers have that name. If it is nil, there are none.
+// Foos, not with the cluster: they list and watch only Deployments with managedByLabel. The
+// metrics of the informers have name as a label. If name is nil, there are no such metrics.
 func newInformerFactories(c *clients, o *options, name *cache.InformerName) (
 	kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory,
 ) {

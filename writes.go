@@ -109,9 +109,9 @@ func (c *Controller) repairDeployment(
 	return result, nil
 }
 
-// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
-// fields stay which this program does not know. The API server refuses the write if somebody else
-// wrote in between.
+// updateDeployment changes the observed Deployment to desired. It sends only the difference, so
+// that fields that this program does not know are kept. The API server refuses the write if
+// somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (observation, error) {
@@ -129,9 +129,10 @@ func (c *Controller) updateDeployment(
 	return observation{}, nil
 }
 
-// handleWriteError handles the error of a change of deployment, or of a Create if that is nil. If
-// the API server would refuse the same write again, it observes that, for a slow retry. It observes
-// nothing if an object is gone or terminating, and returns any other error for a quick retry.
+// handleWriteError handles the error of a write. deployment is nil if the write was a Create. If
+// the API server would refuse the same write again, the observation says so and asks for a slow
+// retry. If the Deployment is gone, the observation asks for another sync soon. If the namespace is
+// gone or terminating, the observation is empty. Any other error is returned, for a quick retry.
 func handleWriteError(deployment *appsv1.Deployment, err error) (observation, error) {
 	switch {
 	case deployment != nil && apierrors.IsNotFound(err):

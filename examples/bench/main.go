@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,7 @@ func main() {
 		err = draw()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "bench:", cmp.Or(context.Cause(ctx), err)) // a signal has a name
 		os.Exit(1)
 	}
 }

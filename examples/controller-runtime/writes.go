@@ -109,9 +109,9 @@ func (r *Reconciler) repairDeployment(
 	return result, r.updateStatus(ctx, foo, status)
 }
 
-// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
-// fields stay which this program does not know. The API server refuses the write if somebody else
-// wrote in between.
+// updateDeployment changes the observed Deployment to desired. It sends only the difference, so
+// that fields that this program does not know are kept. The API server refuses the write if
+// somebody else wrote in between.
 func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {

@@ -112,9 +112,9 @@ func (c *Controller) repairDeployment(
 	return c.updateStatus(ctx, foo, status)
 }
 
-// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
-// fields stay which this program does not know. The API server refuses the write if somebody else
-// wrote in between.
+// updateDeployment changes the observed Deployment to desired. It sends only the difference, so
+// that fields that this program does not know are kept. The API server refuses the write if
+// somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) error {

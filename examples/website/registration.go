@@ -45,9 +45,9 @@ func (c *Controller) ensureFinalizer(
 	return added, nil
 }
 
-// register makes the registry know the URL in status, and sets in status what has come of that. If
-// the registry has accepted that URL before, register asks it again only when that is due: a
-// registry that has lost a Website causes no event.
+// register makes the registry know the URL in status, and sets the result in status. If the registry
+// has accepted that URL before, register sends it again only when a PUT is due: a registry that has
+// lost a Website causes no event.
 func (c *Controller) register(
 	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
 ) error {

@@ -83,7 +83,7 @@ func (k *kind) is(resource string) bool { return k.custom == nil && k.gvr.Resour
 
 // Kinds does with objects of Kubernetes' own kinds what a real API server does. The package
 // explore/board/kinds has it. Without it, such objects do not have all defaults that depend on other
-// fields, and nothing but their metadata is validated.
+// fields, and only their metadata and the types of their fields are validated.
 type Kinds interface {
 	// Default brings an object into the form in which it is stored.
 	Default(object *unstructured.Unstructured) error

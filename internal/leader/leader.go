@@ -98,8 +98,8 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
 			stopElection()
 		}
 	})
-	// It logs two errors that are normal: another process was faster, or the election was stopped
-	// during a request.
+	// elector.Run logs two errors that are normal: another process was faster, or the election was
+	// stopped during a request.
 	elector.Run(electionCtx)
 	if working.Load() || ctx.Err() == nil {
 		return errors.New("the Lease was lost to another replica or could not be renewed in time")

@@ -29,7 +29,7 @@ type Client[T Object] interface {
 		options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// Send makes desired of the stored object, and returns what is stored then. The API server refuses
+// Send changes the stored object to desired, and returns what is stored then. The API server refuses
 // that with a conflict if the stored object is no longer the one that was observed.
 func Send[T Object](
 	ctx context.Context, client Client[T], observed, desired T, manager string,
@@ -42,7 +42,7 @@ func Send[T Object](
 		ctx, observed.GetName(), kind, patch, metav1.PatchOptions{FieldManager: manager})
 }
 
-// Between returns the patch that makes desired of observed. UID and resourceVersion are in it.
+// Between returns the patch that turns observed into desired. UID and resourceVersion are in it.
 //
 // A strategic merge patch changes an element of a list, such as a container, and keeps what it does
 // not mention. The API server knows no such patch of a custom resource: there, a list that differs

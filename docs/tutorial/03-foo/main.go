@@ -55,7 +55,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// addEventHandlers has a Deployment created for each Foo that is added, or found at the start.
+// addEventHandlers registers a callback that creates a Deployment for each Foo that is added, and
+// for each that the informer finds when it starts.
 func addEventHandlers(
 	ctx context.Context, foos informers.TypedFooInformer, kubeClient kubernetes.Interface,
 ) error {

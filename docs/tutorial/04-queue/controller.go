@@ -85,7 +85,7 @@ func (c *Controller) addEventHandlers(foos informers.TypedFooInformer) error {
 }
 
 // enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
-// no context, so it logs that with the program's own logger.
+// no context, so enqueueFoo logs with the program's own logger.
 func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
 	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())

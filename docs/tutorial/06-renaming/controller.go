@@ -146,7 +146,7 @@ func (c *Controller) addEventHandlers(
 }
 
 // enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
-// no context, so it logs that with the program's own logger.
+// no context, so enqueueFoo logs with the program's own logger.
 func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
 	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
@@ -245,10 +245,10 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil // the garbage collector deletes the Deployments that it owned
+		return nil // the garbage collector deletes the Deployments that the Foo owned
 	}
 	if err == nil && foo.DeletionTimestamp != nil {
-		return nil // the same; with --cascade=orphan, the Deployments stay
+		return nil // the Deployments go with the Foo; with --cascade=orphan, they stay
 	}
 	if err != nil {
 		return err

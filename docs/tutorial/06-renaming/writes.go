@@ -25,9 +25,9 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	return nil
 }
 
-// updateDeployment makes desired of the observed Deployment. It sends only what differs, so that
-// fields stay which this program does not know. The API server refuses the write if somebody else
-// wrote in between.
+// updateDeployment changes the observed Deployment to desired. It sends only the difference, so
+// that fields that this program does not know are kept. The API server refuses the write if
+// somebody else wrote in between.
 func (c *Controller) updateDeployment(
 	ctx context.Context, observed, desired *appsv1.Deployment,
 ) error {

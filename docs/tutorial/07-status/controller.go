@@ -150,7 +150,7 @@ func (c *Controller) addEventHandlers(
 }
 
 // enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
-// no context, so it logs that with the program's own logger.
+// no context, so enqueueFoo logs with the program's own logger.
 func (c *Controller) enqueueFoo(key cache.ObjectName, object metav1.Object, because string) {
 	klog.Background().V(5).Info("Queueing Foo", "foo", key, "because", because,
 		"object", cache.MetaObjectToName(object), "resourceVersion", object.GetResourceVersion())
@@ -248,7 +248,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	foo, err := c.foos.Foos(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
-		return nil // the garbage collector deletes the Deployments that it owned
+		return nil // the garbage collector deletes the Deployments that the Foo owned
 	}
 	if err != nil {
 		return err
@@ -261,8 +261,8 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 }
 
 // syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
-// the status that foo should have. The status is nil if the step has written the Deployment, or if
-// something is gone: an event will bring the key back.
+// the status that foo should have. The status is nil if the step has written the Deployment: the
+// event of the write will bring the key back.
 func (c *Controller) syncDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (*v1alpha1.FooStatus, error) {

@@ -176,7 +176,8 @@ func nameTaken(deployment *appsv1.Deployment) metav1.Condition {
 }
 
 // terminatingStatus returns the status of a Foo that is being deleted. deployment is the Deployment
-// that it names, or nil. Nothing more is created or repaired, and Ready must not promise that.
+// that the Foo names, or nil. Nothing more is created or repaired, so Ready is False if the
+// Deployment is missing or differs from what the Foo asks for.
 func terminatingStatus(foo *v1alpha1.Foo, deployment *appsv1.Deployment) v1alpha1.FooStatus {
 	if deployment == nil || !metav1.IsControlledBy(deployment, foo) {
 		return desiredStatus(foo, nil, notReady(reasonFooTerminating, fmt.Sprintf("The Foo has no "+

@@ -23,10 +23,10 @@ const blockedRetryDelay = 15 * time.Second
 // observation is what a sync has found out about the Deployment of a Foo. The zero observation says
 // that there is nothing to report yet: an event will bring the key back.
 type observation struct {
-	deployment *appsv1.Deployment // that of the Foo, or nil
-	ready      *metav1.Condition  // nil: there is nothing to report yet
-	retryAfter time.Duration      // when to look again, if there is a reason to
-	because    string             // that reason; empty if an event will bring the key back
+	deployment *appsv1.Deployment // the Foo's Deployment, or nil
+	ready      *metav1.Condition  // nil if there is nothing to report yet
+	retryAfter time.Duration      // how long to wait before the next look, if because is not empty
+	because    string             // why to look again; empty if an event will bring the key back
 }
 
 // syncDeployment takes one step from the state in the caches towards what foo asks for, and returns

@@ -90,10 +90,10 @@ type Kind[O, T Object] struct {
 	New func(owner O) T
 	// SetFields sets the fields of object that this controller decides on, and no others. What the
 	// API server fills in, and what other people and programs write, stays as it is. If the informer
-	// selects by a label, it sets that, too. Otherwise no sync ever sees the object.
+	// selects by a label, SetFields sets that label, too. Otherwise no sync ever sees the object.
 	SetFields func(object T, owner O)
 	// Ready returns the condition of an object that has all these fields: is it ready and, if not,
-	// why? If Ready is nil, it always is, as a ConfigMap is.
+	// why? If Ready is nil, the object is always ready, as a ConfigMap is.
 	Ready func(object T) metav1.Condition
 }
 

@@ -23,9 +23,10 @@ type Set[O Object] []interface {
 // a new owner gets all its objects in one sync. It stops at the first object that is not ready:
 // what comes after it may need it.
 //
-// Sync returns the condition of that object or, if all are ready, of the last one, or of one of which
-// the API server does not keep all fields. Nil means: nothing to report yet, because something was
-// written or owner is gone. An event brings its key back.
+// Sync returns the condition of that object. If all objects are ready, it returns the condition of the
+// last one or, if the API server does not keep all fields of an object, the condition of that object.
+// Nil means: nothing to report yet, because something was written or owner is gone. An event brings
+// the key of owner back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {

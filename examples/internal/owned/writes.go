@@ -122,8 +122,8 @@ func (o *Objects[O, T]) desired(object T, owner O) T {
 	return desired
 }
 
-// update makes desired of the object that was observed. It sends only what differs, so that fields
-// stay which this program does not know. The API server refuses the write if somebody else wrote in
+// update changes the observed object to desired. It sends only the difference, so that fields that
+// this program does not know are kept. The API server refuses the write if somebody else wrote in
 // between.
 func (o *Objects[O, T]) update(
 	ctx context.Context, owner O, observed, desired T,

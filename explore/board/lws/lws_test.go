@@ -67,9 +67,9 @@ func TestLeaderWorkerSet(t *testing.T) {
 
 var known = []board.Known{{
 	What: "several ControllerRevisions are equal|the controller created . controllerrevisions", Verdict: "true",
-	Why: "until there is a StatefulSet, each try creates one, and no later one deletes it: " +
-		"`getOrCreateRevisionIfNonExist` looks for that of the StatefulSet, and `TruncateRevisions` keeps all " +
-		"that are equal",
+	Why: "until there is a StatefulSet, each try creates a revision, and no later try deletes it: " +
+		"`getOrCreateRevisionIfNonExist` looks for the revision of the StatefulSet, and `TruncateRevisions` " +
+		"keeps all revisions that are equal",
 }, {
 	What: "revision of before", Verdict: "true",
 	Why: "if the cache does not show the first revision, `getOrCreateRevisionIfNonExist` makes it anew from the " +

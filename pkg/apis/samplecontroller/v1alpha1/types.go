@@ -46,7 +46,8 @@ type Foo struct {
 type FooSpec struct {
 	// deploymentName is the name of the Deployment that runs this Foo, in the Foo's namespace.
 	// When it changes, a Deployment of the new name is created, and the old one is deleted once
-	// the new one is available. A Deployment of this name that is not this Foo's is never touched.
+	// the new one is available. A Deployment of this name that does not belong to this Foo is never
+	// touched.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -11,7 +11,8 @@ package v1alpha1
 type FooSpecApplyConfiguration struct {
 	// deploymentName is the name of the Deployment that runs this Foo, in the Foo's namespace.
 	// When it changes, a Deployment of the new name is created, and the old one is deleted once
-	// the new one is available. A Deployment of this name that is not this Foo's is never touched.
+	// the new one is available. A Deployment of this name that does not belong to this Foo is never
+	// touched.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// replicas is the desired number of Pods. When it is absent, it becomes 1. `kubectl scale` and
 	// autoscalers set it through the scale subresource.

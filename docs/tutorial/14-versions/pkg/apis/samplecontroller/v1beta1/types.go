@@ -61,8 +61,8 @@ type FooSpec struct {
 type FooDeployment struct {
 	// name is the name of the Deployment, in the Foo's namespace. When it changes, a Deployment of
 	// the new name is created, and the old one is deleted once the new one is available. A
-	// Deployment of this name that is not this Foo's is never touched. Unlike in v1alpha1, the name
-	// has no dots, because the host names of the Pods begin with it.
+	// Deployment of this name that does not belong to this Foo is never touched. Unlike in v1alpha1,
+	// the name has no dots, because the host names of the Pods begin with it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
