@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/setting"
 )
 
 const (
@@ -163,20 +162,6 @@ func install(t *testing.T, folder string) {
 	kubectl("create", foo)
 	kubectl("delete", file)
 	kubectl("get", foo) // deleting the controller has not deleted it
-}
-
-func TestReleaseIsRedIfNobodyKnowsWhetherItIsVulnerable(t *testing.T) {
-	setting.Long(t)
-	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // where nobody answers
-	said := regexp.MustCompile(`^vulnerabilities: not checked, because ` +
-		`(govulncheck cannot be installed|the database cannot be reached: https://vuln\.go\.dev)\n$`)
-	for _, required := range []bool{false, true} {
-		t.Setenv("HACK_REQUIRED", fmt.Sprint(required))
-		stdout, stderr, err := script(t, "", "hack/vulnerabilities")
-		if (err != nil) != required || !said.MatchString(stdout) {
-			t.Errorf("REQUIRED=%v: got %v, %s%s", required, err, stdout, stderr)
-		}
-	}
 }
 
 // workflow is what these tests read of the workflow that publishes a release.
