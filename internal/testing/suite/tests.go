@@ -8,6 +8,9 @@ import (
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
+// idleTime is how long an idle controller must request nothing.
+const idleTime = 3 * time.Second
+
 // RequestsNothing fails t unless a controller requests nothing but watches and its Lease once all
 // is done. prepare makes the objects that it has to do with, and waits for them.
 func RequestsNothing(t *testing.T, prepare func(*Namespace)) {
