@@ -176,16 +176,6 @@ func TestForksAreSmall(t *testing.T) {
 	}
 }
 
-func TestSameNamesChangeNothing(t *testing.T) {
-	from := thisRepository(t)
-	f := must.Get(newFork(from, foo, false))(t)
-	for file, text := range from.copied(false) {
-		if f.files[file] != text && file != ".gitignore" {
-			t.Errorf("%s has changed", file)
-		}
-	}
-}
-
 // Each entry of the lists of what is copied is there.
 func TestWhatIsCopiedExists(t *testing.T) {
 	files := sortedKeys(thisRepository(t).files)
