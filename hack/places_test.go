@@ -120,18 +120,3 @@ func TestClonesHaveTheSameFiles(t *testing.T) {
 		git add -A && git -c user.name=a -c user.email=a@localhost commit -qm a &&
 		git clone -q -c core.autocrlf=true . ../b && diff -r -x .git . ../b && ../b/hack/env true`, folder)
 }
-
-// Programs are built where they may be run.
-func TestProgramsRunThoughTheFolderForTemporaryFilesForbidsIt(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may mount a file system")
-	}
-	const noexec = `mount -t tmpfs -o noexec none "$0" && TMPDIR=$0 hack/env go -C hack run ./image -h`
-	_, problem, err := script(t, "", "unshare", "--mount", "bash", "-c", noexec, t.TempDir())
-	if strings.Contains(problem, "unshare failed") {
-		t.Skip(problem)
-	}
-	if !strings.Contains(problem, "-version") {
-		t.Errorf("got %v, %s", err, problem)
-	}
-}

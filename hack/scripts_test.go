@@ -183,9 +183,6 @@ func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
 
 // With the same versions, what they use is compiled once.
 func TestControllerControlPlaneAndExamplesShareTheirModules(t *testing.T) {
-	if _, err := os.Stat("tools"); err != nil {
-		t.Skip("there is no hack/tools")
-	}
 	versions := func(module, program string) map[string]string {
 		found := map[string]string{}
 		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-deps", "-f",
