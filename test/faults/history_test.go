@@ -160,10 +160,10 @@ func (h *history) look() (*state, error) {
 
 func (h *history) right() error {
 	is, err := h.look()
-	if err != nil {
-		return err
+	if err == nil && len(is.problems) > 0 {
+		err = errors.New(strings.Join(is.problems, "\n"))
 	}
-	return is.err()
+	return err
 }
 
 // settle waits until everything is as it must be, and checks that it stays so.
@@ -259,13 +259,6 @@ func (h *history) state() (*state, error) {
 
 func (s *state) report(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
-}
-
-func (s *state) err() error {
-	if len(s.problems) > 0 {
-		return errors.New(strings.Join(s.problems, "\n"))
-	}
-	return nil
 }
 
 // pending returns how many Deployments Foos wait for, because another one has the name, and how
