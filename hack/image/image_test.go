@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -29,7 +30,7 @@ func TestArchiveIsAValidLayout(t *testing.T) {
 		[]string{"amd64", "arm64"}, fakeBinaries))
 	must.Do(t, errors.Join(input.Close(), tar.Wait()))
 	must.Do(t, validate.Index(must.Get(layout.ImageIndexFromPath(folder))(t)))
-	var docker []dockerManifest
+	var docker tarball.Manifest
 	must.Do(t, json.Unmarshal(must.Get(os.ReadFile(filepath.Join(folder, "manifest.json")))(t), &docker))
 	for _, file := range append(docker[0].Layers, docker[0].Config) {
 		must.Get(os.Stat(filepath.Join(folder, file)))(t)
