@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 // at runs a command in a folder. An error fails the test.
 func at(t *testing.T, folder, command string) string {
 	t.Helper()
-	printed := must.Get(output(t.Context(), folder, "bash", "-c", command))(t)
-	return printed
+	return must.Get(output(t.Context(), folder, "bash", "-c", command))(t)
 }
 
 // forkInto makes a fork of the repository of a folder, in a new one.
