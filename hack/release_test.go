@@ -126,7 +126,7 @@ func checkImages(t *testing.T, folder string, all v1.ImageIndex) {
 // compareInstall compares the files with the kustomization, with this very image.
 func compareInstall(t *testing.T, folder, digest string) {
 	image := regexp.MustCompile(`(?m)^ +image: (.*)$`)
-	want := output(t, ".local/bin/kubectl", "kustomize", "artifacts/deploy")
+	want := output(t, "kubectl", "kustomize", "artifacts/deploy")
 	found := image.FindAllStringSubmatch(want, -1)
 	if len(found) != 1 {
 		t.Fatalf("the kustomization has the images %q, want one", found)
@@ -150,8 +150,7 @@ func compareInstall(t *testing.T, folder, digest string) {
 // install applies the files, and deletes what the second one has. The Pods become ready, but no
 // container runs: the node is simulated.
 func install(t *testing.T, folder string) {
-	t.Setenv("KUBECACHEDIR", t.TempDir())
-	kubectl := func(args ...string) { output(t, ".local/bin/kubectl", args...) }
+	kubectl := func(args ...string) { output(t, "kubectl", args...) }
 	crd := "--filename=" + filepath.Join(folder, "crd.yaml")
 	file := "--filename=" + filepath.Join(folder, "install.yaml")
 	foo := "--filename=artifacts/examples/example-foo.yaml"
@@ -198,7 +197,8 @@ func TestJobsThatPublishTakeOnlyWhatWasBuilt(t *testing.T) {
 		if job.Environment != "release" && !strings.Contains(fmt.Sprint(job.Needs), "publish") {
 			t.Errorf("the job %s waits for nobody who approves it", name)
 		}
-		if refuses := `sha256sum --check --strict <<<"$SUM  release.tar"`; !strings.HasPrefix(job.Steps[1].Run, refuses) {
+		refuses := `sha256sum --check --strict <<<"$SUM  release.tar"`
+		if !strings.HasPrefix(job.Steps[1].Run, refuses) {
 			t.Errorf("the second step of the job %s does not begin with %s", name, refuses)
 		}
 	}

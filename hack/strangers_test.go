@@ -73,8 +73,7 @@ func refused(t *testing.T, url string) {
 
 func TestOthersCannotReadTheFilesOfTheLocalControlPlane(t *testing.T) {
 	onCluster(t)
-	kubeconfig := os.Getenv("KUBECONFIG")
-	folder := filepath.Dir(kubeconfig)
+	folder := filepath.Dir(os.Getenv("KUBECONFIG"))
 	local := filepath.Dir(filepath.Dir(folder))
 	files := 0
 	check := func(path string, entry fs.DirEntry, err error) error {
