@@ -302,7 +302,8 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 func (n *namespace) setBack(ctx context.Context) (done chan struct{}) {
 	n.T.Helper()
 	client := suite.Kube.AppsV1().Deployments(n.Name)
-	watcher := must.Get(client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=web"}))(n.T)
+	watcher := must.Get(client.Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=web"}))(n.T)
 	n.T.Cleanup(watcher.Stop)
 	done = make(chan struct{})
 	go func() {

@@ -55,7 +55,9 @@ func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	if err := createPod(t, deployment, func(*corev1.PodSpec) {}); err != nil {
 		t.Errorf("creating a Pod of the Deployment: %v", err)
 	}
-	err := createPod(t, deployment, func(pod *corev1.PodSpec) { pod.SecurityContext.RunAsNonRoot = nil })
+	err := createPod(t, deployment, func(pod *corev1.PodSpec) {
+		pod.SecurityContext.RunAsNonRoot = nil
+	})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "runAsNonRoot") {
 		t.Errorf("a Pod that may run as root: got error %v, want it forbidden", err)
 	}

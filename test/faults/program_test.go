@@ -13,7 +13,8 @@ import (
 	"example.com/sample-controller/internal/testing/process"
 )
 
-// start starts a controller that acts as user, through the proxy, and keeps its Lease in the namespace.
+// start starts a controller that acts as user, through the proxy, and keeps its Lease in the
+// namespace.
 func (h *history) start(user string, flags ...string) (*process.Process, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"

@@ -121,8 +121,9 @@ func (p Permission) allows(r audit.Request) bool {
 		(len(p.Names) == 0 || slices.Contains(p.Names, r.ObjectRef.Name))
 }
 
-// UsesExactlyItsPermissions fails the test unless the deployed controller may do all that it requests,
-// and needs all that it may do, except for what is neverRequested. work makes it do all that it can do.
+// UsesExactlyItsPermissions fails the test unless the deployed controller may do all that it
+// requests, and needs all that it may do, except for what is neverRequested. work makes it do all
+// that it can do.
 func (n *Namespace) UsesExactlyItsPermissions(
 	deployment *appsv1.Deployment, neverRequested []string, work func(),
 ) {
@@ -141,7 +142,8 @@ func (n *Namespace) UsesExactlyItsPermissions(
 	n.CatchUp()
 	StopProgram(n.T, second)
 
-	requests := first.Requests(n.T, begin, func(audit.Request) bool { return true }) // of both programs
+	all := func(audit.Request) bool { return true }
+	requests := first.Requests(n.T, begin, all) // of both programs
 	for _, r := range requests {
 		if lacksPermission(r) {
 			n.T.Errorf("the controller lacks a permission for %v: %s", r, r.ResponseStatus.Message)

@@ -124,8 +124,8 @@ func StandbyTakesOverFromAKilledLeader(t *testing.T) {
 	n.CatchUp()
 }
 
-// ProgramThatCannotWorkSaysWhatToDo fails t unless a controller exits with 1, and says what to do, if
-// it cannot work: without an API server, the CustomResourceDefinition, or permissions.
+// ProgramThatCannotWorkSaysWhatToDo fails t unless a controller exits with 1, and says what to do,
+// if it cannot work: without an API server, the CustomResourceDefinition, or permissions.
 func ProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 	for name, obstacle := range map[string]struct {
 		change  func(*clientcmdapi.Config)
