@@ -28,8 +28,8 @@ ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
-.PHONY: help help-all demo test run build generate
-.PHONY: deploy undeploy cluster up foos cluster-empty cluster-foos cluster-down kubeconfig clean
+.PHONY: help help-all demo run test test-all generate build version
+.PHONY: cluster up foos cluster-empty cluster-foos cluster-down kubeconfig clean
 
 help:
 	@awk -F ':+.* ## ' '/^[a-z-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,6 @@ run: up build foos ## run the controller in the foreground against the local con
 test: ## see it tested: unit tests, and the program on a real control plane
 	@hack/test
 
-.PHONY: test-all
 test-all: ## everything that CI tests, for contributors
 	@hack/test all
 
@@ -68,29 +67,14 @@ up:
 cluster-down: ## stop the local control plane and delete its state
 	@hack/cluster down "$$CLUSTER"
 
-#= Build and install
+#= Build
 
 build: version # build the controller into .local/bin
 	@hack/compile 'the controller' $(CONTROLLER) -ldflags '$(LDFLAGS)' -- .
 
-.PHONY: version
 version:
 	@[[ $$VERSION =~ ^v[0-9]+(\.[0-9]+){2}(-[0-9A-Za-z.-]+)?$$ ]] || { \
 	  echo "VERSION is '$$VERSION'; write one like VERSION=v1.2.3" >&2; exit 1; }
-
-deploy: kubeconfig-is-set # install CRD, permissions and controller into the cluster of KUBECONFIG
-	@echo "installing into the cluster of the context $$(kubectl config current-context)"
-	kubectl apply -k artifacts/deploy
-
-undeploy: kubeconfig-is-set # remove the controller; the CRD and the Foos stay
-	for kind in $(wildcard artifacts/deploy/namespace*d) artifacts/deploy; do \
-	  kubectl delete -k $$kind --ignore-not-found \
-	  --selector app.kubernetes.io/name=sample-controller || exit; done
-
-.PHONY: kubeconfig-is-set
-kubeconfig-is-set:
-	@[ "$$KUBECONFIG" ] || { \
-	  echo 'KUBECONFIG is not set: set it to the kubeconfig of the cluster to use' >&2; exit 1; }
 
 #= The local control plane
 

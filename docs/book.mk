@@ -21,20 +21,17 @@ learn: ## try yourself on it: exercises, judged each time that you save: docs/le
 lens-build:
 	@cd lens && ../hack/compile 'the lens' ../.local/bin/lens -- .
 
-LENS_CHAPTERS = $(wildcard docs/tutorial/0[2-8]-*/)
-
-LENS_SCENARIOS = create taken hold restart
 lens-record: CLUSTER = lens
 lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordings anew
 	@mkdir -p docs/lens/recordings
 	@set -e; record() { KUBECONFIG=$(KUBECONFIG_DEV) .local/bin/lens -burst 20 \
 	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
-	  for program in $(LENS_CHAPTERS); do \
+	  for program in docs/tutorial/0[2-8]-*/; do \
 	    chapter=$$(basename "$$program"); \
 	    [ "$$chapter" != 08-errors ] || program=docs/$$(docs/tutorial/assemble 08-errors); \
 	    record "$$program" "$${chapter#*-}" "$$chapter"; \
 	  done; \
-	  for scenario in $(LENS_SCENARIOS); do record . "$$scenario" "$$scenario"; done
+	  for scenario in create taken hold restart; do record . "$$scenario" "$$scenario"; done
 	@hack/cluster down lens >/dev/null
 
 conformance-examples: # the conformance suite on the same controller on other frameworks

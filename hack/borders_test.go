@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 const project = "example.com/sample-controller"
@@ -16,10 +18,7 @@ var besideRoot = []string{"docs", "examples", "explore", "hack", "lens", "test"}
 
 // The modules import each other as README.md draws it, and in no other way.
 func TestNoImportCrossesABorder(t *testing.T) {
-	page, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../README.md"))(t)
 	arrows := regexp.MustCompile(`(?m)^    (\w+)(?:\[.*\])? (-->|-\.->) (\w+)$`)
 	drawn := map[string]string{} // by "FROM TO"
 	for _, arrow := range arrows.FindAllStringSubmatch(string(page), -1) {

@@ -89,31 +89,25 @@ var startCluster = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return cluster.Start("..", cluster.NewName())
 })
 
-// onCluster makes KUBECONFIG lead t to that cluster. Such a test is long.
+// onCluster makes kubectl lead t to that cluster: it is the one in .local/bin, with a cache of its
+// own. Such a test is long.
 func onCluster(t *testing.T) {
 	t.Helper()
 	setting.Long(t)
 	t.Setenv("KUBECONFIG", must.Get(startCluster())(t).Kubeconfig())
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	t.Setenv("PATH", must.Get(filepath.Abs("../.local/bin"))(t)+":"+os.Getenv("PATH"))
 }
 
 // The API server accepts what the controller writes for random Foos.
 func TestRandomFoosOnTheAPIServer(t *testing.T) {
 	onCluster(t)
 	output(t, "hack/fuzz", "0", "FuzzWhatIsWritten")
-	output(t, ".local/bin/kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
-}
-
-// useTools puts the programs in .local/bin first in the PATH, and gives kubectl a cache of its own.
-func useTools(t *testing.T) {
-	t.Helper()
-	path := must.Get(filepath.Abs("../.local/bin"))(t)
-	t.Setenv("PATH", path+":"+os.Getenv("PATH"))
-	t.Setenv("KUBECACHEDIR", t.TempDir())
+	output(t, "kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
 func TestDemoLeavesNothingBehind(t *testing.T) {
 	onCluster(t)
-	useTools(t)
 	all := func() string {
 		t.Helper()
 		found := output(t, "bash", "-c",
@@ -149,7 +143,6 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 
 func TestE2EUsesNoClusterThatItMayNotUse(t *testing.T) {
 	onCluster(t)
-	useTools(t)
 	const crd = "customresourcedefinition.apiextensions.k8s.io/foos.samplecontroller.k8s.io"
 	for _, test := range []struct{ first, command, want string }{
 		{":", "hack/e2e another false", "nothing was created"},
@@ -183,9 +176,6 @@ func TestScriptsAndPagesHideTokensAndKeys(t *testing.T) {
 
 // With the same versions, what they use is compiled once.
 func TestControllerControlPlaneAndExamplesShareTheirModules(t *testing.T) {
-	if _, err := os.Stat("tools"); err != nil {
-		t.Skip("there is no hack/tools")
-	}
 	versions := func(module, program string) map[string]string {
 		found := map[string]string{}
 		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-deps", "-f",

@@ -9,11 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -75,8 +73,7 @@ func refused(t *testing.T, url string) {
 
 func TestOthersCannotReadTheFilesOfTheLocalControlPlane(t *testing.T) {
 	onCluster(t)
-	kubeconfig := os.Getenv("KUBECONFIG")
-	folder := filepath.Dir(kubeconfig)
+	folder := filepath.Dir(os.Getenv("KUBECONFIG"))
 	local := filepath.Dir(filepath.Dir(folder))
 	files := 0
 	check := func(path string, entry fs.DirEntry, err error) error {
@@ -98,14 +95,5 @@ func TestOthersCannotReadTheFilesOfTheLocalControlPlane(t *testing.T) {
 	}
 	if info, err := os.Stat(local); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%s: %v, %v", local, info, err)
-	}
-	if os.Getuid() != 0 {
-		return // only root may become somebody else
-	}
-	other := exec.Command("cat", kubeconfig)
-	other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	if output, err := other.CombinedOutput(); err == nil ||
-		!strings.Contains(string(output), "Permission denied") {
-		t.Errorf("another user read %s: %v, %s", kubeconfig, err, output)
 	}
 }

@@ -133,7 +133,8 @@ func checkDir(dir, root string) (string, error) {
 // some kinds that would compile: the code would be hard to read.
 func checkKind(files map[string]string, old, new names) error {
 	if new.kind == old.kind {
-		return nil
+		return fmt.Errorf("--kind %s: that is the example of this repository; write the name of your "+
+			"resource, like Widget", new.kind)
 	}
 	oldKind, _ := old.lower()
 	kind, plural := new.lower()

@@ -15,9 +15,7 @@ func TestBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	thisRepository(t)
 	folder := t.TempDir()
 	full := filepath.Join(folder, "full")
-	if err := os.MkdirAll(filepath.Join(full, "something"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(full, "something"), 0o755))
 	long := strings.Repeat("a", 64)
 	tests := []struct{ flag, value, want string }{
 		{"module", "", "--module is missing; write a path like"},
@@ -109,8 +107,7 @@ func thisRepository(t *testing.T) *repository {
 	if _, err := output(t.Context(), ".", "git", "rev-parse"); err != nil {
 		t.Skip("this is not a git repository")
 	}
-	r := must.Get(openRepository(t.Context(), "."))(t)
-	return r
+	return must.Get(openRepository(t.Context(), "."))(t)
 }
 
 func TestKindsAreRefusedOrWork(t *testing.T) {

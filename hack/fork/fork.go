@@ -8,11 +8,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
-
-	"example.com/sample-controller/hack/prologue"
 )
 
 // fork is a repository that is about to be written.
@@ -189,9 +188,15 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 	return err
 }
 
-// output runs a command and returns what it prints, without the last newline.
+// output runs a command and returns what it prints, without the last newline. hack/env of the
+// repository of dir starts it, so nothing that a user has set steers it.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	c := prologue.Command(ctx, dir, name, args...)
+	script, err := prologue(dir)
+	if err != nil {
+		return "", err
+	}
+	c := exec.CommandContext(ctx, script, append([]string{name}, args...)...)
+	c.Dir = dir
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil {
@@ -199,4 +204,17 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 			stdout.String(), stderr.String())
 	}
 	return strings.TrimRight(stdout.String(), "\n"), nil
+}
+
+// prologue returns the path of hack/env in the folder or in the nearest folder above it.
+func prologue(folder string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	script := filepath.Join(folder, "hack/env")
+	if _, err = os.Stat(script); err == nil || folder == filepath.Dir(folder) {
+		return script, err
+	}
+	return prologue(filepath.Dir(folder))
 }

@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 // at runs a command in a folder. An error fails the test.
 func at(t *testing.T, folder, command string) string {
 	t.Helper()
-	printed := must.Get(output(t.Context(), folder, "bash", "-c", command))(t)
-	return printed
+	return must.Get(output(t.Context(), folder, "bash", "-c", command))(t)
 }
 
 // forkInto makes a fork of the repository of a folder, in a new one.
@@ -172,16 +171,6 @@ func TestForksAreSmall(t *testing.T) {
 			if found := badArticle.FindString(text); found != "" {
 				t.Errorf("%s says %q", file, found)
 			}
-		}
-	}
-}
-
-func TestSameNamesChangeNothing(t *testing.T) {
-	from := thisRepository(t)
-	f := must.Get(newFork(from, foo, false))(t)
-	for file, text := range from.copied(false) {
-		if f.files[file] != text && file != ".gitignore" {
-			t.Errorf("%s has changed", file)
 		}
 	}
 }

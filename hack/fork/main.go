@@ -72,18 +72,11 @@ func run(ctx context.Context, folder string, args []string, progress io.Writer) 
 	if err != nil {
 		return err
 	}
-	if n.kind == f.old[0].kind {
-		return fmt.Errorf("--kind %s: that is the example of this repository; write the name of your "+
-			"resource, like Widget", n.kind)
-	}
 	f.progress = progress
 	f.command = append([]string{"go", "-C", "hack", "run", "./fork"}, args...)
 	_, plural := n.lower()
 	fmt.Fprintf(progress, "fork: %s becomes %s (%s.%s/%s, short name %s), its controller %s\n",
 		f.old[0].kind, n.kind, plural, n.group, n.version, n.short, n.name)
-	if irregular.MatchString(n.kind) && o.resource == "" {
-		fmt.Fprintf(progress, "fork: if %s is not the plural, write --plural\n", plural)
-	}
 	if err := f.create(ctx, target); err != nil {
 		return err
 	}

@@ -47,9 +47,6 @@ func goPlural(kind string) string {
 	return namer.NewPublicPluralNamer(nil).Name(&types.Type{Name: types.Name{Name: kind}})
 }
 
-// irregular matches kinds whose plural is seldom what the generators make of them: Series, Proof.
-var irregular = regexp.MustCompile(`[^su]s$|fe?$`)
-
 // pluralLike returns the plural in Go which, in lower case, is the resource: People for people.
 func pluralLike(kind, resource string) string {
 	if usual := goPlural(kind); strings.ToLower(usual) == resource {

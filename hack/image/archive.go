@@ -23,13 +23,6 @@ const (
 	user       = "65532:65532" // "nonroot" in other images; runAsNonRoot can check only a number
 )
 
-// dockerManifest is what "docker load" reads if it does not know OCI archives.
-type dockerManifest struct {
-	Config   string
-	RepoTags []string
-	Layers   []string
-}
-
 // writeArchive writes an image of that name: an OCI image layout in a tar file, which "kind load
 // image-archive", "ctr -n k8s.io image import", podman and skopeo read. For docker without
 // containerd, the file also has the older format, for the first of the architectures.
@@ -43,7 +36,7 @@ func writeArchive(
 	}
 	defer os.RemoveAll(folder)
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	var docker []dockerManifest
+	var docker tarball.Manifest
 	for _, architecture := range architectures {
 		image, err := newImage(architecture, labels, binaries[architecture])
 		if err != nil {
@@ -55,9 +48,8 @@ func writeArchive(
 		if err != nil {
 			return err
 		}
-		docker = append(docker, dockerManifest{
-			blobPath(m.Config.Digest), []string{name}, []string{blobPath(m.Layers[0].Digest)},
-		})
+		docker = append(docker, tarball.Descriptor{Config: blobPath(m.Config.Digest),
+			RepoTags: []string{name}, Layers: []string{blobPath(m.Layers[0].Digest)}})
 	}
 	text, err := json.Marshal(docker[:1])
 	if err != nil {

@@ -7,7 +7,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -68,25 +68,14 @@ func run(architectures []string) error {
 		"org.opencontainers.image.version":  *version,
 		"org.opencontainers.image.revision": *commit,
 	}
+	var archive bytes.Buffer
+	if err := writeArchive(&archive, *name, labels, architectures, binaries); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(*output), 0o755); err != nil {
 		return err
 	}
-	file, err := os.Create(*output + ".new")
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	buffered := bufio.NewWriter(file)
-	if err := writeArchive(buffered, *name, labels, architectures, binaries); err != nil {
-		return err
-	}
-	if err := buffered.Flush(); err != nil {
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), *output); err != nil {
+	if err := os.WriteFile(*output, archive.Bytes(), 0o644); err != nil {
 		return err
 	}
 	fmt.Printf("%s is in %s\n", *name, *output)

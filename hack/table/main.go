@@ -1,4 +1,4 @@
-// Command table reads what the conformance suite prints with -v, and writes a line of the table in
+// Command table reads what the conformance suite prints with -v, and prints a line for the table in
 // docs/reliability.md that says which implementations pass. Another table of this page says which tests
 // prove a behaviour.
 //
@@ -10,47 +10,29 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
 
-const page = "../docs/reliability.md"
-
-var (
-	name       = flag.String("name", "this controller", "`name` of the program that was tested")
-	kubernetes = flag.String("kubernetes", "", "`version` of the API server")
-)
-
 func main() {
+	name := flag.String("name", "this controller", "`name` of the program that was tested")
+	kubernetes := flag.String("kubernetes", "", "`version` of the API server")
 	flag.Parse()
-	if err := run(os.Stdin); err != nil {
-		fmt.Fprintln(os.Stderr, "table:", err)
-		os.Exit(1)
+	log.SetFlags(0)
+	page, err := os.ReadFile("../docs/reliability.md")
+	printed, readErr := io.ReadAll(os.Stdin)
+	if err := errors.Join(err, readErr); err != nil {
+		log.Fatal(err)
 	}
-}
-
-func run(printed io.Reader) error {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	results, err := io.ReadAll(printed)
-	if err != nil {
-		return err
+	if !result.Match(printed) {
+		log.Fatal("the input has no results of tests: is -v missing?")
 	}
 	cells := append([]string{*name, time.Now().UTC().Format(time.DateOnly), *kubernetes},
-		outcomes(string(text), string(results))...)
-	changed, err := withRow(string(text), cells)
-	if err != nil {
-		return err
-	}
-	if !result.Match(results) {
-		return errors.New("the input has no results of tests: is -v missing?")
-	}
-	return os.WriteFile(page, []byte(changed), 0o644)
+		outcomes(string(page), string(printed))...)
+	fmt.Printf("| %s |\n", strings.Join(cells, " | "))
 }
 
 var (
@@ -83,22 +65,4 @@ func outcomes(page, printed string) (cells []string) {
 		cells = append(cells, cell)
 	}
 	return cells
-}
-
-// withRow puts the cells into the table of the page, in place of the row that begins with the same one,
-// or as the last row.
-func withRow(page string, cells []string) (string, error) {
-	lines := strings.Split(page, "\n")
-	begins := func(prefix string) int {
-		return slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
-	}
-	row := fmt.Sprintf("| %s |", strings.Join(cells, " | "))
-	if at := begins("| " + cells[0] + " |"); at >= 0 {
-		lines[at] = row
-	} else if at = begins("| implementation |"); at >= 0 {
-		lines = slices.Insert(lines, at+slices.Index(lines[at:], ""), row)
-	} else {
-		return "", errors.New("there is no table of implementations in " + page)
-	}
-	return strings.Join(lines, "\n"), nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -17,9 +16,7 @@ const text = `| # | behaviour | tests |
 |---|---|
 | ours | then |
 
-| 5 | of another table | a |
-
-The end.`
+| 5 | of another table | a |`
 
 func TestOutcomesOfBehaviours(t *testing.T) {
 	for printed, want := range map[string][]string{
@@ -30,17 +27,6 @@ func TestOutcomesOfBehaviours(t *testing.T) {
 	} {
 		if got := outcomes(text, printed); !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", printed, got, want)
-		}
-	}
-}
-
-func TestRowIsRenewedOrAdded(t *testing.T) {
-	for name, want := range map[string]string{
-		"ours":   "|---|---|\n| ours | now |\n\n| 5 | of another table | a |\n\nThe end.",
-		"theirs": "|---|---|\n| ours | then |\n| theirs | now |\n\n| 5 | of another table | a |\n\nThe end.",
-	} {
-		if got, err := withRow(text, []string{name, "now"}); err != nil || !strings.HasSuffix(got, want) {
-			t.Errorf("%s: got %s (error %v)", name, got, err)
 		}
 	}
 }

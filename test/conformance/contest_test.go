@@ -264,8 +264,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), *contest)
 	defer end()
 
-	fought := n.setBack(ctx, "web", `{"spec":{"replicas":5}}`,
-		func(deployment *appsv1.Deployment) bool { return *deployment.Spec.Replicas == 5 })
+	fought := n.setBack(ctx)
 	n.foos.When("web", "says who writes what", isOverridden("DeploymentContested",
 		`"another-writer" sets back each repair of spec.replicas`))
 	n.foos.When("web", "is not Ready", notReadyBecause("DeploymentContested"))
@@ -299,33 +298,28 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 	}
 }
 
-// setBack patches a Deployment whenever it is not as the other writer wants it, until ctx is done.
-func (n *namespace) setBack(
-	ctx context.Context, name, patch string, isSet func(*appsv1.Deployment) bool,
-) (done chan struct{}) {
+// setBack gives Deployment web 5 replicas whenever it has another count, until ctx is done.
+func (n *namespace) setBack(ctx context.Context) (done chan struct{}) {
 	n.T.Helper()
 	client := suite.Kube.AppsV1().Deployments(n.Name)
-	set := func() error {
-		_, err := client.Patch(context.WithoutCancel(ctx), name, types.MergePatchType, []byte(patch),
-			metav1.PatchOptions{FieldManager: "another-writer"})
-		return err
-	}
 	watcher := must.Get(client.Watch(ctx, metav1.ListOptions{
-		FieldSelector: "metadata.name=" + name}))(n.T)
+		FieldSelector: "metadata.name=web"}))(n.T)
+	n.T.Cleanup(watcher.Stop)
 	done = make(chan struct{})
 	go func() {
 		defer close(done)
 		for event := range watcher.ResultChan() {
-			if deployment, ok := event.Object.(*appsv1.Deployment); !ok || event.Type != watch.Modified &&
-				event.Type != watch.Added || isSet(deployment) {
+			deployment, ok := event.Object.(*appsv1.Deployment)
+			if !ok || *deployment.Spec.Replicas == 5 {
 				continue
 			}
-			if err := set(); err != nil {
+			_, err := client.Patch(context.WithoutCancel(ctx), "web", types.MergePatchType,
+				[]byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{FieldManager: "another-writer"})
+			if err != nil {
 				n.T.Errorf("setting back a repair: %v", err)
 				return
 			}
 		}
 	}()
-	n.T.Cleanup(watcher.Stop)
 	return done
 }

@@ -8,9 +8,7 @@ import (
 )
 
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
-	for _, obstacle := range suite.Obstacles(t) {
-		t.Run(obstacle.Name, obstacle.IsReported)
-	}
+	suite.ProgramThatCannotWorkSaysWhatToDo(t)
 }
 
 func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {

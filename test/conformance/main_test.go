@@ -17,13 +17,11 @@ import (
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-const crd = "../../artifacts/examples/crd.yaml"
-
 func TestMain(m *testing.M) {
 	suite.Define(suite.Config{
 		APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Resource: "foos",
 		Name:       deployedName,
-		CRD:        crd,
+		CRD:        "../../artifacts/examples/crd.yaml",
 		Root:       "../..",
 		Build:      "make -s build",
 		Controller: "sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",

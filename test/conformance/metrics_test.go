@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/process"
@@ -19,12 +19,6 @@ import (
 )
 
 var memoryFoos = flag.Int("memory-foos", 100, "number of Foos in the measurement of memory")
-
-// scrape returns the metrics that are served at address: for each name, the sum over all labels.
-func scrape(t *testing.T, address string) map[string]float64 {
-	t.Helper()
-	return must.Get(process.ReadMetrics(address))(t)
-}
 
 func TestMetricsThatTheDocumentationNamesExist(t *testing.T) {
 	suite.ServesMetricsNamedIn(t, "../../docs/production.md",
@@ -109,44 +103,35 @@ func TestMemoryOfFoos(t *testing.T) {
 	flags := "--namespace=" + n.Name + " --metrics-bind-address=" + address
 	first := suite.StartProgram(t, flags, nil)
 	n.CatchUp()
-	report(t, "1 Foo", scrape(t, address))
+	report(t, "1 Foo", address)
 
 	begin := time.Now()
 	n.createFoos(*memoryFoos, func(name string) string { return name })
 	n.deploymentsSettle(*memoryFoos)
 	n.CatchUp()
 	t.Logf("%d Foos created and synced in %.0fs", *memoryFoos, time.Since(begin).Seconds())
-	report(t, fmt.Sprintf("%d Foos", *memoryFoos), scrape(t, address))
+	report(t, fmt.Sprintf("%d Foos", *memoryFoos), address)
 	suite.StopProgram(t, first)
 
 	begin = time.Now()
 	suite.StartProgram(t, flags, nil)
 	n.CatchUp()
 	t.Logf("restarted and synced all Foos in %.1fs", time.Since(begin).Seconds())
-	report(t, "after the restart", scrape(t, address))
+	report(t, "after the restart", address)
 }
 
 // createFoos creates that many Foos without Pods, several at a time. deployment returns the name of
 // the Deployment of each.
 func (n *namespace) createFoos(count int, deployment func(foo string) string) {
 	n.T.Helper()
-	client, names := fooClient(n.Namespace), make(chan string)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for name := range names {
-				_, err := client.Create(n.T.Context(), newFoo(name, deployment(name), 0), metav1.CreateOptions{})
-				if err != nil {
-					n.T.Error(err)
-				}
-			}
-		})
-	}
-	for i := range count {
-		names <- fmt.Sprintf("web-%d", i)
-	}
-	close(names)
-	wg.Wait()
+	client := fooClient(n.Namespace)
+	workqueue.ParallelizeUntil(n.T.Context(), 8, count, func(i int) {
+		name := fmt.Sprintf("web-%d", i)
+		_, err := client.Create(n.T.Context(), newFoo(name, deployment(name), 0), metav1.CreateOptions{})
+		if err != nil {
+			n.T.Error(err)
+		}
+	})
 }
 
 // deploymentsSettle waits until the Deployment controller has processed that many Deployments. Many
@@ -169,8 +154,10 @@ func (n *namespace) deploymentsSettle(count int) {
 	})
 }
 
-func report(t *testing.T, when string, served map[string]float64) {
+// report logs what the controller that serves its metrics at address takes up.
+func report(t *testing.T, when, address string) {
 	t.Helper()
+	served := must.Get(process.ReadMetrics(address))(t)
 	t.Logf("%s: %.0f MiB resident, %.0f MiB live heap, %.2f CPU seconds, %.0f requests", when,
 		served["process_resident_memory_bytes"]/(1<<20), served["go_gc_heap_live_bytes"]/(1<<20),
 		served["process_cpu_seconds_total"], served["rest_client_requests_total"])

@@ -18,7 +18,7 @@ var inNoNamespace = []string{
 func TestNamespacedDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	n := newNamespace(t)
 	deployment := suite.Deploy(t, namespacedDir, watchOnly(t, n.Name))
-	usesExactlyItsPermissions(t, n, deployment)
+	usesExactlyItsPermissions(n, deployment)
 	for _, p := range suite.GrantedTo(t, deployment) {
 		if p.Namespace == "" && !slices.Contains(inNoNamespace, p.String()) {
 			t.Errorf("the controller may %v in all namespaces, want in one only", p)

@@ -1,23 +1,23 @@
 package conformance
 
 import (
-	"flag"
 	"fmt"
 	"testing"
 
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-var idleFoos = flag.Int("idle-foos", 100, "number of Foos in the test of an idle controller")
+// idleFoos is the number of Foos in the test of an idle controller.
+const idleFoos = 100
 
 func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 	suite.RequestsNothing(t, func(empty *suite.Namespace) {
 		n := with(empty)
-		for i := range *idleFoos {
+		for i := range idleFoos {
 			name := fmt.Sprintf("web-%d", i)
 			n.foos.Create(newFoo(name, name, 1))
 		}
-		for i := range *idleFoos {
+		for i := range idleFoos {
 			n.foos.When(fmt.Sprintf("web-%d", i), "is Ready", isReady)
 		}
 	})

@@ -5,10 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -18,33 +15,22 @@ import (
 var neverRequested = []string{"update foos/finalizers.samplecontroller.k8s.io"}
 
 func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
-	usesExactlyItsPermissions(t, newNamespace(t), suite.Deploy(t, deployDir, nil))
+	usesExactlyItsPermissions(newNamespace(t), suite.Deploy(t, deployDir, nil))
 }
 
-// usesExactlyItsPermissions makes the controller do all that it can do, and then compares its
-// requests with its permissions.
-func usesExactlyItsPermissions(t *testing.T, n *namespace, deployment *appsv1.Deployment) {
-	t.Helper()
-	begin := suite.Now(t)
-	metricsAddress := must.Get(process.FreeAddress())(t)
-	first := suite.StartDeployed(t, deployment, metricsAddress)
-	n.createReadyFoo(newFoo("web", "old", 1))
-	n.RefusesMetrics(metricsAddress)
-	n.Kubectl("scale", "foo/web", "--replicas=2")
-	n.deployments.When("old", "has 2 replicas", hasReplicas(2))
-	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
-	n.deployments.Gone("old")
-	n.Kubectl("create", "deployment", "foreign", "--image=example.com/foreign")
-	n.foos.Create(newFoo("waiting", "foreign", 1))
-	n.foos.When("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
-	suite.StopProgram(t, first)
-	t.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
-	second := suite.StartDeployed(t, deployment, "0")
-	n.CatchUp()
-	suite.StopProgram(t, second)
-
-	requests := first.Requests(t, begin, func(audit.Request) bool { return true }) // of both programs
-	suite.UsesExactly(t, requests, suite.GrantedTo(t, deployment), neverRequested, "artifacts/deploy")
+// usesExactlyItsPermissions makes the controller do all that it can do.
+func usesExactlyItsPermissions(n *namespace, deployment *appsv1.Deployment) {
+	n.T.Helper()
+	n.UsesExactlyItsPermissions(deployment, neverRequested, func() {
+		n.createReadyFoo(newFoo("web", "old", 1))
+		n.Kubectl("scale", "foo/web", "--replicas=2")
+		n.deployments.When("old", "has 2 replicas", hasReplicas(2))
+		n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		n.deployments.Gone("old")
+		n.Kubectl("create", "deployment", "foreign", "--image=example.com/foreign")
+		n.foos.Create(newFoo("waiting", "foreign", 1))
+		n.foos.When("waiting", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
+	})
 }
 
 const (

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"reflect"
@@ -53,13 +52,8 @@ func (n *namespace) deploymentEditor() appsclient.DeploymentInterface {
 	return kubernetes.NewForConfigOrDie(as("deployment-editor")).AppsV1().Deployments(n.Name)
 }
 
-// creator is a client that can create objects.
-type creator[T any] interface {
-	Create(context.Context, T, metav1.CreateOptions) (T, error)
-}
-
 // permitted creates object, as soon as the API server knows that client has the permission.
-func permitted[T metav1.Object](t *testing.T, client creator[T], object T) (created T) {
+func permitted[T metav1.Object](t *testing.T, client suite.Client[T], object T) (created T) {
 	t.Helper()
 	suite.Eventually(t, "the user may create "+object.GetName(), func() (bool, string) {
 		var err error

@@ -48,7 +48,7 @@ func (w *deploymentWatch) until(
 				return
 			}
 		case <-timeout:
-			suite.GiveUp(w.n.T, what, "")
+			suite.GiveUp(w.n.T, what)
 		}
 	}
 }

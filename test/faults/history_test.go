@@ -13,24 +13,30 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/scenarios"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooclient "example.com/sample-controller/pkg/generated/clientset/versioned/typed/samplecontroller/v1alpha1"
 )
 
 // history is what happens in one namespace.
 type history struct {
-	space
-	user  string // the controller's
-	begin audit.Mark
-	proxy *proxy
-	users *users
-	round int
+	t           *testing.T
+	namespace   string
+	foos        fooclient.FooInterface
+	deployments appsclient.DeploymentInterface
+	user        string // the controller's
+	begin       audit.Mark
+	proxy       *proxy
+	users       *users
+	round       int
 }
 
 // inRounds runs test once for each round, each in a history of its own.
@@ -43,12 +49,24 @@ func inRounds(t *testing.T, test func(*history)) {
 	}
 }
 
-// newHistory returns a history that has not begun.
+// newHistory returns a history that has not begun. Its namespace is deleted when the test ends.
 func newHistory(t *testing.T, round int) *history {
 	t.Helper()
-	h := &history{space: newSpace(t), round: round}
-	h.user = h.namespace
-	h.begin = now(t)
+	namespaces := kubeClient.CoreV1().Namespaces()
+	created := must.Get(namespaces.Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
+	}, metav1.CreateOptions{}))(t)
+	t.Cleanup(func() {
+		err := namespaces.Delete(context.Background(), created.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			t.Errorf("deleting the namespace: %v", err)
+		}
+	})
+	h := &history{
+		t: t, namespace: created.Name, user: created.Name, begin: now(t), round: round,
+		foos:        fooClient.SamplecontrollerV1alpha1().Foos(created.Name),
+		deployments: kubeClient.AppsV1().Deployments(created.Name),
+	}
 	h.proxy = startProxy(t, h.random("network"))
 	h.users = &users{
 		h: h, random: h.random("users"), names: map[string]string{}, deleted: map[int]int{},
@@ -62,22 +80,6 @@ func (h *history) random(party string) *rand.Rand {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, h.t.Name(), h.round, party)
 	return rand.New(rand.NewPCG(*seed, hash.Sum64()))
-}
-
-func (h *history) start(user string, flags ...string) (*process.Process, error) {
-	return startProgram(writeKubeconfig(h.t, user, h.namespace, h.proxy.url), h.namespace, flags...)
-}
-
-// supervise runs a controller until the test ends.
-func (h *history) supervise(flags ...string) *supervisor {
-	h.t.Helper()
-	s := supervise(h.t, func() (*process.Process, error) { return h.start(h.user, flags...) })
-	h.t.Cleanup(func() {
-		if h.t.Failed() {
-			h.t.Logf("output of the controller:\n%s", s.output())
-		}
-	})
-	return s
 }
 
 // What a controller says if it finds no API server when it starts, or one that is itself starting
@@ -158,10 +160,10 @@ func (h *history) look() (*state, error) {
 
 func (h *history) right() error {
 	is, err := h.look()
-	if err != nil {
-		return err
+	if err == nil && len(is.problems) > 0 {
+		err = errors.New(strings.Join(is.problems, "\n"))
 	}
-	return is.err()
+	return err
 }
 
 // settle waits until everything is as it must be, and checks that it stays so.
@@ -223,12 +225,12 @@ type state struct {
 }
 
 // state reads all Foos and Deployments, and finds out what is wrong.
-func (s *space) state() (*state, error) {
-	foos, err := s.foos.List(context.Background(), metav1.ListOptions{})
+func (h *history) state() (*state, error) {
+	foos, err := h.foos.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	deployments, err := s.deployments.List(context.Background(), metav1.ListOptions{})
+	deployments, err := h.deployments.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -257,13 +259,6 @@ func (s *space) state() (*state, error) {
 
 func (s *state) report(format string, args ...any) {
 	s.problems = append(s.problems, fmt.Sprintf(format, args...))
-}
-
-func (s *state) err() error {
-	if len(s.problems) > 0 {
-		return errors.New(strings.Join(s.problems, "\n"))
-	}
-	return nil
 }
 
 // pending returns how many Deployments Foos wait for, because another one has the name, and how

@@ -18,19 +18,6 @@ import (
 var electionFlags = []string{"--leader-elect", "--leader-elect-lease-duration=8s",
 	"--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms"}
 
-// startReplica starts a controller that acts as user, and works while it holds the Lease.
-func (h *history) startReplica(user string) *process.Process {
-	h.t.Helper()
-	p := must.Get(h.start(user, electionFlags...))(h.t)
-	h.t.Cleanup(func() {
-		p.Kill()
-		if h.t.Failed() {
-			h.t.Logf("output of %s:\n%s", user, p.Output())
-		}
-	})
-	return p
-}
-
 func (h *history) awaitLeader(before string) (holder string) {
 	h.t.Helper()
 	h.must(func() error {
@@ -55,9 +42,9 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 	t.Parallel()
 	inRounds(t, func(h *history) {
 		leaderUser, standbyUser := h.user+"-leader", h.user+"-standby"
-		leader := h.startReplica(leaderUser)
+		leader := h.startOnce(leaderUser, electionFlags...)
 		first := h.awaitLeader("")
-		standby := h.startReplica(standbyUser)
+		standby := h.startOnce(standbyUser, electionFlags...)
 		h.await(standbyUser, "looked at the Lease twice", 2, func(r audit.Request) bool {
 			return r.ObjectRef.Resource == "leases" && r.Verb == "get"
 		})

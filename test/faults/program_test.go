@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -14,25 +13,36 @@ import (
 	"example.com/sample-controller/internal/testing/process"
 )
 
-// writeKubeconfig writes a kubeconfig for a program that acts as user, through the proxy at url,
-// and keeps its Lease in that namespace.
-func writeKubeconfig(t *testing.T, user, namespace, url string) (path string) {
-	t.Helper()
+// start starts a controller that acts as user, through the proxy, and keeps its Lease in the
+// namespace.
+func (h *history) start(user string, flags ...string) (*process.Process, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = "proxy"
 	config.Contexts["proxy"] = &clientcmdapi.Context{
-		Cluster: "proxy", AuthInfo: "proxy", Namespace: namespace,
+		Cluster: "proxy", AuthInfo: "proxy", Namespace: h.namespace,
 	}
-	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: url}
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: h.proxy.url}
 	config.AuthInfos["proxy"] = clientcmdapi.NewAuthInfo()
-	path = must.Get(process.WriteKubeconfig(controlPlane.Dir, config, user, nil))(t)
-	return path
-}
-
-func startProgram(path, namespace string, flags ...string) (*process.Process, error) {
-	command := exec.Command(*controllerPath, append([]string{"--namespace", namespace,
+	path, err := process.WriteKubeconfig(controlPlane.Dir, config, user, nil)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(*controllerPath, append([]string{"--namespace", h.namespace,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
 	return process.Start(command, path)
+}
+
+// startOnce starts a controller that acts as user until the test ends.
+func (h *history) startOnce(user string, flags ...string) *process.Process {
+	h.t.Helper()
+	p := must.Get(h.start(user, flags...))(h.t)
+	h.t.Cleanup(func() {
+		p.Kill()
+		if h.t.Failed() {
+			h.t.Logf("output of %s:\n%s", user, p.Output())
+		}
+	})
+	return p
 }
 
 // supervisor restarts a controller that ends, as a kubelet does.
@@ -48,22 +58,28 @@ type supervisor struct {
 	ended   []string // what programs said that ended by themselves
 }
 
-// supervise starts a controller and, until stop, restarts it whenever it ends.
-func supervise(t *testing.T, start func() (*process.Process, error)) *supervisor {
-	t.Helper()
-	s := &supervisor{start: start, done: make(chan struct{})}
-	must.Do(t, s.next())
+// supervise starts a controller and, until the test ends, restarts it whenever it ends.
+func (h *history) supervise(flags ...string) *supervisor {
+	h.t.Helper()
+	s := &supervisor{done: make(chan struct{})}
+	s.start = func() (*process.Process, error) { return h.start(h.user, flags...) }
+	must.Do(h.t, s.next())
 	go func() {
 		defer close(s.done)
 		for s.waitAndRecord() {
 			time.Sleep(100 * time.Millisecond) // the backoff of a very quick kubelet
 			if err := s.next(); err != nil {
-				t.Error(err)
+				h.t.Error(err)
 				return
 			}
 		}
 	}()
-	t.Cleanup(s.stop)
+	h.t.Cleanup(func() {
+		s.stop()
+		if h.t.Failed() {
+			h.t.Logf("output of the controller:\n%s", s.current.Output())
+		}
+	})
 	return s
 }
 
@@ -122,10 +138,4 @@ func (s *supervisor) stop() {
 	s.current.Signal(syscall.SIGKILL)
 	s.mu.Unlock()
 	<-s.done
-}
-
-func (s *supervisor) output() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.current.Output()
 }

@@ -61,13 +61,7 @@ func newSoaking(t *testing.T) *soaking {
 
 	h := s.steady
 	s.address = must.Get(process.FreeAddress())(t)
-	s.program = must.Get(h.start(h.user, "--metrics-bind-address="+s.address, "--profiling"))(t)
-	t.Cleanup(func() {
-		s.program.Kill()
-		if t.Failed() {
-			t.Logf("output of the controller that is measured:\n%s", s.program.Output())
-		}
-	})
+	s.program = h.startOnce(h.user, "--metrics-bind-address="+s.address, "--profiling")
 	for range 2 {
 		s.replicas = append(s.replicas, s.upgraded.supervise(electionFlags...))
 	}

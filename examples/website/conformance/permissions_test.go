@@ -5,10 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite"
-	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
 const deployDir = "../artifacts/deploy/"
@@ -20,26 +17,16 @@ var neverRequested = []string{"update websites/finalizers.website.example.com"}
 func TestDeployedControllerUsesExactlyItsPermissions(t *testing.T) {
 	n := with(suite.NewNamespace(t))
 	deployment := suite.Deploy(t, deployDir, nil)
-	begin := suite.Now(t)
-	address := must.Get(process.FreeAddress())(t)
-	first := suite.StartDeployed(t, deployment, address)
-	n.createUp(newWebsite("web", 1))
-	n.RefusesMetrics(address)
-	for _, c := range children {
-		n.Kubectl("label", c.resource.Resource, "web", managedBy+"-")
-		c.of(n).When("web", "has the label again", func(object *unstructured.Unstructured) bool {
-			return object.GetLabels()[managedBy] != ""
-		})
-	}
-	n.Kubectl("delete", "website/web")
-	suite.StopProgram(t, first)
-	t.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
-	second := suite.StartDeployed(t, deployment, "0")
-	n.CatchUp()
-	suite.StopProgram(t, second)
-
-	requests := first.Requests(t, begin, func(audit.Request) bool { return true }) // of both programs
-	suite.UsesExactly(t, requests, suite.GrantedTo(t, deployment), neverRequested, deployDir)
+	n.UsesExactlyItsPermissions(deployment, neverRequested, func() {
+		n.createUp(newWebsite("web", 1))
+		for _, c := range children {
+			n.Kubectl("label", c.resource.Resource, "web", managedBy+"-")
+			c.of(n).When("web", "has the label again", func(object *unstructured.Unstructured) bool {
+				return object.GetLabels()[managedBy] != ""
+			})
+		}
+		n.Kubectl("delete", "website/web")
+	})
 }
 
 func TestRemovedDeployedControllerKeepsNoPermission(t *testing.T) {

@@ -38,7 +38,5 @@ func TestStandbyTakesOverFromAKilledLeader(t *testing.T) {
 func TestProgramStoppedInABurstLeavesNothingHalfDone(t *testing.T) { suite.FinishesItsWork(t, 50) }
 
 func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
-	for _, obstacle := range suite.Obstacles(t) {
-		t.Run(obstacle.Name, obstacle.IsReported)
-	}
+	suite.ProgramThatCannotWorkSaysWhatToDo(t)
 }

@@ -17,6 +17,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/internal/testing/process"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -81,16 +82,6 @@ func StartDeployed(
 	return p
 }
 
-// RefusesMetrics fails t unless the metrics at address are refused to somebody without permission.
-func (n *Namespace) RefusesMetrics(address string) {
-	n.T.Helper()
-	somebody := n.Token("somebody")
-	Eventually(n.T, "a user without the permission gets no metrics", func() (bool, string) {
-		code, _ := GetMetrics(n.T, address, somebody)
-		return code == http.StatusForbidden, fmt.Sprint(code)
-	})
-}
-
 // GetMetrics requests the metrics over HTTPS, with that token, and returns the answer.
 func GetMetrics(t *testing.T, address, token string) (code int, body string) {
 	t.Helper()
@@ -130,26 +121,43 @@ func (p Permission) allows(r audit.Request) bool {
 		(len(p.Names) == 0 || slices.Contains(p.Names, r.ObjectRef.Name))
 }
 
-// UsesExactly fails t unless the requests are all allowed, and need each permission, except for the
-// ones that are neverRequested. manifests is where the permissions are.
-func UsesExactly(
-	t *testing.T, requests []audit.Request, permissions []Permission, neverRequested []string,
-	manifests string,
+// UsesExactlyItsPermissions fails the test unless the deployed controller may do all that it
+// requests, and needs all that it may do, except for what is neverRequested. work makes it do all
+// that it can do.
+func (n *Namespace) UsesExactlyItsPermissions(
+	deployment *appsv1.Deployment, neverRequested []string, work func(),
 ) {
-	t.Helper()
+	n.T.Helper()
+	begin, address := Now(n.T), must.Get(process.FreeAddress())(n.T)
+	first := StartDeployed(n.T, deployment, address)
+	work()
+	somebody := n.Token("somebody")
+	Eventually(n.T, "a user without the permission gets no metrics", func() (bool, string) {
+		code, _ := GetMetrics(n.T, address, somebody)
+		return code == http.StatusForbidden, fmt.Sprint(code)
+	})
+	StopProgram(n.T, first)
+	n.T.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
+	second := StartDeployed(n.T, deployment, "0")
+	n.CatchUp()
+	StopProgram(n.T, second)
+
+	all := func(audit.Request) bool { return true }
+	requests := first.Requests(n.T, begin, all) // of both programs
 	for _, r := range requests {
 		if lacksPermission(r) {
-			t.Errorf("%s lacks a permission for %v: %s", manifests, r, r.ResponseStatus.Message)
+			n.T.Errorf("the controller lacks a permission for %v: %s", r, r.ResponseStatus.Message)
 		}
 	}
+	permissions := GrantedTo(n.T, deployment)
 	for _, p := range permissions {
 		used := slices.ContainsFunc(requests, p.allows)
 		if used == slices.Contains(neverRequested, p.String()) {
-			t.Errorf("permission to %v: got used=%v, want %v", p, used, !used)
+			n.T.Errorf("permission to %v: got used=%v, want %v", p, used, !used)
 		}
 	}
 	if len(permissions) < 10 {
-		t.Errorf("got only the permissions %v, want those of two roles", permissions)
+		n.T.Errorf("got only the permissions %v, want those of two roles", permissions)
 	}
 }
 

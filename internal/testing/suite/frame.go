@@ -124,43 +124,35 @@ func StandbyTakesOverFromAKilledLeader(t *testing.T) {
 	n.CatchUp()
 }
 
-// Obstacle is why no controller can work.
-type Obstacle struct {
-	Name    string
-	change  func(*clientcmdapi.Config)
-	message []string // what the last line of the output contains
-}
-
-// Obstacles returns what a controller cannot work with: no API server, no CustomResourceDefinition,
-// no permissions.
-func Obstacles(t *testing.T) []Obstacle {
-	t.Helper()
-	return []Obstacle{
-		{"no API server", Server("https://127.0.0.1:1"), []string{"127.0.0.1:1", "KUBECONFIG"}},
-		{"no CRD", Server(serverWithoutGroup(t)), []string{config.Resource, "kubectl apply -f"}},
-		{"no permissions", withoutGroups, []string{
+// ProgramThatCannotWorkSaysWhatToDo fails t unless a controller exits with 1, and says what to do,
+// if it cannot work: without an API server, the CustomResourceDefinition, or permissions.
+func ProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
+	for name, obstacle := range map[string]struct {
+		change  func(*clientcmdapi.Config)
+		message []string // what the last line of the output contains
+	}{
+		"no API server": {Server("https://127.0.0.1:1"), []string{"127.0.0.1:1", "KUBECONFIG"}},
+		"no CRD":        {Server(serverWithoutGroup(t)), []string{config.Resource, "kubectl apply -f"}},
+		"no permissions": {withoutGroups, []string{
 			"is forbidden", `cannot list resource "`, "at the cluster scope"}},
-	}
-}
-
-// IsReported fails t unless a controller exits with 1 because of the obstacle, and says what to do.
-// It lets t run in parallel.
-func (o Obstacle) IsReported(t *testing.T) {
-	t.Helper()
-	t.Parallel()
-	program := StartProgram(t, "", o.change)
-	select {
-	case <-program.Exited:
-	case <-time.After(Patience):
-		t.Fatalf("the controller still runs after %v, want it to exit with 1", Patience)
-	}
-	if code := program.ExitCode(); code != 1 {
-		t.Errorf("the controller exited with %d, want 1", code)
-	}
-	for _, part := range o.message {
-		if line := program.LastLine(); !strings.Contains(line, part) {
-			t.Errorf("the controller's last line is %q, want it to contain %q", line, part)
-		}
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := StartProgram(t, "", obstacle.change)
+			select {
+			case <-program.Exited:
+			case <-time.After(Patience):
+				t.Fatalf("the controller still runs after %v, want it to exit with 1", Patience)
+			}
+			if code := program.ExitCode(); code != 1 {
+				t.Errorf("the controller exited with %d, want 1", code)
+			}
+			for _, part := range obstacle.message {
+				if line := program.LastLine(); !strings.Contains(line, part) {
+					t.Errorf("the controller's last line is %q, want it to contain %q", line, part)
+				}
+			}
+		})
 	}
 }
 

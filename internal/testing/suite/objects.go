@@ -118,16 +118,13 @@ func Eventually(t *testing.T, what string, check func() (ok bool, seen string)) 
 			t.Fatal(*why) // it would be useless to wait longer
 		}
 		if time.Since(begin) > Patience {
-			GiveUp(t, what, "last seen: "+seen)
+			GiveUp(t, what+"\nlast seen: "+seen)
 		}
 	}
 }
 
 // GiveUp fails t because what did not happen in time. It says whether the control plane works.
-func GiveUp(t *testing.T, what, seen string) {
+func GiveUp(t *testing.T, what string) {
 	t.Helper()
-	if seen != "" {
-		seen += "\n"
-	}
-	t.Fatalf("waited %v, but this did not happen: %s\n%s%s", Patience, what, seen, whoIsToBlame())
+	t.Fatalf("waited %v, but this did not happen: %s\n%s", Patience, what, whoIsToBlame())
 }

@@ -3,7 +3,6 @@ package suite
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"strings"
 	"sync"
@@ -92,9 +91,6 @@ var (
 	})
 )
 
-// errExited is why nothing happens any more.
-var errExited = errors.New("the controller under test has exited; its output is printed at the end")
-
 // checkShared returns an error if the shared controller has exited by itself.
 func checkShared() error {
 	if shared == nil {
@@ -102,7 +98,7 @@ func checkShared() error {
 	}
 	select {
 	case <-shared.Exited:
-		return errExited
+		return errors.New("the controller under test has exited; its output is printed at the end")
 	default:
 		return nil
 	}
@@ -149,6 +145,3 @@ func (n *Namespace) Requests(after audit.Mark) []audit.Request {
 func isAbout(r audit.Request, name string) bool {
 	return r.ObjectRef.Name == name || strings.HasPrefix(r.ObjectRef.Name, name+".")
 }
-
-// isConflict reports whether the API server refused r because the object exists or has changed.
-func isConflict(r audit.Request) bool { return r.ResponseStatus.Code == http.StatusConflict }

@@ -73,7 +73,6 @@ var (
 	LeaderFlags string
 
 	controllerCommand, auditLogPath, kubectlPath string
-	idleTime                                     time.Duration
 )
 
 // What Run prepares.
@@ -103,8 +102,6 @@ func Define(c Config) {
 	flag.StringVar(&kubectlPath, "kubectl", binaries+"kubectl", "`path` of kubectl")
 	flag.DurationVar(&Patience, "patience", setting.Patience(),
 		"how long to wait for an expected change")
-	flag.DurationVar(&idleTime, "idle-time", 3*time.Second,
-		"how long an idle controller must request nothing")
 }
 
 // Run prepares the cluster, runs the tests, and stops the controller that the parallel tests share.

@@ -2,11 +2,15 @@ package suite
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
+
+// idleTime is how long an idle controller must request nothing.
+const idleTime = 3 * time.Second
 
 // RequestsNothing fails t unless a controller requests nothing but watches and its Lease once all
 // is done. prepare makes the objects that it has to do with, and waits for them.
@@ -54,7 +58,8 @@ func RestartWritesNothing(t *testing.T, prepare func(*Namespace)) {
 
 	writes := second.Requests(t, begin, func(r audit.Request) bool {
 		// A Create that is refused because the name is taken changes nothing.
-		return n.Has(r) && r.IsWrite() && !isConflict(r) && !isAbout(r, last)
+		refused := r.ResponseStatus.Code == http.StatusConflict
+		return n.Has(r) && r.IsWrite() && !refused && !isAbout(r, last)
 	})
 	if len(writes) > 0 {
 		t.Errorf("everything was in sync, but the restarted controller wrote: %v", writes)
