@@ -181,7 +181,8 @@ var catalogue = []struct {
 	wrong, right run
 	steps        []explore.Step
 }{
-	{"only who creates the first object creates the second", "there is no ConfigMap a-2, but there is one",
+	{"only the process that creates the first object creates the second",
+		"there is no ConfigMap a-2, but there is one",
 		program(createBoth(ignoreAlreadyExists, false)), program(createBoth(ignoreAlreadyExists, true)),
 		steps(createGadget)},
 	{"the finalizer goes before what is outside", "a is left in the registry",

@@ -147,7 +147,7 @@ func (r *result) story() string {
 		}
 	}
 	if faults == "" {
-		return "\nNo fault was added to the scenario. Its steps were:" + strings.Join(steps, "")
+		return "\nThese steps show it, without any other fault:" + strings.Join(steps, "")
 	}
 	return faults + "\nIt happened at the step with the arrow:" + strings.Join(steps, "")
 }

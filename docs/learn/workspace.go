@@ -166,7 +166,7 @@ func (w *workspace) show(e *exercise) error {
 	task := map[string]string{"predict": "Type the letter, and Enter.",
 		"repair": "Repair " + w.path(e) + "\nIt is judged when you save it: unchanged, it shows what goes wrong.",
 		"prove":  "Write the test into " + w.path(e) + "\nIt is judged when you save it."}[e.kind()]
-	w.say("\n%s\nRead: %s\nSomebody had it: %s", task, e.values["read"], e.values["issue"])
+	w.say("\n%s\nRead: %s\nA project had this bug: %s", task, e.values["read"], e.values["issue"])
 	return nil
 }
 
@@ -299,8 +299,8 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 	if err := w.show(e); err != nil {
 		return at, err
 	}
-	const keys = "\nh hint, n next, p back, 7 exercise 7, l list, s solution, f film, " +
-		"r as it was, q quit (and Enter)"
+	const keys = "\nh hint, n next, p back, 7 go to exercise 7, l list, s solution, f film of a " +
+		"failure, r reset the file, q quit (and Enter)"
 	w.say(keys)
 	judged := untouched
 	var ended chan error // of the judgement, or nil

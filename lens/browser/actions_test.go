@@ -215,7 +215,7 @@ func TestTimeIsStopped(t *testing.T) {
 	p.key(t, kb.ArrowRight)
 	p.mustWait(t, heldCreate)
 	p.mustWait(t, `document.querySelector(".request.timeout[aria-label*='create deployments']")`) // after 10 s
-	p.says(t, mark, "creates deployments example-foo. Nobody answers that: you held it back")
+	p.says(t, mark, "creates deployments example-foo. Nobody answers that: the lens held it back")
 	p.mustWait(t, heldCreate) // the next try
 	p.mustWait(t, "!"+heldEvent)
 	if err := hasReplicas(1); !apierrors.IsNotFound(err) {

@@ -180,7 +180,7 @@ func (m *Model) answered(e *wire.Event) {
 		m.dropLater(r.id, linger)
 	}
 	if span := m.span(r.span); span != nil && r.Held {
-		span.Label += ", held by you"
+		span.Label += ", held by the lens"
 	}
 	m.end(r.span, failed && !r.Held)
 	if w := r.worker; w != nil && w.Request == r.id {
@@ -222,8 +222,8 @@ func (m *Model) noteAnswer(r *request) {
 	}
 	switch {
 	case r.Held:
-		lesson, server, answer = "timeout", "Nobody", fmt.Sprintf("that: you held it back, and after %v "+
-			"the program waits no longer", (m.at-r.began).Round(time.Second/10))
+		lesson, server, answer = "timeout", "Nobody", fmt.Sprintf("that: the lens held it back, and after "+
+			"%v the program waits no longer", (m.at-r.began).Round(time.Second/10))
 	case r.Code == 0:
 		server, answer = "Nobody", "that: the connection broke"
 	case r.Reason == "AlreadyExists":

@@ -98,7 +98,7 @@ func TestWhatIsAnswered(t *testing.T) {
 		"exists":     {409, "AlreadyExists", false, []string{"taken"}, "The API server answers 409: it exists already."},
 		"error":      {500, "InternalError", false, nil, "The API server answers 500."},
 		"no answer":  {0, "EOF", false, nil, "Nobody answers that: the connection broke."},
-		"held back":  {0, "EOF", false, []string{"timeout"}, "Nobody answers that: you held it back, and after 10s the program waits no longer."},
+		"held back":  {0, "EOF", false, []string{"timeout"}, "Nobody answers that: the lens held it back, and after 10s the program waits no longer."},
 		"a fault":    {500, "", true, nil, "The lens answers 500."},
 		"a 409 here": {409, "", true, []string{"conflict"}, "The lens answers 409, as if another program had written in between."},
 	} {

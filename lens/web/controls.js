@@ -178,8 +178,8 @@ let passes = false; // the change is on its way to the last part
 const guideNotes = {
   2: "The lens holds back the change of the Foo now. Next explains where it will go.",
   6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
-  7: "The lens holds back the request now. Press Next within 10 s to let it pass. Later, the " +
-    "request has timed out, which does no harm: the sync fails, and comes back.",
+  7: "Press Next to let the request pass, which the lens holds back. (After 10 s, it times out: the " +
+    "sync fails and comes back, with a new request. That does no harm. Press Next all the same.)",
 };
 
 function guideOn() {
@@ -198,12 +198,14 @@ function guideTo(number) {
     if (i + 1 !== number) return;
     const found = await lens.show(place);
     if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
-      found && number === 1 && `“The code at that place” shows ${found.name}, which makes the ` +
-        "one that is owned.",
+      found && number === 1 && `“The code at that place” shows ${found.name}: it ` +
+        "makes what will stand beside the Foo.",
       guideNotes[number]].filter(Boolean).join(" "));
   });
   if (number > 7) {
-    say(explained, "The tour is over. Now press “Scale the Foo to 3”, or break something.");
+    say(explained, "The tour is over. Each change of the new object is an event, too, so more syncs " +
+      "follow: one writes the status, and the last ones find nothing to do. Now press “Scale the Foo " +
+      "to 3”, or break something.");
     setSpeed(speeds[0][1]);
   }
 }

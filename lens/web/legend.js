@@ -19,7 +19,7 @@ const colours = [
   ["good", "green and ✓", "the answer was a success"],
   ["warn", "yellow and !", "the request was refused: 409 and other 4xx. To try again is normal"],
   ["bad", "red and ✕", "the API server failed (5xx), or the connection broke; a sync failed"],
-  ["request timeout", "grey, dashed and ❚❚", "you held it back until the program no longer waited"],
+  ["request timeout", "grey, dashed and ❚❚", "held back until the program no longer waited"],
   ["", "⚡", "you have asked the lens for this answer"],
   ["bar user", "pink", "a write of another program, for example of kubectl"],
   ["behind", "a dashed box", "the lens cannot see this part, or it is gone. The box says why"],

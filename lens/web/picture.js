@@ -37,8 +37,8 @@ const lessons = {
   conflict: ["requests", "conflict", "Another program changed the object in between, so the API " +
     "server refused this write (409). The next sync reads the newer object and tries again. With " +
     "⚡, the lens has answered this, because you asked for it."],
-  timeout: ["requests", "held by you", "You held this request back for longer than the program " +
-    "waits for an answer: this controller waits for 10 s. It tries again, and that does no harm."],
+  timeout: ["requests", "held by the lens", "The lens held this request back for longer than the " +
+    "program waits for an answer: this controller waits for 10 s. It tries again, and that does no harm."],
   expired: ["watches", "history expired", "The API server no longer has the changes that the " +
     "watch missed (410). So the program lists all objects again, and watches from there."],
   noop: ["workers", "nothing to do", "The sync found everything as it should be, and sent no " +
