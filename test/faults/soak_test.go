@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,13 +178,8 @@ var figures = [len(measurement{})]struct {
 // measure returns what the process takes up that serves its metrics at address. It collects garbage
 // first: otherwise, the live heap is that of the last collection, which found what was in use then.
 func measure(p *process.Process, address string) (m measurement, err error) {
-	collected, err := http.Get("http://" + address + "/debug/pprof/heap?gc=1")
-	if err != nil {
+	if _, err := process.Get("http://" + address + "/debug/pprof/heap?gc=1"); err != nil {
 		return m, fmt.Errorf("collecting garbage: %w", err)
-	}
-	defer collected.Body.Close()
-	if collected.StatusCode != http.StatusOK {
-		return m, fmt.Errorf("collecting garbage: %s", collected.Status)
 	}
 	served, err := process.ReadMetrics(address)
 	if err != nil {

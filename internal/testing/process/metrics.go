@@ -2,7 +2,9 @@ package process
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,20 +13,30 @@ import (
 // PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
-// ReadMetrics returns the metrics that are served over HTTP at address: for each name, the sum over all
-// labels.
-func ReadMetrics(address string) (map[string]float64, error) {
+// Get returns what a process serves at url. It leaves no connection open, which would count as one of
+// the process.
+func Get(url string) ([]byte, error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + address + "/metrics")
+	response, err := client.Get(url)
 	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("reading metrics: %s", response.Status)
+		return nil, fmt.Errorf("getting %s: %s", url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// ReadMetrics returns the metrics that are served over HTTP at address: for each name, the sum over all
+// labels.
+func ReadMetrics(address string) (map[string]float64, error) {
+	body, err := Get("http://" + address + "/metrics")
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
 	metrics := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(bytes.NewReader(body))
 	for lines.Scan() {
 		line := lines.Text()
 		if strings.HasPrefix(line, "#") {
