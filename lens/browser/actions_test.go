@@ -209,6 +209,8 @@ func TestTimeIsStopped(t *testing.T) {
 	mark := p.mark(t)
 	p.press(t, "create")
 	p.mustWait(t, heldEvent)
+	p.mustWait(t, `[...document.querySelectorAll(".bar.watch")].some((bar) =>
+		/ADDED foos.*, [\d.]+ s$/.test(bar.getAttribute("aria-label")))`) // its bar grows
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("1 thing")`)
 	p.mustWait(t, `document.querySelector("[data-layer=watches]").textContent.includes("foos, 1 event behind")`)
 

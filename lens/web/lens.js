@@ -214,9 +214,8 @@ function play(now) {
 
 // What waits for a time, or takes long, is drawn again with the time that is left or has passed.
 setInterval(() => {
-  const running = [...lens.of("key").values()].some((key) => key.until > lens.now());
-  const working = [...lens.of("worker").values()].some((worker) => worker.key);
-  if (running || working) lens.draw("key", "worker", "clock");
+  const isOpen = [...lens.of("span").values()].some(({ end }) => !end);
+  if (isOpen) lens.draw("key", "worker", "clock");
 }, 200);
 
 const inSVG = new Set(["svg", "g", "rect", "path", "text", "tspan", "title", "circle", "defs",
