@@ -86,12 +86,15 @@ func (r *run) recordQuantiles(name string, begin, end map[string]time.Time) {
 	r.figures[name+" p99"] = quantile(times, 0.99)
 }
 
-// quantile returns the value below which that part of sorted lies, 0 to 1.
+// quantile returns the value below which that part of sorted lies, 0 to 1. If that is between two
+// values, it interpolates.
 func quantile(sorted []float64, part float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[int(part*float64(len(sorted)-1)+0.5)]
+	position := part * float64(len(sorted)-1)
+	low, high := sorted[int(position)], sorted[int(math.Ceil(position))]
+	return low + (high-low)*(position-math.Floor(position))
 }
 
 // rounded returns the figures with three decimals, without the CPU times of 0 of paused components.
