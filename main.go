@@ -1,8 +1,8 @@
 // Command sample-controller keeps a Deployment running for every Foo.
 //
-// Read it in this order: main.go, the process; controller.go, how an event leads to a sync;
-// status.go, what a sync does and reports; writes.go, its writes to Deployments; deployment.go, what
-// a Foo means. The packages below internal/ have what any controller needs.
+// Read it in this order: controller.go, how an event leads to a sync; status.go, what a sync does and
+// reports; writes.go, its writes to Deployments; deployment.go, what a Foo means; main.go, the
+// process. The packages below internal/ have what any controller needs.
 package main
 
 import (
