@@ -120,7 +120,7 @@ func (x *explorer) tryAgain(w *World, p plan, r *result) {
 	w.restart()
 	w.settle()
 	if isRight() {
-		r.remark = "(a new process puts right what is wrong in the end)"
+		r.remark = "(a restart of the program repairs this)"
 	}
 }
 

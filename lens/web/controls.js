@@ -174,24 +174,26 @@ function markLast(name, value) {
 const guide = make("div", { class: "guide", hidden: "" },
   button("Next", guideOn, { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
-let passes = false; // the change is on its way to the last part
 const guideNotes = {
   2: "The lens holds back the change of the Foo now. Next explains where it will go.",
+  3: "It is empty now: the change waits before it.",
+  4: "The code is the handler of Deployments. That of Foos only enqueues the Foo's key.",
+  5: "It is empty now. Soon, the name of your Foo will be here.",
   6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
   7: "Press Next to let the request pass, which the lens holds back. (After 10 s, it times out: the " +
     "sync fails and comes back, with a new request. That does no harm. Press Next all the same.)",
 };
 
 function guideOn() {
-  if (guided !== 6 || passes) return guideTo(guided + 1);
-  passes = true; // nobody reads while things move: part 7 is explained when its request is there
+  if (guided !== 6 || lens.pace) return guideTo(guided + 1);
+  lens.pace = 400; // nobody reads while things move: part 7 is explained when its request is there
   say(explained, "The change passes. Follow it in the picture, from 2 to 7.");
   post("gate/step");
 }
 
 function guideTo(number) {
   guided = number;
-  passes = false;
+  lens.pace = 0;
   guide.hidden = number > 7;
   Object.values(parts).forEach(async ({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
@@ -340,7 +342,7 @@ lens.drawers.push((changed, now) => {
   drawState();
   if (changed.has("note") || logEpoch !== lens.epoch) drawLog(now);
   if (changed.has("span")) followCode();
-  if (passes && [...lens.of("request").values()].some(({ state }) => state === "held")) guideTo(7);
+  if (lens.pace && [...lens.of("request").values()].some(({ state }) => state === "held")) guideTo(7);
   if (firstAction && !lastAction) say(explained, `The program ${looksAfter()}. Press “${
     firstAction}”, and follow the change from 1 to 7 in the picture.`);
   if (live && lens.connected && actionsFor !== lens.of("watch").size) loadActions();

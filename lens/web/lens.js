@@ -10,6 +10,7 @@ const lens = {
   epoch: 0, // counts how often everything was replaced
   connected: true,
   rush: false, // so much happens that nobody can follow single things
+  pace: 0, // how long a step of the tour is shown, in milliseconds; 0 outside of the tour
   replay: null, // what is played: a recording and where in it we are
 };
 window.lens = lens;
@@ -100,6 +101,7 @@ function applyAll() {
 const isSeen = (step) => Object.keys(step.set ?? {}).some((id) => !unseen.has(id.split("/", 1)[0]));
 
 function pauseAfterStep(waiting) {
+  if (lens.pace) return lens.pace;
   const { replay } = lens;
   const coming = waiting + (replay ? countUntil(replay.at + 5e8) - replay.index : 0);
   lens.rush = coming > 150;

@@ -8,8 +8,8 @@ const parts = {
   server: { title: "API server", about: "stores the objects", place: "meaning",
     explain: "it stores the objects. An object that another one owns stands next to its owner" },
   watches: { title: "watches", about: "tell of each change", place: "cache",
-    explain: "the API server sends each change to the program, in one stream for each " +
-      "resource" },
+    explain: "the API server sends each change to the program, as an event, in one stream for " +
+      "each resource" },
   caches: { title: "caches", about: "copies of the objects, kept up to date", place: "cache",
     explain: "the program keeps a copy of each object. A sync reads the copies" },
   handlers: { title: "event handlers", about: "which key does it concern?", place: "handler",
