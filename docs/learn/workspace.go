@@ -166,7 +166,7 @@ func (w *workspace) show(e *exercise) error {
 	task := map[string]string{"predict": "Type the letter, and Enter.",
 		"repair": "Repair " + w.path(e) + "\nIt is judged when you save it: unchanged, it shows what goes wrong.",
 		"prove":  "Write the test into " + w.path(e) + "\nIt is judged when you save it."}[e.kind()]
-	w.say("\n%s\nRead: %s\nA project had this bug: %s", task, e.values["read"], e.values["issue"])
+	w.say("\n%s\nRead: %s\nWhere a project made, found or stopped it: %s", task, e.values["read"], e.values["issue"])
 	return nil
 }
 

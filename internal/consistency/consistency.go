@@ -2,8 +2,8 @@
 // informer shows a write some time after the API server has accepted it. A sync that reads the
 // cache in between would repeat the write.
 //
-// Kubernetes' own controllers use k8s.io/kubernetes/pkg/controller/util/consistency, which other
-// modules cannot import. The names WroteAt and Clear are from there.
+// Kubernetes' own controllers use k8s.io/kubernetes/pkg/controller/util/consistency. Kubernetes does
+// not support that module as a library. The names WroteAt and Clear are from there.
 package consistency
 
 import (

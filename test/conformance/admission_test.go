@@ -24,6 +24,7 @@ func TestBadSpecIsRefusedWithAMessageThatHelps(t *testing.T) {
 			`spec.deploymentName in body must be of type string: "integer"`},
 		{"upper case", "spec: {deploymentName: Web}", validName},
 		{"underscore", "spec: {deploymentName: my_web}", validName},
+		{"slash", "spec: {deploymentName: other/web}", validName},
 		{"leading dash", "spec: {deploymentName: -web}", validName},
 		{"trailing dot", "spec: {deploymentName: web.}", validName},
 		{"too long", "spec: {deploymentName: " + strings.Repeat("a", 254) + "}",
