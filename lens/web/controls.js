@@ -177,8 +177,7 @@ let guided = 0; // the number of the part, 8 after the last
 const guideNotes = {
   2: "The lens holds back the change of the Foo now. Next explains where it will go.",
   3: "It is empty now: the change waits before it.",
-  4: "The code is the handler of Deployments. That of Foos only enqueues the Foo's key.",
-  5: "It is empty now. Soon, the name of your Foo will be here.",
+  5: "It is empty now. Soon, the key of your object will be here.",
   6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
   7: "Press Next to let the request pass, which the lens holds back. (After 10 s, it times out: the " +
     "sync fails and comes back, with a new request. That does no harm. Press Next all the same.)",
@@ -202,6 +201,8 @@ function guideTo(number) {
     if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
       found && number === 1 && `“The code at that place” shows ${found.name}: it ` +
         "makes what will stand beside the Foo.",
+      number === 4 && found?.name === "handleObject" && "The code is the handler of objects that " +
+        "others own. That of their owners only enqueues the owner's key.",
       guideNotes[number]].filter(Boolean).join(" "));
   });
   if (number > 7) {
