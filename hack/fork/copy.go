@@ -43,8 +43,7 @@ var (
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		example + "/websites", "internal/testing/process/metrics.go", "internal/testing/suite/frame*.go",
-		parts + "/finalizer", parts + "/owned",
+		example + "/websites", "internal/testing/suite/frame*.go", parts + "/finalizer", parts + "/owned",
 	}
 )
 

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -235,7 +236,9 @@ func ServesMetricsNamedIn(t *testing.T, path, names string, prepare func(*Namesp
 	address := must.Get(process.FreeAddress())(t)
 	StartProgram(t, LeaderFlags+" --metrics-bind-address="+address, In(n))
 	prepare(n)
-	served := must.Get(process.Get("http://" + address + "/metrics"))(t)
+	response := must.Get(http.Get("http://" + address + "/metrics"))(t)
+	defer response.Body.Close()
+	served := must.Get(io.ReadAll(response.Body))(t)
 	found := regexp.MustCompile(names).FindAllString(string(text), -1)
 	if len(found) < 5 {
 		t.Errorf("%s names only the metrics %q, want at least 5", path, found)
