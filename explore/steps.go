@@ -142,15 +142,15 @@ func HoldWatch(resource string) Step {
 // LetWatchesGo is a step in which all events come that were held.
 var LetWatchesGo = network("let the watches go", (*World).letWatchesGo)
 
-// LoseWatch returns a step after which no event of a resource comes, until BreakWatch.
-func LoseWatch(resource string) Step {
-	return onLine("lose the watch of ", resource, func(_ *World, l *line) { l.lost = true })
+// LoseEvents returns a step after which no event of a resource comes, until ExpireWatch.
+func LoseEvents(resource string) Step {
+	return onLine("lose the events of ", resource, func(_ *World, l *line) { l.lost = true })
 }
 
-// BreakWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
+// ExpireWatch returns a step in which the watches of a resource end with the error 410 Gone, so that
 // the controller has to list again.
-func BreakWatch(resource string) Step {
-	return onLine("break the watch of ", resource, (*World).expire)
+func ExpireWatch(resource string) Step {
+	return onLine("expire the watch of ", resource, (*World).expire)
 }
 
 // onLine returns a step that changes what is between the controller and a resource.

@@ -122,19 +122,19 @@ func TestFirstActionCreatesTheNamespace(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "lens"}}`)
 	})
-	const create, scale = "create namespace lens", "-n lens scale foo/example-foo --replicas=3"
-	r := press(t, s, "scale")
-	if r.Output != create+"\n"+scale+"\n" || r.Error != "" {
+	const create, remove = "create namespace lens", "-n lens delete foo/example-foo"
+	r := press(t, s, "delete")
+	if r.Output != create+"\n"+remove+"\n" || r.Error != "" {
 		t.Errorf("got %+v", r)
 	}
-	if !slices.Equal(r.Commands, []string{"kubectl " + create, "kubectl " + scale}) {
+	if !slices.Equal(r.Commands, []string{"kubectl " + create, "kubectl " + remove}) {
 		t.Errorf("shown are %q", r.Commands)
 	}
 	if note, _ := os.ReadFile(filepath.Join(s.folder, namespaceNote)); string(note) != "lens" {
 		t.Errorf("the note for the end is %q", note)
 	}
 	exists = true
-	if r := press(t, s, "scale"); r.Output != scale+"\n" || r.Error != "" {
+	if r := press(t, s, "delete"); r.Output != remove+"\n" || r.Error != "" {
 		t.Errorf("then got %+v", r)
 	}
 }
@@ -142,7 +142,7 @@ func TestFirstActionCreatesTheNamespace(t *testing.T) {
 // The buttons work in the namespace of a program that watches only one.
 func TestButtonsRunTheirCommands(t *testing.T) {
 	for _, test := range []struct{ id, kubectl, output, failed string }{
-		{"scale", `printf "%s\n" "$*"`, "-n theirs scale foo/example-foo --replicas=3\n", ""},
+		{"delete", `printf "%s\n" "$*"`, "-n theirs delete foo/example-foo\n", ""},
 		{"foreign", `echo no >&2; exit 1`, "no\n", "exit status 1"}, // the first of two commands
 		{"burst", `grep name:`, "  name: foo-1\n  name: foo-2\n  name: foo-3\n", ""},
 	} {

@@ -15,7 +15,7 @@ import (
 // functions are those that may be at work at a place of the picture, the best first. A program need
 // not have them all.
 var functions = map[string][]string{
-	"handler": {"handleObject", "addEventHandlers", "setUp"},
+	"handler": {"addEventHandlers", "handleObject", "setUp"},
 	"enqueue": {"enqueueFoo", "handleObject", "addEventHandlers"},
 	"queue":   {"processNextWorkItem", "NewController", "addEventHandlers"},
 	"worker":  {"runWorker", "processNextWorkItem", "addEventHandlers"},

@@ -92,7 +92,7 @@ func (p *page) checkTimeLine(t *testing.T) {
 func TestPartShowsItsCode(t *testing.T) {
 	p := begin(t)
 	for part, name := range map[string]string{
-		"workers": "syncHandler", "handlers": "handleObject", "queue": "processNextWorkItem",
+		"workers": "syncHandler", "handlers": "addEventHandlers", "queue": "processNextWorkItem",
 	} {
 		p.mustDo(t, chromedp.Click(chromedp.CSS("[data-part="+part+"] .title")))
 		p.mustWait(t, fmt.Sprintf(`document.querySelector(".code .file").innerText.includes(%q) &&
@@ -169,7 +169,7 @@ func TestFirstFooIsGuided(t *testing.T) {
 			[...lens.of("request").values()].some((request) => request.state === "held"); })`))
 	p.press(t, "create")
 	for i, shown := range [][2]string{{"server", "newDeployment"}, {"watches", "newInformerFactories"},
-		{"caches", "newInformerFactories"}, {"handlers", "handleObject"}, {"queue", "processNextWorkItem"},
+		{"caches", "newInformerFactories"}, {"handlers", "addEventHandlers"}, {"queue", "processNextWorkItem"},
 		{"workers", "syncHandler"}, {"requests", "createDeployment"}} {
 		p.mustWait(t, fmt.Sprintf(`(%[3]d > 6 || !passed) && document.querySelector(".guided").dataset.part === %[1]q &&
 			codePlace.value === parts[%[1]q].place && document.querySelector(".code .file").innerText.endsWith(" %[2]s") &&

@@ -38,7 +38,6 @@ type command struct {
 	namespace, patch, patchType, cascade, image, hard string
 
 	files      []string
-	replicas   int64
 	serverSide bool
 	wait, all  bool
 }
@@ -61,8 +60,8 @@ func (s *Shell) Run(ctx context.Context, line, input string) (output string, err
 		return "", err
 	}
 	verbs := map[string]func(context.Context) (string, error){
-		"create": c.create, "apply": c.create, "scale": c.scale, "patch": c.change,
-		"delete": c.delete, "rollout": c.rollout, "label": c.label,
+		"create": c.create, "apply": c.create, "patch": c.change, "delete": c.delete,
+		"rollout": c.rollout, "label": c.label,
 	}
 	do := verbs[c.args[0]]
 	if do == nil {
@@ -82,7 +81,6 @@ func (c *command) parse(words []string) error {
 	set.StringVar(&c.cascade, "cascade", "background", "")
 	set.StringVar(&c.image, "image", "", "")
 	set.StringVar(&c.hard, "hard", "", "")
-	set.Int64Var(&c.replicas, "replicas", 0, "")
 	set.BoolVar(&c.serverSide, "server-side", false, "")
 	set.BoolVar(&c.wait, "wait", true, "")
 	set.BoolVar(&c.all, "all", false, "")

@@ -38,7 +38,7 @@ func TestEachButtonWorks(t *testing.T) {
 	const made = "foo.samplecontroller.k8s.io/example-foo created\n"
 	says := map[string]string{
 		"create": made, "two": made + "foo.samplecontroller.k8s.io/second-foo created\n",
-		"scale":              "foo.samplecontroller.k8s.io/example-foo scaled\n",
+		"scale":              "foo.samplecontroller.k8s.io/example-foo patched\n",
 		"delete-all":         "foo.samplecontroller.k8s.io \"example-foo\" deleted from lens namespace\n",
 		"delete-deployment":  "deployment.apps \"example-foo\" deleted from lens namespace\n",
 		"restart-deployment": "deployment.apps/example-foo restarted\n",

@@ -150,20 +150,15 @@ func (t *target) say(did, doing string, err error) (string, error) {
 
 // patchIt patches the object that an argument names.
 func (c *command) patchIt(
-	ctx context.Context, argument string, how types.PatchType, patch, did string, sub ...string,
+	ctx context.Context, argument string, how types.PatchType, patch, did string,
 ) (string, error) {
 	t, err := c.named(argument)
 	if err != nil {
 		return "", err
 	}
 	_, err = t.Patch(ctx, t.name, how, []byte(patch),
-		metav1.PatchOptions{FieldManager: "kubectl-" + c.args[0]}, sub...)
+		metav1.PatchOptions{FieldManager: "kubectl-" + c.args[0]})
 	return t.say(did, "", err)
-}
-
-func (c *command) scale(ctx context.Context) (string, error) {
-	patch := fmt.Sprintf(`{"spec": {"replicas": %d}}`, c.replicas)
-	return c.patchIt(ctx, c.args[1], types.MergePatchType, patch, "scaled", "scale")
 }
 
 func (c *command) change(ctx context.Context) (string, error) {

@@ -129,7 +129,7 @@ function drawState() {
 }
 
 let actionsFor = -1; // how many watches there were when the actions were loaded
-let firstAction = "", lastAction = "";
+let firstAction = "", secondAction = "", lastAction = "";
 const moreActions = []; // below the buttons
 
 // loadActions makes the buttons. Which there are depends on what the program watches. A button that
@@ -138,7 +138,7 @@ async function loadActions() {
   const watches = actionsFor = lens.of("watch").size;
   const actions = await fetch("actions").then((answer) => answer.json()).catch(() => []);
   if (watches !== actionsFor) return; // the next answer has more
-  firstAction = actions[0]?.title;
+  [firstAction, secondAction] = actions.map(({ title }) => title);
   lens.draw("actions");
   const groups = [...Map.groupBy(actions, (action) => action.group)].map(([group, members], i) => {
     const details = actionsPanel.querySelector(`[data-group="${group}"]`) ??
@@ -175,7 +175,7 @@ const guide = make("div", { class: "guide", hidden: "" },
   button("Next", guideOn, { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
 const guideNotes = {
-  2: "The lens holds back the change of the Foo now. Next explains where it will go.",
+  2: "The lens holds back the change now. Next explains where it will go.",
   3: "It is empty now: the change waits before it.",
   5: "It is empty now. Soon, the key of your object will be here.",
   6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
@@ -200,15 +200,13 @@ function guideTo(number) {
     const found = await lens.show(place);
     if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
       found && number === 1 && `“The code at that place” shows ${found.name}: it ` +
-        "makes what will stand beside the Foo.",
-      number === 4 && found?.name === "handleObject" && "The code is the handler of objects that " +
-        "others own. That of their owners only enqueues the owner's key.",
+        "makes what will stand beside your object.",
       guideNotes[number]].filter(Boolean).join(" "));
   });
   if (number > 7) {
     say(explained, "The tour is over. Each change of the new object is an event, too, so more syncs " +
-      "follow: one writes the status, and the last ones find nothing to do. Now press “Scale the Foo " +
-      "to 3”, or break something.");
+      "follow: one writes the status, and the last ones find nothing to do. Now press " +
+      `“${secondAction}”, or break something.`);
     setSpeed(speeds[0][1]);
   }
 }

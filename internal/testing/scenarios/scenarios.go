@@ -78,8 +78,8 @@ var (
 	letGo            = explore.LetWatchesGo
 	refuse           = explore.Refuse("deployments")
 	accept           = explore.Accept("deployments")
-	loseDeployments  = explore.LoseWatch("deployments")
-	breakDeployments = explore.BreakWatch("deployments")
+	loseDeployments  = explore.LoseEvents("deployments")
+	breakDeployments = explore.ExpireWatch("deployments")
 )
 
 // All is what users and the cluster do, with Foos a and b and Deployments x and y. There are
@@ -146,7 +146,7 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 // Moves are what histories have besides these steps.
 var Moves = []explore.Step{
 	foo("a", "y", 1), explore.Delete("foos/b"), explore.Delete("deployments.apps/y"),
-	explore.LoseWatch("foos"), explore.BreakWatch("foos"),
+	explore.LoseEvents("foos"), explore.ExpireWatch("foos"),
 	explore.AnswerWrites(5, "500"), explore.AnswerWrites(5, "timeout after"),
 	explore.AnswerWrites(5, "409 Conflict"),
 }
