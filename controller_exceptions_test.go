@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,19 +88,6 @@ func TestSecondFooTakesOverWhenTheFirstGoes(t *testing.T) {
 		if got := metav1.GetControllerOf(h.getDeployment("web")).Name; got != "second" {
 			t.Errorf(`owner: got %q, want "second"`, got)
 		}
-	})
-}
-
-func TestReleasedDeploymentIsForeign(t *testing.T) {
-	bubble(t, func(_ *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.changeDeployment("web", func(d *appsv1.Deployment) {
-			d.OwnerReferences, d.Spec.Replicas = nil, new(int32(4))
-		})
-
-		h.expectReplicas("web", 4)
-		h.expectReady("example-foo", "False DeploymentNameTaken")
 	})
 }
 
@@ -268,23 +256,32 @@ func TestWhatIsNormalIsNoError(t *testing.T) {
 	}
 }
 
-func TestRefusedDeploymentIsReportedOnce(t *testing.T) {
+func TestRefusalIsReportedAndTriedSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("create", "deployments", 3, apierrors.NewForbidden(
-			deploymentsResource, "web", errors.New("denied by a policy")))
+		var tries atomic.Int32
+		h.Before("create", "deployments", 4, func(context.Context) error {
+			return apierrors.NewForbidden(deploymentsResource, "web", fmt.Errorf("no, %d", tries.Add(1)))
+		})
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
+		time.Sleep(50 * time.Second) // the next tries are after 15, 30 and 45 s
 		h.expectReady("example-foo", "False DeploymentRejected")
 		conditions := fmt.Sprint(h.getFoo("example-foo").Status.Conditions)
-		if !strings.Contains(conditions, "denied by a policy") {
-			t.Errorf("got conditions %s, want the API server's reason in a message", conditions)
+		if !strings.Contains(conditions, "no, 4") {
+			t.Errorf("got conditions %s, want the API server's last words in a message", conditions)
 		}
-		time.Sleep(time.Minute)
+		h.expectEvents("DeploymentRejected", 4)
+		time.Sleep(11 * time.Second)
+		h.rollOut("web")
+		h.expectReady("example-foo", "True Available")
 
-		h.expectEvents("DeploymentRejected", 1)
-		if !h.deploymentExists("web") {
-			t.Error("the Deployment was not created after the API server stopped refusing it")
-		}
+		h.Fail("patch", "deployments", 4, apierrors.NewBadRequest("no")) // the same words each time
+		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) })
+		time.Sleep(50 * time.Second)
+		h.expectWrites("patch", "deployments", 4)
+		h.expectEvents("DeploymentRejected", 5)
+		time.Sleep(11 * time.Second)
+		h.expectReplicas("web", 2)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -56,16 +57,11 @@ func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	clients := &clients{&process.Clients{Kube: h.client}, clientset.NewForConfigOrDie(h.Config)}
-	recorder, err := newRecorder(ctx, h.client)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	recorder := must.Get(newRecorder(ctx, h.client))(h.t)
 	kubeFactory, fooFactory := newInformerFactories(clients, &h.options, nil)
-	controller, err := NewController(h.client, clients.foo,
-		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(), recorder)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	controller := must.Get(NewController(h.client, clients.foo,
+		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(),
+		recorder))(h.t)
 	kubeFactory.StartWithContext(ctx)
 	fooFactory.StartWithContext(ctx)
 	stopped := make(chan struct{})
@@ -85,9 +81,7 @@ func (h *harness) start() {
 func (h *harness) act(action func() error) {
 	h.t.Helper()
 	time.Sleep(time.Millisecond) // virtual: nobody does two things in the same instant
-	if err := action(); err != nil {
-		h.t.Fatal(err)
-	}
+	must.Do(h.t, action())
 	synctest.Wait()
 }
 
@@ -127,11 +121,7 @@ func createIn[T any](h *harness, in objects[T], object *T) {
 
 func getFrom[T any](h *harness, in objects[T], name string) *T {
 	h.t.Helper()
-	object, err := in.Get(context.Background(), name, metav1.GetOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return object
+	return must.Get(in.Get(context.Background(), name, metav1.GetOptions{}))(h.t)
 }
 
 func changeIn[T any](h *harness, in objects[T], name string, change func(*T)) {
@@ -269,10 +259,8 @@ func (h *harness) wait(d time.Duration) {
 // expectEvents checks how many Events there are so far for a reason.
 func (h *harness) expectEvents(reason string, want int) {
 	h.t.Helper()
-	list, err := h.kube.EventsV1().Events(namespace).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	events := h.kube.EventsV1().Events(namespace)
+	list := must.Get(events.List(context.Background(), metav1.ListOptions{}))(h.t)
 	got := len(slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason != reason }))
 	if got != want {
 		h.t.Errorf("%s events: got %d, want %d", reason, got, want)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"maps"
 	"net/http"
@@ -19,43 +18,51 @@ import (
 
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
+// runOn runs the program on an API server that answers with handler.
+func runOn(ctx context.Context, t *testing.T, handler http.HandlerFunc) error {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	flags := []string{"--health-probe-bind-address=0", "--metrics-bind-address=0"}
+	o := must.Get(parseFlags(flags, io.Discard))(t)
+	p, _, err := newProcess(ctx, &rest.Config{Host: server.URL}, o, nil)
+	must.Do(t, err)
+	return p.Run(ctx)
+}
+
 func TestForbiddenWatchEndsTheProcess(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	err := runOn(t.Context(), t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/apis/samplecontroller.k8s.io/v1alpha1" {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"kind":"APIResourceList","resources":[]}`)
 			return
 		}
 		http.Error(w, "injected", http.StatusForbidden)
-	}))
-	defer server.Close()
-	o, err := parseFlags([]string{"--health-probe-bind-address=0", "--metrics-bind-address=0"},
-		io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, _, err := newProcess(t.Context(), &rest.Config{Host: server.URL}, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "grant it") {
+	})
+	if err == nil || !strings.Contains(err.Error(), "grant it") {
 		t.Errorf(`got error %v, want it to contain "grant it"`, err)
 	}
 }
 
-func TestOwnFlags(t *testing.T) {
+func TestStopBeforeTheFirstAnswerIsNoFailure(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	err := runOn(ctx, t, func(_ http.ResponseWriter, r *http.Request) {
+		stop()
+		<-r.Context().Done()
+	})
+	if err != nil {
+		t.Errorf("got error %v, want none", err)
+	}
+}
+
+func TestNegativeResyncIsRefused(t *testing.T) {
 	const want = "--resync must not be negative, but is -1s; --help lists all flags"
 	if _, err := parseFlags([]string{"--resync=-1s"}, io.Discard); err == nil || err.Error() != want {
 		t.Errorf("got error %v, want %q", err, want)
-	}
-	var help strings.Builder
-	_, err := parseFlags([]string{"--help"}, &help)
-	if !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-resync") ||
-		!strings.Contains(help.String(), "-leader-elect\n") {
-		t.Errorf("--help: got error %v, and\n%s", err, help.String())
 	}
 }
 

@@ -28,8 +28,12 @@ func (c *Controller) createDeployment(
 			return observation{}, err // the event of the change is on the way
 		}
 	}
-	created, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
-		ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+	var created *appsv1.Deployment
+	err := c.repairs.Try(foo, "", blockedRetryDelay, func() (err error) {
+		created, err = c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+			ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+		return err
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return c.resolveAlreadyExists(ctx, foo)
 	}
@@ -115,8 +119,12 @@ func (c *Controller) repairDeployment(
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (observation, error) {
-	updated, err := patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
-		observed, desired, controllerName)
+	var updated *appsv1.Deployment
+	err := c.repairs.Try(foo, observed.UID, blockedRetryDelay, func() (err error) {
+		updated, err = patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+			observed, desired, controllerName)
+		return err
+	})
 	if err != nil {
 		return handleWriteError(desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -142,7 +150,7 @@ func handleWriteError(deployment *appsv1.Deployment, err error) (observation, er
 		}, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return observation{}, nil // the namespace goes, and the Foo with it
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case patch.IsRefusal(err):
 		return observation{
 			deployment: deployment,
 			conditions: []metav1.Condition{notReady(reasonRejected, err.Error())},

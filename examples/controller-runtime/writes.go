@@ -30,7 +30,9 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 		}
 	}
 	deployment := meaning.NewDeployment(foo)
-	err := r.Create(ctx, deployment) // fills deployment in with what the API server stored
+	err := r.repairs.Try(foo, "", blockedRetryDelay, func() error {
+		return r.Create(ctx, deployment) // fills deployment in with what the API server stored
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return r.resolveAlreadyExists(ctx, foo)
 	}
@@ -116,7 +118,10 @@ func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
 	difference := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, desired, difference); err != nil {
+	err := r.repairs.Try(foo, observed.UID, blockedRetryDelay, func() error {
+		return r.Patch(ctx, desired, difference)
+	})
+	if err != nil {
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
 	// desired has become the answer.
@@ -188,7 +193,7 @@ func (r *Reconciler) handleWriteError(
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil // deleted in between
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ctrl.Result{}, nil // the namespace goes, and the Foo with it
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case patch.IsRefusal(err):
 		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
 		status := meaning.DesiredStatus(foo, deployment, ready)
 		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.updateStatus(ctx, foo, status)

@@ -25,8 +25,10 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		return err
 	}
 	created := &appsv1.Deployment{}
-	err := c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo), created,
-		metav1.CreateOptions{FieldManager: controllerName})
+	err := c.repairs.Try(foo, "", blockedRetryDelay, func() error {
+		return c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo), created,
+			metav1.CreateOptions{FieldManager: controllerName})
+	})
 	if apierrors.IsAlreadyExists(err) {
 		return c.resolveAlreadyExists(ctx, foo)
 	}
@@ -123,8 +125,10 @@ func (c *Controller) updateDeployment(
 		return err
 	}
 	updated := &appsv1.Deployment{}
-	err = c.deployments.Client().Patch(ctx, foo.Namespace, desired.Name, kind, difference, updated,
-		metav1.PatchOptions{FieldManager: controllerName})
+	err = c.repairs.Try(foo, observed.UID, blockedRetryDelay, func() error {
+		return c.deployments.Client().Patch(ctx, foo.Namespace, desired.Name, kind, difference, updated,
+			metav1.PatchOptions{FieldManager: controllerName})
+	})
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -224,7 +228,7 @@ func (c *Controller) handleWriteError(
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return errGone
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case patch.IsRefusal(err):
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
 		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
 		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, ready))

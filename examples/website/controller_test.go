@@ -1,7 +1,9 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,18 +178,21 @@ func TestConfigMapOfSomebodyElseIsNeitherChangedNorMounted(t *testing.T) {
 	})
 }
 
-func TestRefusedChildIsReportedOnce(t *testing.T) {
+// Words that differ each time are a new status each time, and its event brings the key back at once.
+func TestRefusedChildIsTriedSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("create", "deployments", 6,
-			apierrors.NewForbidden(deploymentsResource, "web", errors.New("quota")))
+		var tries atomic.Int32
+		h.Before("create", "deployments", 6, func(context.Context) error {
+			return apierrors.NewBadRequest(fmt.Sprint("request ", tries.Add(1)))
+		})
 		h.start()
 		h.createWebsite(newWebsite("web"))
-		h.wait(2 * time.Second)
+		h.wait(50 * time.Second)
 		h.expectCondition("web", "Ready", "False DeploymentRejected")
 		h.expectCondition("web", "Registered", "True Registered")
-		h.wait(3 * time.Minute)
+		h.expectEvents("DeploymentRejected", 4) // at once, and after 15, 30 and 45 s
 
-		h.expectEvents("DeploymentRejected", 1)
+		h.wait(2 * time.Minute)
 		if h.getDeployment("web") == nil {
 			t.Error("there is no Deployment in the end")
 		}

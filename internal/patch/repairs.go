@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -24,9 +25,9 @@ const (
 	notKeptDelay = 10 * time.Minute
 )
 
-// Repairs remembers the repairs of objects that a controller owns. Without it, a controller repairs
-// without end what admission or another program sets back each time. The keys are those of the
-// owners.
+// Repairs remembers the repairs of objects that a controller owns, and what the API server has
+// refused. Without it, a controller repairs without end what admission or another program sets back
+// each time. The keys are those of the owners.
 type Repairs struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]*repairs
@@ -34,14 +35,18 @@ type Repairs struct {
 
 // repairs is what is known about the object of one owner.
 type repairs struct {
-	generation int64 // of the owner: if it asks for something else, all begins anew
-	tries      int   // repairs since the last one that has lasted
+	uid        types.UID // of the owner
+	generation int64     // of the owner: if it asks for something else, all begins anew
+	tries      int       // repairs since the last one that has lasted
 	at         time.Time
 	undone     time.Time // when the object was seen to differ again; zero until then
 	seen       string    // what the object had in place of what it should have
 	notKept    string    // what the last answer had in place of what was sent
 	contest    Judgment  // the last one whose outcome was Contested
 	isNew      bool      // the contest is of the time since the last repair
+	refused    error     // the last write that the API server has refused
+	refusedAt  time.Time
+	refusedUID types.UID // of the object; empty if it was a Create
 }
 
 // Outcome says what a controller does about an object.
@@ -180,6 +185,35 @@ func (r *Repairs) Sent(
 	return changed
 }
 
+// Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID,
+// and returns its error. But if the API server has refused the same within the last retryAfter, Try
+// only returns the error of that. The words of a refusal may differ each time, and a status that has
+// them brings the key back at once: without Try, there would be no end.
+func (r *Repairs) Try(
+	owner metav1.Object, uid types.UID, retryAfter time.Duration, write func() error,
+) error {
+	r.mu.Lock()
+	known := r.of(cache.MetaObjectToName(owner), owner)
+	last := *known
+	r.mu.Unlock()
+	if last.refused != nil && last.refusedUID == uid && time.Since(last.refusedAt) < retryAfter {
+		return last.refused
+	}
+	err := write()
+	if IsRefusal(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		known.refused, known.refusedAt, known.refusedUID = err, time.Now(), uid
+	}
+	return err
+}
+
+// IsRefusal reports whether the API server would refuse the same write again: the object is invalid,
+// or admission, a quota or RBAC is against it.
+func IsRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
 // Clear forgets an owner.
 func (r *Repairs) Clear(key cache.ObjectName) {
 	r.mu.Lock()
@@ -190,8 +224,8 @@ func (r *Repairs) Clear(key cache.ObjectName) {
 // of returns what is known about the object of an owner. r.mu must be held.
 func (r *Repairs) of(key cache.ObjectName, owner metav1.Object) *repairs {
 	known := r.byKey[key]
-	if known == nil || known.generation != owner.GetGeneration() {
-		known = &repairs{generation: owner.GetGeneration()}
+	if known == nil || known.uid != owner.GetUID() || known.generation != owner.GetGeneration() {
+		known = &repairs{uid: owner.GetUID(), generation: owner.GetGeneration()}
 		r.byKey[key] = known
 	}
 	return known

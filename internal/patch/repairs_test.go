@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -187,4 +188,31 @@ func TestWritersAreNamed(t *testing.T) {
 	if got := Writers(observed, fields); got != `"kubectl-set"` {
 		t.Errorf(`got %s, want "kubectl-set"`, got)
 	}
+}
+
+func TestRefusedWriteWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRepairs()
+		refusal := apierrors.NewBadRequest("injected")
+		tries := 0
+		try := func(owner metav1.Object, uid types.UID, want int) {
+			t.Helper()
+			err := r.Try(owner, uid, time.Minute, func() error {
+				tries++
+				return refusal
+			})
+			if !errors.Is(err, refusal) || tries != want {
+				t.Errorf("got error %v and %d tries so far, want %v and %d", err, tries, refusal, want)
+			}
+		}
+		try(owner(1), "", 1)
+		try(owner(1), "", 1)
+		try(owner(1), "b", 2) // another object
+		try(owner(2), "b", 3) // the owner asks for something else
+		another := owner(2)
+		another.UID = "another"
+		try(another, "b", 4)
+		time.Sleep(time.Minute)
+		try(another, "b", 5)
+	})
 }

@@ -102,16 +102,16 @@ func (p *Process) Run(ctx context.Context) error {
 	if err := p.startServers(background); err != nil {
 		return err
 	}
+	var err error
 	if p.Connect != nil {
-		err := p.Connect(workCtx, background)
-		if ctx.Err() != nil {
-			return nil // asked to stop
-		}
-		if err != nil {
-			return err
-		}
+		err = p.Connect(workCtx, background)
 	}
-	err := p.Clients.Preflight(workCtx, p.Served, p.Informers.InstallHint, p.Options.LeaderElect)
+	if err == nil {
+		err = p.Clients.Preflight(workCtx, p.Served, p.Informers.InstallHint, p.Options.LeaderElect)
+	}
+	if ctx.Err() != nil {
+		return nil // asked to stop
+	}
 	if err != nil {
 		return err
 	}

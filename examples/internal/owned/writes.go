@@ -27,8 +27,12 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	object.SetOwnerReferences(append(object.GetOwnerReferences(),
 		*metav1.NewControllerRef(owner, o.owners.GroupVersionKind)))
 	o.kind.SetFields(object, owner)
-	created, err := o.kind.Client(owner.GetNamespace()).Create(
-		ctx, object, metav1.CreateOptions{FieldManager: o.owners.Manager})
+	var created T
+	err := o.repairs.Try(owner, "", blockedRetryDelay, func() (err error) {
+		created, err = o.kind.Client(owner.GetNamespace()).Create(
+			ctx, object, metav1.CreateOptions{FieldManager: o.owners.Manager})
+		return err
+	})
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return o.resolveAlreadyExists(ctx, owner)
@@ -128,8 +132,12 @@ func (o *Objects[O, T]) desired(object T, owner O) T {
 func (o *Objects[O, T]) update(
 	ctx context.Context, owner O, observed, desired T,
 ) (*metav1.Condition, error) {
-	updated, err := patch.Send(
-		ctx, o.kind.Client(owner.GetNamespace()), observed, desired, o.owners.Manager)
+	var updated T
+	err := o.repairs.Try(owner, observed.GetUID(), blockedRetryDelay, func() (err error) {
+		updated, err = patch.Send(
+			ctx, o.kind.Client(owner.GetNamespace()), observed, desired, o.owners.Manager)
+		return err
+	})
 	if err != nil {
 		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
 	}
@@ -174,7 +182,7 @@ func (o *Objects[O, T]) handleWriteError(
 		return nil, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil, nil // the namespace goes, and the owner with it
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case patch.IsRefusal(err):
 		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
 		return NotReady(o.kind.Name+reasonRejected, err.Error()), nil
 	default:
