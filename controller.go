@@ -290,8 +290,8 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err
 	}
 	status, err := c.syncDeployment(ctx, foo)
-	if err != nil || status == nil {
+	if status == nil {
 		return err
 	}
-	return c.updateStatus(ctx, foo, *status)
+	return cmp.Or(err, c.updateStatus(ctx, foo, *status))
 }

@@ -28,12 +28,11 @@ func (c *Controller) createDeployment(
 			return observation{}, err // the event of the change is on the way
 		}
 	}
-	var created *appsv1.Deployment
-	err := c.repairs.Try(foo, "", blockedRetryDelay, func() (err error) {
-		created, err = c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
-			ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
-		return err
-	})
+	created, err := patch.Try(c.repairs, foo, "", blockedRetryDelay,
+		func() (*appsv1.Deployment, error) {
+			return c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
+				ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
+		})
 	if apierrors.IsAlreadyExists(err) {
 		return c.resolveAlreadyExists(ctx, foo)
 	}
@@ -119,12 +118,11 @@ func (c *Controller) repairDeployment(
 func (c *Controller) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (observation, error) {
-	var updated *appsv1.Deployment
-	err := c.repairs.Try(foo, observed.UID, blockedRetryDelay, func() (err error) {
-		updated, err = patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
-			observed, desired, controllerName)
-		return err
-	})
+	updated, err := patch.Try(c.repairs, foo, observed.UID, blockedRetryDelay,
+		func() (*appsv1.Deployment, error) {
+			return patch.Send(ctx, c.kubeClient.AppsV1().Deployments(foo.Namespace),
+				observed, desired, controllerName)
+		})
 	if err != nil {
 		return handleWriteError(desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -143,6 +141,12 @@ func (c *Controller) updateDeployment(
 // gone or terminating, the observation is empty. Any other error is returned, for a quick retry.
 func handleWriteError(deployment *appsv1.Deployment, err error) (observation, error) {
 	switch {
+	case patch.IsRefusal(err):
+		return observation{
+			deployment: deployment,
+			conditions: []metav1.Condition{notReady(reasonRejected, err.Error())},
+			retryAfter: blockedRetryDelay, because: "the API server refuses the Deployment",
+		}, nil
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. If the informer did not show it, no event tells of the deletion.
 		return observation{
@@ -150,12 +154,6 @@ func handleWriteError(deployment *appsv1.Deployment, err error) (observation, er
 		}, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return observation{}, nil // the namespace goes, and the Foo with it
-	case patch.IsRefusal(err):
-		return observation{
-			deployment: deployment,
-			conditions: []metav1.Condition{notReady(reasonRejected, err.Error())},
-			retryAfter: blockedRetryDelay, because: "the API server refuses the Deployment",
-		}, nil
 	default:
 		return observation{}, err
 	}
@@ -184,7 +182,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 				},
 				PropagationPolicy: new(metav1.DeletePropagationBackground),
 			})
-		if apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && !patch.IsRefusal(err) {
 			continue
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,8 +31,8 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 		}
 	}
 	deployment := meaning.NewDeployment(foo)
-	err := r.repairs.Try(foo, "", blockedRetryDelay, func() error {
-		return r.Create(ctx, deployment) // fills deployment in with what the API server stored
+	_, err := patch.Try(r.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {
+		return deployment, r.Create(ctx, deployment) // fills deployment in with what the API server stored
 	})
 	if apierrors.IsAlreadyExists(err) {
 		return r.resolveAlreadyExists(ctx, foo)
@@ -104,11 +105,9 @@ func (r *Reconciler) repairDeployment(
 	}
 	status := meaning.DesiredStatus(foo, observed, conditions...)
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
-		if err := r.deleteOtherDeployments(ctx, foo); err != nil {
-			return ctrl.Result{}, err
-		}
+		err = r.deleteOtherDeployments(ctx, foo)
 	}
-	return result, r.updateStatus(ctx, foo, status)
+	return result, errors.Join(err, r.updateStatus(ctx, foo, status))
 }
 
 // updateDeployment changes the observed Deployment to desired. It sends only the difference, so
@@ -118,9 +117,8 @@ func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
 	difference := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
-	err := r.repairs.Try(foo, observed.UID, blockedRetryDelay, func() error {
-		return r.Patch(ctx, desired, difference)
-	})
+	_, err := patch.Try(r.repairs, foo, observed.UID, blockedRetryDelay,
+		func() (*appsv1.Deployment, error) { return desired, r.Patch(ctx, desired, difference) })
 	if err != nil {
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -189,14 +187,14 @@ func (r *Reconciler) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) (ctrl.Result, error) {
 	switch {
-	case deployment != nil && apierrors.IsNotFound(err):
-		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil // deleted in between
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return ctrl.Result{}, nil // the namespace goes, and the Foo with it
 	case patch.IsRefusal(err):
 		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
 		status := meaning.DesiredStatus(foo, deployment, ready)
 		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.updateStatus(ctx, foo, status)
+	case deployment != nil && apierrors.IsNotFound(err):
+		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil // deleted in between
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ctrl.Result{}, nil // the namespace goes, and the Foo with it
 	default:
 		return ctrl.Result{}, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,9 +26,9 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		return err
 	}
 	created := &appsv1.Deployment{}
-	err := c.repairs.Try(foo, "", blockedRetryDelay, func() error {
-		return c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo), created,
-			metav1.CreateOptions{FieldManager: controllerName})
+	_, err := patch.Try(c.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {
+		return created, c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo),
+			created, metav1.CreateOptions{FieldManager: controllerName})
 	})
 	if apierrors.IsAlreadyExists(err) {
 		return c.resolveAlreadyExists(ctx, foo)
@@ -107,11 +108,9 @@ func (c *Controller) repairDeployment(
 	}
 	status := meaning.DesiredStatus(foo, observed, conditions...)
 	if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReady) {
-		if err := c.deleteOtherDeployments(ctx, foo); err != nil {
-			return err
-		}
+		err = c.deleteOtherDeployments(ctx, foo)
 	}
-	return c.updateStatus(ctx, foo, status)
+	return errors.Join(err, c.updateStatus(ctx, foo, status))
 }
 
 // updateDeployment changes the observed Deployment to desired. It sends only the difference, so
@@ -125,10 +124,11 @@ func (c *Controller) updateDeployment(
 		return err
 	}
 	updated := &appsv1.Deployment{}
-	err = c.repairs.Try(foo, observed.UID, blockedRetryDelay, func() error {
-		return c.deployments.Client().Patch(ctx, foo.Namespace, desired.Name, kind, difference, updated,
-			metav1.PatchOptions{FieldManager: controllerName})
-	})
+	_, err = patch.Try(c.repairs, foo, observed.UID, blockedRetryDelay,
+		func() (*appsv1.Deployment, error) {
+			return updated, c.deployments.Client().Patch(ctx, foo.Namespace, desired.Name, kind,
+				difference, updated, metav1.PatchOptions{FieldManager: controllerName})
+		})
 	if err != nil {
 		return c.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -222,16 +222,16 @@ func (c *Controller) handleWriteError(
 	ctx context.Context, foo *v1alpha1.Foo, deployment *appsv1.Deployment, err error,
 ) error {
 	switch {
+	case patch.IsRefusal(err):
+		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
+		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
+		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, ready))
 	case deployment != nil && apierrors.IsNotFound(err):
 		// Deleted in between. If the cache did not show it, no event tells of the deletion.
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return errGone
-	case patch.IsRefusal(err):
-		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
-		ready := meaning.NotReady(meaning.ReasonRejected, err.Error())
-		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, deployment, ready))
 	default:
 		return err
 	}

@@ -109,7 +109,7 @@ func NewController(
 // start, when the informer adds all Deployments, and at each resync, when it updates them.
 func (c *Controller) addChildren(foos cache.TypedSharedIndexInformer[*v1alpha1.Foo]) (err error) {
 	factory := kubeinformers.NewSharedInformerFactoryWithOptions(c.Clients.Kube, c.options.resync,
-		kubeinformers.WithNamespace(c.options.Namespace), kubeinformers.WithTransform(adopt),
+		kubeinformers.WithNamespace(c.options.Namespace), kubeinformers.WithTransform(transform),
 		kubeinformers.WithTweakListOptions(func(list *metav1.ListOptions) {
 			list.LabelSelector = meaning.ManagedByLabel + "=" + controllerName
 		}))
@@ -197,6 +197,9 @@ func (c *Controller) Get(ctx context.Context, namespace, name string) (*v1alpha1
 		return nil, fmt.Errorf("reading the Foo: %w", err)
 	}
 	foo.Generation = int64(entry.Revision())
+	if cached, err := c.fooLister.Foos(namespace).Get(name); err == nil && foo.Generation < cached.Generation {
+		return nil, errors.New("reading the Foo: the replica of the bucket that has answered is behind")
+	}
 	return foo, nil
 }
 
@@ -219,15 +222,13 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err // nil after a write: its event brings the key back
 	}
 	if ready.Status == metav1.ConditionTrue {
-		if err := c.deleteOthers(ctx, foo); err != nil {
-			return err
-		}
+		err = c.deleteOthers(ctx, foo)
 	}
 	status := meaning.DesiredStatus(foo, c.children.Get(foo), *ready)
 	if equality.Semantic.DeepEqual(foo.Status, status) {
-		return nil
+		return err
 	}
-	return c.updateStatus(ctx, foo, &status)
+	return errors.Join(err, c.updateStatus(ctx, foo, &status))
 }
 
 // updateStatus writes the status of foo. The bucket refuses that if another replica has written it

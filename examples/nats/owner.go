@@ -47,18 +47,24 @@ func setFields(d *appsv1.Deployment, foo *v1alpha1.Foo) {
 	metav1.SetMetaDataAnnotation(&d.ObjectMeta, ownerKind, meaning.FooKind.Kind)
 }
 
-// adopt is the transform of the Deployments' informer. It gives a Deployment of a Foo an owner
-// reference, in memory only, which package owned reads. No patch has that, because the Deployment
-// has it before and after.
-func adopt(object any) (any, error) {
-	if d, ok := object.(*appsv1.Deployment); ok && metav1.GetControllerOfNoCopy(d) == nil {
+// transform is for the Deployments' informer.
+func transform(object any) (any, error) {
+	if d, ok := object.(*appsv1.Deployment); ok {
+		adopt(d)
+	}
+	return informers.StripManagedFields(object)
+}
+
+// adopt gives a Deployment of a Foo an owner reference, in memory only, which package owned reads. No
+// patch has that, because the Deployment has it before and after.
+func adopt(d *appsv1.Deployment) {
+	if metav1.GetControllerOfNoCopy(d) == nil {
 		name, ok := strings.CutPrefix(d.Annotations[ownerKey], d.Namespace+".")
 		foo := newFoo(cache.NewObjectName(d.Namespace, name))
 		if ok && d.Labels[ownerKey] == string(foo.UID) && d.Labels[ownerKind] == meaning.FooKind.Kind {
 			d.OwnerReferences = append(d.OwnerReferences, *metav1.NewControllerRef(foo, meaning.FooKind))
 		}
 	}
-	return informers.StripManagedFields(object)
 }
 
 // client writes no owner reference, but shows one. It makes a bad request of what no retry changes
@@ -81,7 +87,7 @@ func (c client) Get(
 ) (*appsv1.Deployment, error) {
 	d, err := c.DeploymentInterface.Get(ctx, name, o)
 	if err == nil {
-		_, err = adopt(d)
+		adopt(d)
 	}
 	return d, err
 }

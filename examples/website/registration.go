@@ -29,6 +29,9 @@ const jitter = 0.2
 // come back at different times, up to twice as late.
 const busyRetryDelay = 2 * time.Second
 
+// errRegistry is wrapped by what the registry is to blame for.
+var errRegistry = errors.New("registering")
+
 // ensureFinalizer returns website with registryFinalizer. Nothing is registered before that.
 func (c *Controller) ensureFinalizer(
 	ctx context.Context, website *v1alpha1.Website,
@@ -64,12 +67,11 @@ func (c *Controller) register(
 			c.retryWhenLessBusy(ctx, key)
 			return nil // nothing was sent, so the condition stays as it is
 		}
-		if apierrors.IsConflict(err) {
-			return err
-		}
-		if err != nil {
+		if errors.Is(err, errRegistry) {
 			meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonRegistrationFailed,
 				"The registry did not accept the Website; the log of the controller says why"))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -82,6 +84,9 @@ func (c *Controller) register(
 // conflict if the cache of a new process shows an old state: the Website may be gone, and nobody would
 // deregister it again.
 func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
+	if c.registry.Busy() { // before the API server is asked
+		return outside.ErrBusy
+	}
 	key := cache.MetaObjectToName(website)
 	if _, again := c.due.Load(key); !again {
 		changed, err := c.children.owners.HasChanged(ctx, website)
@@ -96,14 +101,19 @@ func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url str
 	c.due.Delete(key) // a request that fails may have changed the registry all the same
 	err := c.registry.Put(ctx, string(website.UID), outside.Entry{Name: key.String(), URL: url})
 	if err != nil {
-		return fmt.Errorf("registering: %w", err)
+		return fmt.Errorf("%w: %w", errRegistry, err)
 	}
 	delay := wait.Jitter(c.resync, jitter)
-	c.due.Store(key, time.Now().Add(delay))
+	at := time.Now().Add(delay)
+	c.due.Store(key, at)
 	klog.FromContext(ctx).V(5).Info("Queueing Website again", "after", delay,
 		"because", "the registry may have lost it by then")
 	// Not AddAfter: if a key waits already, the queue keeps only the earlier time.
-	time.AfterFunc(delay, func() { c.queue.Add(key) })
+	time.AfterFunc(delay, func() {
+		if due, _ := c.due.Load(key); due == at { // and no later PUT has another timer
+			c.queue.Add(key)
+		}
+	})
 	return nil
 }
 

@@ -230,7 +230,12 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 				t.Errorf("%s has no Deployment", name)
 			}
 		}
+		h.ClearRequests()
 		h.wait(time.Minute)
+		// There is time for 120 PUTs, each after a read. The others must not read in vain.
+		if got := len(h.Requests("get", "websites")); got > 200 {
+			t.Errorf("in a minute, %d Websites were read, want 200 at most", got)
+		}
 		h.deleteWebsite(names[0])
 		h.wait(time.Minute)
 		h.expectCondition(names[0], "Ready", "False WebsiteTerminating")

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,10 +60,13 @@ func Between[T Object](observed, desired T) (types.PatchType, []byte, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if _, _, err := scheme.Scheme.ObjectKinds(desired); err != nil {
-		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
-		return types.MergePatchType, patch, err
+	if _, _, err := scheme.Scheme.ObjectKinds(desired); err == nil {
+		patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, desired)
+		made, _ := strategicpatch.StrategicMergePatch(before, patch, desired)
+		if err == nil && jsonpatch.Equal(made, after) {
+			return types.StrategicMergePatchType, patch, nil
+		} // else two elements of a list have the same key, such as port 80 of TCP and of UDP
 	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, desired)
-	return types.StrategicMergePatchType, patch, err
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
+	return types.MergePatchType, patch, err
 }

@@ -68,3 +68,20 @@ func TestPatchOfACustomResourceIsAMergePatch(t *testing.T) {
 		t.Errorf("got %s %s (error: %v), want a merge patch %s", kind, patch, err, want)
 	}
 }
+
+// Ports are merged by their number. A strategic merge patch that deletes port 80 of UDP deletes that
+// of TCP, too.
+func TestPatchKeepsTheOtherElementOfTheSameKey(t *testing.T) {
+	tcp := corev1.ServicePort{Port: 80, Protocol: "TCP"}
+	udp := corev1.ServicePort{Port: 80, Protocol: "UDP"}
+	observed := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{tcp, udp}}}
+	desired := observed.DeepCopy()
+	desired.Spec.Ports = []corev1.ServicePort{tcp}
+
+	kind, patch, err := Between(observed, desired)
+
+	const want = `{"spec":{"ports":[{"port":80,"protocol":"TCP","targetPort":0}]}}`
+	if err != nil || kind != types.MergePatchType || string(patch) != want {
+		t.Errorf("got %s %s (error: %v), want a merge patch %s", kind, patch, err, want)
+	}
+}

@@ -1,10 +1,13 @@
 package patch
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,7 +127,7 @@ func (r *repairs) judge(observed, desired Object) Judgment {
 	} else {
 		if r.undone.IsZero() {
 			if r.undone = time.Now(); r.undone.Sub(r.at) >= maxRepairDelay {
-				r.tries = 0 // the last repair has lasted
+				r.tries, r.contest = 0, Judgment{} // the last repair has lasted
 			}
 		}
 		if r.delay() >= contestedDelay {
@@ -186,32 +189,41 @@ func (r *Repairs) Sent(
 }
 
 // Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID,
-// and returns its error. But if the API server has refused the same within the last retryAfter, Try
+// and returns what write returns. But if the API server has refused the same within the last retryAfter, Try
 // only returns the error of that. The words of a refusal may differ each time, and a status that has
 // them brings the key back at once: without Try, there would be no end.
-func (r *Repairs) Try(
-	owner metav1.Object, uid types.UID, retryAfter time.Duration, write func() error,
-) error {
+func Try[T Object](
+	r *Repairs, owner metav1.Object, uid types.UID, retryAfter time.Duration,
+	write func() (T, error),
+) (written T, err error) {
 	r.mu.Lock()
 	known := r.of(cache.MetaObjectToName(owner), owner)
 	last := *known
 	r.mu.Unlock()
 	if last.refused != nil && last.refusedUID == uid && time.Since(last.refusedAt) < retryAfter {
-		return last.refused
+		return written, last.refused
 	}
-	err := write()
-	if IsRefusal(err) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
+	written, err = write()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if isKnown := known.notKept != "" && known.notKept == known.seen; IsRefusal(err) {
 		known.refused, known.refusedAt, known.refusedUID = err, time.Now(), uid
+	} else if err != nil && isKnown && !apierrors.IsConflict(err) {
+		known.at = time.Now() // the next try comes after notKeptDelay: nobody waits for it
 	}
-	return err
+	return written, err
 }
 
 // IsRefusal reports whether the API server would refuse the same write again: the object is invalid,
-// or admission, a quota or RBAC is against it.
+// or admission, a quota or RBAC is against it. A namespace that is terminating is no refusal.
 func IsRefusal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return false
+	}
+	// A webhook may answer with any code, such as 404. The API server puts these words before its own.
+	return strings.HasPrefix(status.ErrStatus.Message, "admission webhook ") ||
+		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 // Clear forgets an owner.

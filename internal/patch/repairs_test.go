@@ -197,9 +197,9 @@ func TestRefusedWriteWaits(t *testing.T) {
 		tries := 0
 		try := func(owner metav1.Object, uid types.UID, want int) {
 			t.Helper()
-			err := r.Try(owner, uid, time.Minute, func() error {
+			_, err := Try(r, owner, uid, time.Minute, func() (Object, error) {
 				tries++
-				return refusal
+				return nil, refusal
 			})
 			if !errors.Is(err, refusal) || tries != want {
 				t.Errorf("got error %v and %d tries so far, want %v and %d", err, tries, refusal, want)
@@ -214,5 +214,26 @@ func TestRefusedWriteWaits(t *testing.T) {
 		try(another, "b", 4)
 		time.Sleep(time.Minute)
 		try(another, "b", 5)
+	})
+}
+
+func TestWhatIsNotKeptIsNotSentAgainAtOnceIfItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRepairs()
+		r.Sent(key, owner(1), deployment("mirror", "2"), deployment("web", "2"))
+		judge(t, r, 1, "mirror", nobody)
+		time.Sleep(notKeptDelay)
+		if got := judge(t, r, 1, "mirror", nobody); got.Outcome != Repair {
+			t.Fatalf("after %v: got %+v, want a repair", notKeptDelay, got)
+		}
+
+		of := &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: 1}
+		_, _ = Try(r, of, "", time.Minute, func() (Object, error) {
+			return nil, apierrors.NewInternalError(errors.New("the webhook is down"))
+		})
+
+		if got := judge(t, r, 1, "mirror", nobody); got.Outcome != NotKept || got.After != notKeptDelay {
+			t.Errorf("after the failure: got %+v, want the judgment of before", got)
+		}
 	})
 }

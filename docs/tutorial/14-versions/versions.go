@@ -38,7 +38,7 @@ func runWithWebhook(ctx context.Context, p *process.Process, o *options) error {
 		return nil
 	}
 	err := p.Run(ctx)
-	if answered != nil {
+	if answered != nil && err == nil { // a leader without its Lease must end at once
 		<-answered
 	}
 	return err

@@ -27,11 +27,9 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	object.SetOwnerReferences(append(object.GetOwnerReferences(),
 		*metav1.NewControllerRef(owner, o.owners.GroupVersionKind)))
 	o.kind.SetFields(object, owner)
-	var created T
-	err := o.repairs.Try(owner, "", blockedRetryDelay, func() (err error) {
-		created, err = o.kind.Client(owner.GetNamespace()).Create(
+	created, err := patch.Try(o.repairs, owner, "", blockedRetryDelay, func() (T, error) {
+		return o.kind.Client(owner.GetNamespace()).Create(
 			ctx, object, metav1.CreateOptions{FieldManager: o.owners.Manager})
-		return err
 	})
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -132,11 +130,9 @@ func (o *Objects[O, T]) desired(object T, owner O) T {
 func (o *Objects[O, T]) update(
 	ctx context.Context, owner O, observed, desired T,
 ) (*metav1.Condition, error) {
-	var updated T
-	err := o.repairs.Try(owner, observed.GetUID(), blockedRetryDelay, func() (err error) {
-		updated, err = patch.Send(
+	updated, err := patch.Try(o.repairs, owner, observed.GetUID(), blockedRetryDelay, func() (T, error) {
+		return patch.Send(
 			ctx, o.kind.Client(owner.GetNamespace()), observed, desired, o.owners.Manager)
-		return err
 	})
 	if err != nil {
 		return o.handleWriteError(ctx, owner, true, fmt.Errorf("updating %s: %w", o.kind.Name, err))
@@ -176,15 +172,15 @@ func (o *Objects[O, T]) handleWriteError(
 	ctx context.Context, owner O, existed bool, err error,
 ) (*metav1.Condition, error) {
 	switch {
+	case patch.IsRefusal(err):
+		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
+		return NotReady(o.kind.Name+reasonRejected, err.Error()), nil
 	case existed && apierrors.IsNotFound(err):
 		// Deleted in between. If the informer did not show it, no event tells of the deletion.
 		o.enqueueAfter(ctx, owner, staleRetryDelay, "the "+o.kind.Name+" was deleted in between")
 		return nil, nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil, nil // the namespace goes, and the owner with it
-	case patch.IsRefusal(err):
-		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the API server refuses the "+o.kind.Name)
-		return NotReady(o.kind.Name+reasonRejected, err.Error()), nil
 	default:
 		return nil, err
 	}

@@ -42,11 +42,18 @@ func NewClient(base string, transport http.RoundTripper) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the URL of an HTTP server", base)
 	}
 	return &Client{
-		base:     parsed,
-		http:     http.Client{Transport: transport, Timeout: timeout},
+		base: parsed,
+		http: http.Client{
+			Transport: transport, Timeout: timeout,
+			// A PUT or DELETE that is redirected would become a GET.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 		underWay: make(chan struct{}, maxRequests),
 	}, nil
 }
+
+// Busy reports whether Put and Delete would return ErrBusy now.
+func (c *Client) Busy() bool { return len(c.underWay) == cap(c.underWay) }
 
 // Put makes the registry keep entry under id. It is no error if the registry has it already.
 // ErrBusy says that the caller should try again.

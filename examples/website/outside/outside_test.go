@@ -70,6 +70,19 @@ func TestWhatIsNotThereNeedNotBeDeleted(t *testing.T) {
 	}
 }
 
+func TestRedirectIsNotFollowed(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.Handle("/entries/", http.RedirectHandler("/login", http.StatusFound))
+	mux.HandleFunc("/login", func(http.ResponseWriter, *http.Request) {}) // 200 OK
+	c := serve(t, mux)
+	if err := c.Put(t.Context(), "1", Entry{URL: "http://web"}); err == nil {
+		t.Error("PUT: got no error, want one")
+	}
+	if err := c.Delete(t.Context(), "1"); err == nil {
+		t.Error("DELETE: got no error, want one")
+	}
+}
+
 // hangs answers no request.
 type hangs struct{}
 
