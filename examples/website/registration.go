@@ -84,9 +84,6 @@ func (c *Controller) register(
 // conflict if the cache of a new process shows an old state: the Website may be gone, and nobody would
 // deregister it again.
 func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url string) error {
-	if c.registry.Busy() { // before the API server is asked
-		return outside.ErrBusy
-	}
 	key := cache.MetaObjectToName(website)
 	if _, again := c.due.Load(key); !again {
 		changed, err := c.children.owners.HasChanged(ctx, website)
@@ -100,6 +97,9 @@ func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url str
 	}
 	c.due.Delete(key) // a request that fails may have changed the registry all the same
 	err := c.registry.Put(ctx, string(website.UID), outside.Entry{Name: key.String(), URL: url})
+	if errors.Is(err, outside.ErrBusy) {
+		c.due.Store(key, time.Time{}) // nothing was sent: the next try need not read the Website again
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRegistry, err)
 	}

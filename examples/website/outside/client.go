@@ -52,9 +52,6 @@ func NewClient(base string, transport http.RoundTripper) (*Client, error) {
 	}, nil
 }
 
-// Busy reports whether Put and Delete would return ErrBusy now.
-func (c *Client) Busy() bool { return len(c.underWay) == cap(c.underWay) }
-
 // Put makes the registry keep entry under id. It is no error if the registry has it already.
 // ErrBusy says that the caller should try again.
 func (c *Client) Put(ctx context.Context, id string, entry Entry) error {
