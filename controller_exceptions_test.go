@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -258,16 +257,18 @@ func TestWhatIsNormalIsNoError(t *testing.T) {
 
 func TestRefusalIsReportedAndTriedSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		var tries atomic.Int32
 		h.Before("create", "deployments", 4, func(context.Context) error {
 			denied := apierrors.NewNotFound(deploymentsResource, "what a webhook looks for")
-			denied.ErrStatus.Message = fmt.Sprintf(`admission webhook "x" denied the request: %d`, tries.Add(1))
+			denied.ErrStatus.Message = fmt.Sprint("admission webhook x: ", len(h.Requests("create", "deployments")))
 			return denied
 		})
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		time.Sleep(50 * time.Second) // the next tries are after 15, 30 and 45 s
 		h.expectReady("example-foo", "False DeploymentRejected")
+		if got := fmt.Sprint(h.getFoo("example-foo").Status.Conditions); !strings.Contains(got, "x: 4") {
+			t.Errorf("got conditions %s, want the API server's last words in a message", got)
+		}
 		h.expectEvents("DeploymentRejected", 4) // each has other words
 		time.Sleep(11 * time.Second)
 		h.rollOut("web")

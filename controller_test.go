@@ -201,13 +201,10 @@ func TestNothingIsMadeForAFooThatIsBeingDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", new(int32(1))))
-		h.rollOut("web")
 		h.hold("example-foo")
 		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(9)) })
 		h.expectReplicas("web", 9)
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
-		h.expectStatus("example-foo", "False FooTerminating", 0) // an orphan does not count
-		h.deleteDeployment("web")                                // as the garbage collector does
+		h.deleteDeployment("web") // as the garbage collector does
 
 		if h.deploymentExists("web") {
 			t.Error("the controller created the Deployment again")
@@ -225,6 +222,10 @@ func TestStatusOfAFooThatIsBeingDeletedStaysTrue(t *testing.T) {
 
 		h.changeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.Replicas = new(int32(5)) })
 		h.expectStatus("example-foo", "False FooTerminating", 2)
+		owners := h.getDeployment("web").OwnerReferences
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = nil })
+		h.expectStatus("example-foo", "False FooTerminating", 0) // an orphan does not count
+		h.changeDeployment("web", func(d *appsv1.Deployment) { d.OwnerReferences = owners })
 
 		h.changeDeployment("web", func(d *appsv1.Deployment) {
 			d.Finalizers = []string{"foregroundDeletion"}

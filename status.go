@@ -28,8 +28,7 @@ type observation struct {
 }
 
 // syncDeployment takes one step from the state in the caches towards what foo asks for, and returns
-// the status that foo should have, also if a Deployment of a former name cannot be deleted. The status
-// is nil if there is nothing to report yet.
+// the status that foo should have, even if a deletion fails. It is nil if there is nothing to say.
 func (c *Controller) syncDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (*v1alpha1.FooStatus, error) {

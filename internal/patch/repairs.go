@@ -188,10 +188,9 @@ func (r *Repairs) Sent(
 	return changed
 }
 
-// Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID,
-// and returns what write returns. But if the API server has refused the same within the last retryAfter, Try
-// only returns the error of that. The words of a refusal may differ each time, and a status that has
-// them brings the key back at once: without Try, there would be no end.
+// Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID.
+// But if the API server has refused the same within the last retryAfter, Try only returns that error.
+// A refusal may have other words each time, whose status brings the key back: there would be no end.
 func Try[T Object](
 	r *Repairs, owner metav1.Object, uid types.UID, retryAfter time.Duration,
 	write func() (T, error),

@@ -79,7 +79,7 @@ var (
 	refuse           = explore.Refuse("deployments")
 	accept           = explore.Accept("deployments")
 	loseDeployments  = explore.LoseEvents("deployments")
-	breakDeployments = explore.ExpireWatch("deployments")
+	expireWatch      = explore.ExpireWatch("deployments")
 )
 
 // All is what users and the cluster do, with Foos a and b and Deployments x and y. There are
@@ -130,10 +130,10 @@ spec: {ofTomorrow: 1, template: {spec: {containers: [{name: web, image: "`+EvilI
 	{Name: "conflict", Steps: steps(create, explore.AnswerWrites(1, "409 Conflict"), scale("3"))},
 	{Name: "behind", Steps: steps(explore.HoldWatch("deployments"), create, scale("3"), letGo)},
 	{Name: "missed",
-		Steps: steps(create, rollOut, loseDeployments, deleteDeployment, breakDeployments)},
+		Steps: steps(create, rollOut, loseDeployments, deleteDeployment, expireWatch)},
 	{Name: "never seen", Steps: steps(explore.Together(
 		"delete deployments/x, which no watch showed", loseDeployments, deleteDeployment, create,
-		explore.Pause, deleteDeployment), breakDeployments)},
+		explore.Pause, deleteDeployment), expireWatch)},
 	{Name: "namespace",
 		Steps: steps(create, rollOut, explore.Delete("namespaces/"+explore.Namespace), deleteDeployment)},
 	{Name: "paused", Steps: steps(create, change("spec: {paused: true}"), scale("3"))},
