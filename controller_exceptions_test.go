@@ -192,14 +192,14 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 
 func TestTransientErrorsAreRetried(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("create", "deployments", 5, apierrors.NewInternalError(errInjected))
+		h.Fail("create", "deployments", 14, apierrors.NewInternalError(errInjected))
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
-		h.wait(155 * time.Millisecond) // 5 + 10 + 20 + 40 + 80
+		h.wait(70955 * time.Millisecond) // 5 + 10 + 20 + ... + 20480, and 30000
 		if !h.deploymentExists("web") {
-			t.Error("the sixth try did not create the Deployment")
+			t.Error("the 15th try did not create the Deployment")
 		}
-		h.expectErrors(5) // one for each failed try
+		h.expectErrors(14) // one for each failed try
 
 		h.Fail("create", "deployments", 1, apierrors.NewInternalError(errInjected))
 		h.deleteDeployment("web")

@@ -164,6 +164,8 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
+		h.wait(2 * time.Minute)
+		h.changeWebsite("web", moveWebsite) // which registers it again, before the first resync
 		h.registry.Restart()
 		for range 4 {
 			h.wait(2 * time.Minute)

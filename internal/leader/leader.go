@@ -76,16 +76,18 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
 	// When ctx stops the work, the election goes on: it holds the Lease until the work is finished.
 	electionCtx, stopElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopElection()
-	var working atomic.Bool
+	var decided, working atomic.Bool // decided: the work begins now, or never
 	elector, err := leaderelection.NewLeaderElector(e.electionConfig(leaderelection.LeaderCallbacks{
 		OnStartedLeading: func(leadingCtx context.Context) {
 			defer stopElection()
 			workCtx, stopWork := context.WithCancel(ctx)
 			defer stopWork()
 			context.AfterFunc(leadingCtx, stopWork)
-			working.Store(true)
-			work(workCtx)
-			working.Store(false)
+			if decided.CompareAndSwap(false, true) {
+				working.Store(true)
+				work(workCtx)
+				working.Store(false)
+			}
 		},
 		OnStoppedLeading: func() {}, // required; elector.Run returns after it
 	}))
@@ -94,7 +96,7 @@ func (e *Elector) Run(ctx context.Context, work func(context.Context)) error {
 	}
 	e.health.SetLeaderElection(elector)
 	context.AfterFunc(ctx, func() {
-		if !elector.IsLeader() { // a standby has no work that would notice ctx
+		if decided.CompareAndSwap(false, true) { // a standby has no work that would notice ctx
 			stopElection()
 		}
 	})

@@ -138,6 +138,25 @@ func TestStandbyWaitsAndStops(t *testing.T) {
 	})
 }
 
+// The API server has done the first write of this standby, but the answer was lost.
+func TestStandbyThatCannotWriteStops(t *testing.T) {
+	bubble(t, func(t *testing.T, c *cluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		elector, ended := c.newElector(t), make(chan error, 1)
+		lease := &coordinationv1.Lease{ObjectMeta: elector.lock.LeaseMeta}
+		lease.Spec.HolderIdentity = new(elector.lock.Identity())
+		must.Get(elector.lock.Client.Leases("default").Create(ctx, lease, metav1.CreateOptions{}))(t)
+		c.Fail("update", "leases", 100, apierrors.NewInternalError(errors.New("injected")))
+		go func() { ended <- elector.Run(ctx, untilDone) }()
+		time.Sleep(time.Minute)
+		cancel()
+		time.Sleep(time.Minute)
+		if len(ended) == 0 {
+			t.Error("the standby did not stop")
+		}
+	})
+}
+
 func TestLostLeaseIsAnError(t *testing.T) {
 	slow := func(ctx context.Context) {
 		<-ctx.Done()

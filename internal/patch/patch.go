@@ -46,8 +46,8 @@ func Send[T Object](
 // Between returns the patch that turns observed into desired. UID and resourceVersion are in it.
 //
 // A strategic merge patch changes an element of a list, such as a container, and keeps what it does
-// not mention. The API server knows no such patch of a custom resource: there, a list that differs
-// is replaced.
+// not mention. A merge patch replaces a list that differs. It is for custom resources, of which the API
+// server knows no other patch, and for lists of which two elements have the same key.
 func Between[T Object](observed, desired T) (types.PatchType, []byte, error) {
 	observed = observed.DeepCopyObject().(T)
 	observed.SetUID("")

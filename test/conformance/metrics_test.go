@@ -111,7 +111,7 @@ func TestMemoryOfFoos(t *testing.T) {
 	n.CatchUp()
 	t.Logf("%d Foos created and synced in %.0fs", *memoryFoos, time.Since(begin).Seconds())
 	report(t, fmt.Sprintf("%d Foos", *memoryFoos), address)
-	suite.StopProgram(t, first)
+	must.Do(t, first.Stop())
 
 	begin = time.Now()
 	suite.StartProgram(t, flags, nil)

@@ -114,7 +114,7 @@ func TestManyFoosHoldUpNobody(t *testing.T) {
 	served("end-of-burst")
 	n.foos.When(fmt.Sprintf("web-%d", *manyFoos-1), "is refused", notReadyBecause(nameTaken))
 	served("all-refused")
-	suite.StopProgram(t, program)
+	must.Do(t, program.Stop())
 
 	begin := suite.Now(t)
 	neighbour.foos.Create(newFoo("restart", "restart", 1))

@@ -92,8 +92,9 @@ type Kind[O, T Object] struct {
 	// API server fills in, and what other people and programs write, stays as it is. If the informer
 	// selects by a label, SetFields sets that label, too. Otherwise no sync ever sees the object.
 	SetFields func(object T, owner O)
-	// Ready returns the condition of an object that has all these fields: is it ready and, if not,
-	// why? If Ready is nil, the object is always ready, as a ConfigMap is.
+	// Ready returns the condition of an object that has all these fields, or would have them if the
+	// API server kept them: is it ready and, if not, why? If Ready is nil, the object is always
+	// ready, as a ConfigMap is.
 	Ready func(object T) metav1.Condition
 }
 
@@ -220,8 +221,8 @@ func (o *Objects[O, T]) Forget(key cache.ObjectName) {
 // somebody else, or others set repairs back, that is a condition, too; Sync then has enqueued owner
 // for a later time.
 //
-// A nil condition means: nothing to report yet, because Sync has written the object or owner is
-// gone. An event will bring the key of owner back. An error is to be retried with backoff.
+// A nil condition means: nothing to report yet, after a write for example. An event or a delay brings
+// the key of owner back. An error is to be retried with backoff.
 func (o *Objects[O, T]) Sync(ctx context.Context, owner O) (*metav1.Condition, error) {
 	observed := o.cached(owner)
 	var none T

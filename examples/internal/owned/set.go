@@ -25,8 +25,8 @@ type Set[O Object] []interface {
 //
 // Sync returns the condition of that object. If all objects are ready, it returns the condition of the
 // last one or, if the API server does not keep all fields of an object, the condition of that object.
-// Nil means: nothing to report yet, because something was written or owner is gone. An event brings
-// the key of owner back.
+// Nil means: nothing to report yet, after a write for example. An event or a delay brings the key of
+// owner back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {

@@ -103,7 +103,7 @@ func (o *Objects[O, T]) repair(
 	case patch.Kept:
 		return o.ready(observed), nil
 	case patch.NotKept:
-		ready := o.ready(observed)
+		ready := o.ready(desired) // with the count that owner asks for
 		if ready.Status == metav1.ConditionTrue {
 			ready.Reason = o.kind.Name + reasonNotKept
 		}

@@ -136,11 +136,11 @@ func (n *Namespace) UsesExactlyItsPermissions(
 		code, _ := GetMetrics(n.T, address, somebody)
 		return code == http.StatusForbidden, fmt.Sprint(code)
 	})
-	StopProgram(n.T, first)
+	must.Do(n.T, first.Stop())
 	n.T.Setenv("KUBE_FEATURE_WatchListClient", "false") // the second one lists
 	second := StartDeployed(n.T, deployment, "0")
 	n.CatchUp()
-	StopProgram(n.T, second)
+	must.Do(n.T, second.Stop())
 
 	all := func(audit.Request) bool { return true }
 	requests := first.Requests(n.T, begin, all) // of both programs

@@ -102,11 +102,11 @@ func StandbyTakesOverFromAStoppedLeader(t *testing.T) {
 		t.Errorf("the standby wrote although it was not the leader: %v", writes)
 	}
 
-	StopProgram(t, leader)
+	must.Do(t, leader.Stop())
 
 	expectTakeover(t, begin, leader, standby, 0)
 	n.CatchUp()
-	StopProgram(t, standby)
+	must.Do(t, standby.Stop())
 }
 
 // StandbyTakesOverFromAKilledLeader fails t unless a standby works as soon as the Lease of a leader

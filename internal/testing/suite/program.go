@@ -73,12 +73,6 @@ func In(n *Namespace) func(*clientcmdapi.Config) {
 	}
 }
 
-// StopProgram stops p, and fails t unless p exits with 0.
-func StopProgram(t *testing.T, p *Program) {
-	t.Helper()
-	must.Do(t, p.Stop())
-}
-
 // shared is the controller of all parallel tests. The first of them starts it.
 var (
 	shared      *Program

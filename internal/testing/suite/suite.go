@@ -1,12 +1,6 @@
 // Package suite has what conformance suites share: tests of a controller from the outside, on a
 // real API server, with the program as a black box. What is about one kind of objects is in a
-// package of tests for that kind, which begins with
-//
-//	func TestMain(m *testing.M) {
-//		suite.Define(suite.Config{Kind: "Foo", ...})
-//		flag.Parse()
-//		os.Exit(suite.Run(m))
-//	}
+// package of tests for that kind, whose TestMain calls Define, flag.Parse and Run.
 //
 // The program finds the cluster through KUBECONFIG and exits with 0 on SIGTERM. It must be the only
 // controller of its kind in the cluster. The tests of how a program starts and ends run one after

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -46,7 +47,7 @@ func RestartWritesNothing(t *testing.T, prepare func(*Namespace)) {
 	first := StartProgram(t, "", nil)
 	prepare(n)
 	n.CatchUp()
-	StopProgram(t, first)
+	must.Do(t, first.Stop())
 
 	begin := Now(t)
 	second := StartProgram(t, "", nil)
@@ -81,7 +82,7 @@ func FinishesItsWork(t *testing.T, objects int) {
 		return len(first.Requests(t, begin, audit.Request.IsWrite)) > 0, "nothing written"
 	})
 
-	StopProgram(t, first)
+	must.Do(t, first.Stop())
 
 	failed := first.Requests(t, begin, func(r audit.Request) bool {
 		return n.Has(r) && r.ResponseStatus.Code >= 400

@@ -6,7 +6,8 @@ import (
 
 const (
 	// ConditionReady is the condition that says whether the Website is served: its ConfigMap, its
-	// Service and its Deployment are what it asks for, and every replica is available.
+	// Service and its Deployment are what it asks for, but for fields that the message names because
+	// the API server does not keep them, and every replica is available.
 	ConditionReady = "Ready"
 	// ConditionRegistered is the condition that says whether the registry knows the URL.
 	ConditionRegistered = "Registered"
