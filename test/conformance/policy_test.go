@@ -45,6 +45,10 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 		return refused(err, "only Deployments of Foos"), "deleting a Deployment of somebody else"
 	})
 
+	collector := as("system:serviceaccount:kube-system:generic-garbage-collector")
+	must.Do(t, kubernetes.NewForConfigOrDie(collector).AppsV1().Deployments(n.Name).Delete(
+		t.Context(), "bank", metav1.DeleteOptions{DryRun: dryRun}))
+
 	fresh := worksUnderThePolicy(t, n, deployment)
 	mayNotWrite(t, stolen, fresh)
 	err := tryPatch(t, stolen, "bank", `{"metadata":{`+owner(`"blockOwnerDeletion":false`)+`}}`)

@@ -66,6 +66,21 @@ func TestAnyOtherErrorIsRetriedAtOnce(t *testing.T) {
 	})
 }
 
+func TestADeletionThatFailsDoesNotHideTheStatus(t *testing.T) {
+	lab.Run(t, func(t *testing.T, l *lab.Lab) {
+		l.StartProgram(work)
+		l.CreateFoo("example-foo", "old", 1)
+		l.Fail("delete", "deployments", 1000)
+		l.ChangeFoo("example-foo", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
+		l.RollOut("new")
+		time.Sleep(time.Minute)
+
+		if got := l.Ready(); got != "True Available" {
+			t.Errorf(`Ready: got %q, want "True Available"`, got)
+		}
+	})
+}
+
 func TestATakenNameIsReportedOnce(t *testing.T) {
 	lab.Run(t, func(t *testing.T, l *lab.Lab) {
 		l.CreateDeployment("web", 7)

@@ -91,13 +91,13 @@ func (c *Controller) wrote(
 // returned, for a quick retry.
 func handleWriteError(deployment *appsv1.Deployment, err error) (observation, error) {
 	switch {
-	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return observation{}, nil // the event of the deletion brings the key back if the Foo stays
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case patch.IsRefusal(err):
 		return observation{
 			deployment: deployment, ready: new(notReady(reasonRejected, err.Error())),
 			retryAfter: blockedRetryDelay, because: "the API server refuses the Deployment",
 		}, nil
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return observation{}, nil // the event of the deletion brings the key back if the Foo stays
 	default:
 		return observation{}, err
 	}
