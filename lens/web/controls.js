@@ -175,10 +175,11 @@ const guide = make("div", { class: "guide", hidden: "" },
   button("Next", guideOn, { class: "main" }), button("Skip", () => guideTo(8)));
 let guided = 0; // the number of the part, 8 after the last
 const guideNotes = {
+  1: "There is your object. Parts 1 to 5 only explain.",
   2: "The lens holds back the change now. Next explains where it will go.",
   3: "It is empty now: the change waits before it.",
-  5: "It is empty now. Soon, the key of your object will be here.",
-  6: "Next lets the change pass. Follow it in the picture, from 2 to 7.",
+  5: "It is empty now. The key of your object will be here only for a moment.",
+  6: "Look at part 2, and press Next: the change passes from 2 to 7 within a second.",
   7: "Press Next to let the request pass, which the lens holds back. (After 10 s, it times out: the " +
     "sync fails and comes back, with a new request. That does no harm. Press Next all the same.)",
 };
@@ -197,10 +198,8 @@ function guideTo(number) {
   Object.values(parts).forEach(async ({ group, title, explain, place }, i) => {
     group.classList.toggle("guided", i + 1 === number);
     if (i + 1 !== number) return;
-    const found = await lens.show(place);
+    await lens.show(place);
     if (guided === number) say(explained, [`${number} of 7, ${title}: ${explain}.`,
-      found && number === 1 && `“The code at that place” shows ${found.name}: it ` +
-        "makes what will stand beside your object.",
       guideNotes[number]].filter(Boolean).join(" "));
   });
   if (number > 7) {
@@ -231,10 +230,10 @@ async function run(action, element) {
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
   const result = await ask(`actions/${action.id}`);
-  if (first && result.error) {
-    say(explained, `That failed: the output below says why. Then press “${firstAction}” again.`);
-    await setSpeed(speeds[0][1]);
-  } else if (first) guideTo(1);
+  if (result.error) say(explained, `The command failed: the output below says why. ${
+    first ? `Then press “${firstAction}” again.` : action.explain ?? ""}`);
+  if (first && result.error) await setSpeed(speeds[0][1]);
+  else if (first) guideTo(1);
   element.disabled = false;
 }
 
@@ -329,10 +328,10 @@ let newestPlace, shownRecording;
 
 // followCode shows the code of the newest span, as long as things pass one by one.
 function followCode() {
-  const paused = live ? gateMode() === "paused" && guide.hidden
+  const oneByOne = live ? gateMode() !== "open" && guide.hidden
     : lens.replay && !lens.replay.playing;
   const place = [...lens.of("span").values()].findLast((span) => span.place)?.place;
-  if (paused && place && place !== newestPlace) lens.show(place);
+  if (oneByOne && place && place !== newestPlace) lens.show(place);
   newestPlace = place;
 }
 

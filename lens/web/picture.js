@@ -6,7 +6,7 @@
 // code that is at work there. explain is in docs/lens.md, too.
 const parts = {
   server: { title: "API server", about: "stores the objects", place: "meaning",
-    explain: "it stores the objects. An object that another one owns stands next to its owner" },
+    explain: "it stores the objects. An object stands next to the one that it is made for" },
   watches: { title: "watches", about: "tell of each change", place: "cache",
     explain: "the API server sends each change to the program, as an event, in one stream for " +
       "each resource" },
