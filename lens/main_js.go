@@ -99,7 +99,7 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	act, err := explore.Others(server)
+	act := explore.Others(server)
 	go func() {
 		for seen := int64(-1); ; {
 			begin := time.Now()
@@ -110,7 +110,7 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 			time.Sleep(max(actInterval, 3*time.Since(begin)))
 		}
 	}()
-	return server, err
+	return server, nil
 }
 
 // serveApply applies what a user has typed.
