@@ -77,10 +77,8 @@ func (r *Recording) Write(file string) error {
 		if err != nil {
 			return err
 		}
-		line, err := json.Marshal(map[string]string{"file": name, "title": r.Title, "about": r.About})
-		if err != nil {
-			return err
-		}
+		line, _ := json.Marshal( // never fails
+			map[string]string{"file": name, "title": r.Title, "about": r.About})
 		lines = append(lines, line)
 	}
 	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
@@ -119,10 +117,7 @@ func (r *Recording) Again() (all []Seen, steps []json.RawMessage, err error) {
 		if len(step.Set) == 0 && len(step.Drop) == 0 {
 			continue
 		}
-		text, err := json.Marshal(step)
-		if err != nil {
-			return nil, nil, err
-		}
+		text, _ := json.Marshal(step) // never fails
 		steps = append(steps, text)
 	}
 	return all, steps, nil
