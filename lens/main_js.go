@@ -95,10 +95,7 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := apiserver.New(crds...)
-	if err != nil {
-		return nil, err
-	}
+	server := apiserver.New(crds...)
 	act := explore.Others(server)
 	go func() {
 		for seen := int64(-1); ; {

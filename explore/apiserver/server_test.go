@@ -24,7 +24,7 @@ import (
 var deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 
 // start returns a server with Foos.
-func start() *Server { return must(New(must(ReadCRDs("../../artifacts/examples/crd.yaml"))...)) }
+func start() *Server { return New(must(ReadCRDs("../../artifacts/examples/crd.yaml"))...) }
 
 func deployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
