@@ -21,9 +21,7 @@ func newShell(t *testing.T) *Shell {
 	server := apiserver.New(crds...)
 	client := must.Get(dynamic.NewForConfig(server.Config(nil)))(t)
 	s := &Shell{Client: client, Files: os.DirFS("../.."), LookupKind: server.LookupKind}
-	if _, err := s.Run(context.Background(), "kubectl create namespace lens", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Run(context.Background(), "kubectl create namespace lens", ""))(t)
 	return s
 }
 
