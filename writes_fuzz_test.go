@@ -141,11 +141,7 @@ func judges(f *testing.F) func(testing.TB) judge {
 		f.Fatal(err)
 	}
 	return func(t testing.TB) judge {
-		server, err := apiserver.New(crds...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return connect(t, server.Config(nil))
+		return connect(t, apiserver.New(crds...).Config(nil))
 	}
 }
 

@@ -137,13 +137,12 @@ func (w *World) delete(o *object) {
 
 // Others returns what the other controllers of a cluster do, for a server without an explorer: act
 // deletes what has lost its owner and what is in Namespaces that go, and makes all Pods available.
-func Others(server *apiserver.Server) (act func(), err error) {
-	users, err := dynamic.NewForConfig(server.Config(nil))
-	w := &World{server: server, users: users}
+func Others(server *apiserver.Server) (act func()) {
+	w := &World{server: server, users: dynamic.NewForConfigOrDie(server.Config(nil))}
 	return func() {
 		CollectGarbage.Do(w)
 		RollOut.Do(w)
-	}, err
+	}
 }
 
 // finishNamespaces deletes what is in the namespaces that are being deleted, and then these.

@@ -76,7 +76,7 @@ func TestActors(t *testing.T) {
 			}
 		}
 		bubble(t, func(t *testing.T) {
-			w := newWorld(t, c, nil)
+			w := newWorld(c, nil)
 			for _, step := range steps {
 				step.Do(w)
 			}

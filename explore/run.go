@@ -48,7 +48,7 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result
 	bubble(t, func(t *testing.T) {
-		w := newWorld(t, x.controller, x.crds)
+		w := newWorld(x.controller, x.crds)
 		w.filmed = *film != "" || t.Name() == x.filmed
 		v := newVerdicts(w)
 		// Handlers have no context.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,12 +106,8 @@ type process struct {
 }
 
 // newWorld returns a world in which no process runs yet. It must be called in a bubble.
-func newWorld(t *testing.T, c *Controller, crds []*apiserver.CRD) *World {
-	t.Helper()
-	server, err := apiserver.New(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
+func newWorld(c *Controller, crds []*apiserver.CRD) *World {
+	server := apiserver.New(crds...)
 	w := &World{controller: c, server: server, hurry: make(chan struct{}, 1),
 		users:   dynamic.NewForConfigOrDie(server.Config(nil)),
 		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{},

@@ -161,19 +161,14 @@ func TestButtonsRunTheirCommands(t *testing.T) {
 
 func TestKilledServerIsNoted(t *testing.T) {
 	s := newTestSession(t, emptyServer)
-	var err error
-	if s.table, err = readActions(1, "dev"); err != nil {
-		t.Fatal(err)
-	}
+	s.table = must.Get(readActions(1, "dev"))(t)
 	s.cluster.local = "dev"
 	for id, want := range map[string]string{"kill-server": "dev", "start-server": ""} {
 		a, ok := s.action(id)
 		if want := []string{"hack/cluster " + id + " dev"}; !ok || !slices.Equal(a.Commands, want) {
 			t.Errorf("%s: %q", id, a.Commands)
 		}
-		if err := s.breaks(a); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.breaks(a))
 		if note, _ := os.ReadFile(filepath.Join(s.folder, serverNote)); string(note) != want {
 			t.Errorf("%s: the note for the end is %q", id, note)
 		}

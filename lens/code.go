@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"path"
 	"strings"
 
 	"example.com/sample-controller/lens/model"
+	"example.com/sample-controller/lens/source"
 )
 
 // functions are those that may be at work at a place of the picture, the best first. A program need
@@ -45,8 +43,17 @@ func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		if err := declarations(root, file, declared); err != nil {
+		text, err := fs.ReadFile(root, file)
+		if err != nil {
 			return nil, err
+		}
+		found, err := source.Declarations(file, text)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range found {
+			name := d.Names[0][strings.LastIndex(d.Names[0], ".")+1:] // without the type of a method
+			declared[name] = &model.Code{File: file, Line: d.Line, Name: name, Text: d.Text}
 		}
 	}
 	for _, name := range names {
@@ -55,33 +62,4 @@ func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 		}
 	}
 	return nil, nil
-}
-
-// declarations adds the functions of a file, by their names.
-func declarations(root fs.FS, file string, declared map[string]*model.Code) error {
-	text, err := fs.ReadFile(root, file)
-	if err != nil {
-		return err
-	}
-	set := token.NewFileSet()
-	parsed, err := parser.ParseFile(set, file, text, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	for _, declaration := range parsed.Decls {
-		function, ok := declaration.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		begin := function.Pos()
-		if function.Doc != nil {
-			begin = function.Doc.Pos()
-		}
-		from, to := set.Position(begin), set.Position(function.End())
-		declared[function.Name.Name] = &model.Code{
-			File: file, Line: from.Line, Name: function.Name.Name,
-			Text: string(text[from.Offset:to.Offset]),
-		}
-	}
-	return nil
 }

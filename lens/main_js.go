@@ -95,11 +95,8 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := apiserver.New(crds...)
-	if err != nil {
-		return nil, err
-	}
-	act, err := explore.Others(server)
+	server := apiserver.New(crds...)
+	act := explore.Others(server)
 	go func() {
 		for seen := int64(-1); ; {
 			begin := time.Now()
@@ -110,7 +107,7 @@ func newServer(files fs.FS) (*apiserver.Server, error) {
 			time.Sleep(max(actInterval, 3*time.Since(begin)))
 		}
 	}()
-	return server, err
+	return server, nil
 }
 
 // serveApply applies what a user has typed.

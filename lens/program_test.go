@@ -117,9 +117,7 @@ func TestProgramEndsAndIsStartedAgain(t *testing.T) {
 			t.Error("a second one was started beside it")
 		}
 		pids := waitForPIDs(file)
-		if err := p.signal(signal); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, p.signal(signal))
 		if change := receive(t, changes); change.Running || !strings.Contains(change.Note, note) {
 			t.Errorf("got %+v, want that it was %s", change, note)
 		}

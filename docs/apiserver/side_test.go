@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/explore/apiserver"
-	"example.com/sample-controller/internal/testing/must"
 )
 
 type object = map[string]any
@@ -35,7 +34,7 @@ type side struct {
 // sides returns both servers, with a namespace that is new. They have no objects there.
 func sides(t *testing.T, namespace string) [2]*side {
 	t.Helper()
-	memory := must.Get(apiserver.New(crds...))(t)
+	memory := apiserver.New(crds...)
 	both := [2]*side{
 		{client: realServer, host: realHost, namespace: namespace},
 		{client: &http.Client{Transport: memory.Config(nil).Transport}, host: "http://memory", namespace: namespace},

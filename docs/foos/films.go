@@ -55,7 +55,7 @@ func (f filmed) expect(t *testing.T, folder string, findings []explore.Finding) 
 	if shots == nil {
 		t.Fatalf("nothing is wrong in %s", f.of)
 	}
-	now := must.Get(film.Record(f.title, f.about, shots))(t)
+	now := film.Record(f.title, f.about, shots)
 	code := must.Get(model.ReadRecording(folder + f.code))(t)
 	now.Program, now.Code = code.Program, code.Code
 	then, err := model.ReadRecording(folder + f.file)

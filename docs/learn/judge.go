@@ -199,11 +199,8 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 			return "", err
 		}
 	}
-	text, err := json.Marshal(map[string]any{"Replace": replace})
-	if err == nil {
-		err = os.WriteFile(overlay, text, 0o600)
-	}
-	if err != nil {
+	text, _ := json.Marshal(map[string]any{"Replace": replace}) // never fails
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
 		return "", err
 	}
 	delete(w.compiled, binary)

@@ -71,10 +71,7 @@ func write(out string) error {
 	if err := o.trim(); err != nil {
 		return err
 	}
-	list, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
+	list, _ := json.Marshal(o) // never fails
 	overlayFile, wasm := filepath.Join(o.folder, "overlay.json"), filepath.Join(o.folder, "play.wasm")
 	if err := os.WriteFile(overlayFile, list, 0o644); err != nil {
 		return err
@@ -98,12 +95,8 @@ func writePage(out, wasm string) error {
 	}
 	var packed bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // that level exists
-	if _, err := w.Write(program); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
+	_, _ = w.Write(program)                                    // a Buffer takes all
+	_ = w.Close()
 	fmt.Printf("%.1f MB, %.1f MB compressed\n", float64(len(program))/1e6, float64(packed.Len())/1e6)
 	if packed.Len() > maxSize {
 		return fmt.Errorf("that is more than %d bytes: find out what has made it larger, and leave out "+

@@ -113,7 +113,7 @@ func (w *world) readiness(want bool) {
 }
 
 func TestNATSIsAway(t *testing.T) {
-	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w := newWorld(t, apiserver.New().Config(nil))
 	w.start()
 	w.readiness(false)
 	stop := w.serve()
@@ -133,7 +133,7 @@ func TestNATSIsAway(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
-	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
 	stop := w.start()
 	w.put("a")
@@ -158,7 +158,7 @@ func TestRestart(t *testing.T) {
 }
 
 func TestWhatIsNewIsNotOverwritten(t *testing.T) {
-	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
 	for _, want := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
 		err := put(t.Context(), late{w.foos}, "spec.default.a", `{"replicas":2}`)
@@ -206,7 +206,7 @@ func TestDeploymentThatIsTakenAwayIsNotDeleted(t *testing.T) {
 }
 
 func TestEmptiedBucket(t *testing.T) {
-	w := newWorld(t, must.Get(apiserver.New())(t).Config(nil))
+	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
 	stop := w.start()
 	w.put("a")

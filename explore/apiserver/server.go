@@ -68,23 +68,21 @@ type Response struct {
 
 // New returns a server with Kubernetes' own kinds, the kinds of the CustomResourceDefinitions, and
 // the namespaces that each cluster has.
-func New(crds ...*CRD) (*Server, error) {
+func New(crds ...*CRD) *Server {
 	s := &Server{kinds: maps.Clone(builtin()), tables: map[schema.GroupVersionResource]*table{}}
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem,
 		metav1.NamespacePublic, corev1.NamespaceNodeLease} {
 		r := &Request{Verb: "create", Resource: namespaces, kind: s.kinds[namespaces]}
 		namespace := r.kind.newObject()
 		namespace.SetName(name)
-		if _, err := s.create(r, namespace); err != nil {
-			return nil, err
-		}
+		must(s.create(r, namespace))
 	}
 	for _, crd := range crds {
 		for _, k := range crd.kinds {
 			s.kinds[k.gvr] = k
 		}
 	}
-	return s, nil
+	return s
 }
 
 // Config returns a configuration for client-go. Requests go through i, which may be nil.
@@ -203,7 +201,7 @@ func (s *Server) encode(object *unstructured.Unstructured, accept string) []byte
 
 func marshal(value any) []byte { return must(json.Marshal(value)) }
 
-// must panics on what cannot be: what has come as JSON goes as JSON.
+// must panics on what cannot be: what has come as JSON goes as JSON, for example.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)

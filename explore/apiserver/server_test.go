@@ -24,18 +24,7 @@ import (
 var deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 
 // start returns a server with Foos.
-func start(t testing.TB) *Server {
-	t.Helper()
-	crds, err := ReadCRDs("../../artifacts/examples/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(crds...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+func start() *Server { return New(must(ReadCRDs("../../artifacts/examples/crd.yaml"))...) }
 
 func deployment(name string) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
@@ -47,7 +36,7 @@ func deployment(name string) *appsv1.Deployment {
 
 func TestTypedClient(t *testing.T) {
 	for _, media := range []string{"", runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
-		config := start(t).Config(nil)
+		config := start().Config(nil)
 		config.ContentType = media
 		client := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("default")
 		created, err := client.Create(t.Context(), deployment("a"), metav1.CreateOptions{})
@@ -92,7 +81,7 @@ func TestTypedClient(t *testing.T) {
 }
 
 func TestUnknownFieldSurvivesAPatch(t *testing.T) {
-	s := start(t)
+	s := start()
 	client := dynamic.NewForConfigOrDie(s.Config(nil)).Resource(deployments).Namespace("default")
 	content, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(deployment("a"))
 	object := &unstructured.Unstructured{Object: content}
@@ -121,7 +110,7 @@ func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 func TestInformerFollows(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := start(t)
+			s := start()
 			if !streams {
 				s.DisableStreams()
 			}
@@ -156,7 +145,7 @@ func TestInformerFollows(t *testing.T) {
 
 // The tests of docs/apiserver and of explore/board/kinds compare more with a real API server.
 func TestAnswers(t *testing.T) {
-	client := kubernetes.NewForConfigOrDie(start(t).Config(nil)).RESTClient()
+	client := kubernetes.NewForConfigOrDie(start().Config(nil)).RESTClient()
 	const inDefault, partial = "/namespaces/default", "application/json;as=PartialObjectMetadata"
 	for _, test := range []struct{ path, accept, method, spec, want string }{
 		{"/api/v1/namespaces?fieldSelector=metadata.name%3Dkube-system", partial, "GET", "",

@@ -122,11 +122,9 @@ func (w *Watch) Send(e watch.Event) {
 	w.changed.Broadcast()
 }
 
-// End ends the stream, after an ERROR event if there is an error.
+// End ends the stream after an ERROR event.
 func (w *Watch) End(err *metav1.Status) {
-	if err != nil {
-		w.Send(watch.Event{Type: watch.Error, Object: asObject(statusKind, err)})
-	}
+	w.Send(watch.Event{Type: watch.Error, Object: asObject(statusKind, err)})
 	w.end(io.EOF)
 }
 

@@ -26,9 +26,7 @@ func TestPlay(t *testing.T) {
 	folder := t.TempDir()
 	build := exec.CommandContext(context.Background(), "go", "-C", "docs", "run", "./play", "-out", folder)
 	build.Dir, build.Stdout, build.Stderr = root, os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, build.Run())
 	server := httptest.NewServer(http.FileServer(http.Dir(folder)))
 	defer server.Close()
 	t.Run("controller", func(t *testing.T) {
@@ -63,10 +61,7 @@ func TestPlay(t *testing.T) {
 // openPlay opens the page and waits until the program in it runs.
 func openPlay(t *testing.T, url string) *page {
 	t.Helper()
-	p, err := openPage(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(openPage(url))(t)
 	t.Cleanup(p.close)
 	p.watch(t)
 	p.mustWait(t, `lens.one("process").state === "running" && lens.of("watch").size > 0`)

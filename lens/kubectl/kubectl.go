@@ -37,9 +37,8 @@ type command struct {
 
 	namespace, patch, patchType, cascade, image, hard string
 
-	files      []string
-	serverSide bool
-	wait, all  bool
+	files     []string
+	wait, all bool
 }
 
 // Run runs a line, in which kubectl gets input on its standard input. Output and error are those of
@@ -81,7 +80,7 @@ func (c *command) parse(words []string) error {
 	set.StringVar(&c.cascade, "cascade", "background", "")
 	set.StringVar(&c.image, "image", "", "")
 	set.StringVar(&c.hard, "hard", "", "")
-	set.BoolVar(&c.serverSide, "server-side", false, "")
+	set.Bool("server-side", false, "") // each apply is
 	set.BoolVar(&c.wait, "wait", true, "")
 	set.BoolVar(&c.all, "all", false, "")
 	if err := set.Parse(words); err != nil {

@@ -18,12 +18,10 @@ import (
 func newShell(t *testing.T) *Shell {
 	t.Helper()
 	crds := must.Get(apiserver.ReadCRDs("../../artifacts/examples/crd.yaml"))(t)
-	server := must.Get(apiserver.New(crds...))(t)
+	server := apiserver.New(crds...)
 	client := must.Get(dynamic.NewForConfig(server.Config(nil)))(t)
 	s := &Shell{Client: client, Files: os.DirFS("../.."), LookupKind: server.LookupKind}
-	if _, err := s.Run(context.Background(), "kubectl create namespace lens", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.Run(context.Background(), "kubectl create namespace lens", ""))(t)
 	return s
 }
 

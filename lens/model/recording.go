@@ -34,32 +34,22 @@ type Code struct {
 // these, it has compressed JSON, in base64.
 const recordingBegin, recordingEnd = `lens.recording("`, "\");\n"
 
-// Script returns the text of the file.
-func (r *Recording) Script() ([]byte, error) {
+// Script returns the text of the file. Nothing fails in memory.
+func (r *Recording) Script() []byte {
 	var b bytes.Buffer
 	b.WriteString(recordingBegin)
 	encoder := base64.NewEncoder(base64.StdEncoding, &b)
-	packed, err := gzip.NewWriterLevel(encoder, gzip.BestCompression)
-	if err == nil {
-		err = json.NewEncoder(packed).Encode(r)
-	}
-	if err == nil {
-		err = packed.Close()
-	}
-	if err == nil {
-		err = encoder.Close()
-	}
+	packed, _ := gzip.NewWriterLevel(encoder, gzip.BestCompression)
+	_ = json.NewEncoder(packed).Encode(r)
+	_ = packed.Close()
+	_ = encoder.Close()
 	b.WriteString(recordingEnd)
-	return b.Bytes(), err
+	return b.Bytes()
 }
 
 // Write writes the file, and the list of all recordings in the same folder.
 func (r *Recording) Write(file string) error {
-	text, err := r.Script()
-	if err == nil {
-		err = os.WriteFile(file, text, 0o644)
-	}
-	if err != nil {
+	if err := os.WriteFile(file, r.Script(), 0o644); err != nil {
 		return err
 	}
 	const index = "index.js"
@@ -77,10 +67,8 @@ func (r *Recording) Write(file string) error {
 		if err != nil {
 			return err
 		}
-		line, err := json.Marshal(map[string]string{"file": name, "title": r.Title, "about": r.About})
-		if err != nil {
-			return err
-		}
+		line, _ := json.Marshal( // never fails
+			map[string]string{"file": name, "title": r.Title, "about": r.About})
 		lines = append(lines, line)
 	}
 	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
@@ -119,10 +107,7 @@ func (r *Recording) Again() (all []Seen, steps []json.RawMessage, err error) {
 		if len(step.Set) == 0 && len(step.Drop) == 0 {
 			continue
 		}
-		text, err := json.Marshal(step)
-		if err != nil {
-			return nil, nil, err
-		}
+		text, _ := json.Marshal(step) // never fails
 		steps = append(steps, text)
 	}
 	return all, steps, nil

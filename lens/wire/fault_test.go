@@ -84,9 +84,7 @@ func TestNextWriteFails(t *testing.T) {
 				{http.MethodPut, leasesPath + "/b"},
 				{http.MethodPost, "/apis/events.k8s.io/v1/namespaces/a/events"},
 			} {
-				if err := <-l.start(request.method, request.path); err != nil {
-					t.Error(err)
-				}
+				must.Do(t, <-l.start(request.method, request.path))
 				if got := received(passed); got != request.path {
 					t.Fatalf("%q has passed, want %s", got, request.path)
 				}

@@ -75,14 +75,10 @@ func TestHeldRequestIsNotPassed(t *testing.T) {
 
 	l.wantWaiting(2)
 	l.Step()
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-first)
 	l.wantWaiting(1)
 	l.Open()
-	if err := <-second; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-second)
 	l.wantWaiting(0)
 }
 

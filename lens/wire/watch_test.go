@@ -98,27 +98,26 @@ func TestWatchEventsPass(t *testing.T) {
 
 // The events of several watches have one order, in which Step lets them pass.
 func TestHeldEventsPassInTheirOrder(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		l.inProcess = false // there, an event passes only when the program reads it
-		bodies := []io.Reader{l.watch(deploymentsPath), l.watch(deploymentsPath)}
-		l.Pause()
-		var sent [][]byte
-		for i := range 6 {
-			sent = append(sent, encodeEvent("ADDED", deployment(fmt.Sprint(i), "1")))
-			c.frames <- sent[i]
-			l.awaitKind(i+1, EventArrived)
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP) // in process, an event passes only when the program reads it
+	bodies := []io.Reader{l.watch(deploymentsPath), l.watch(deploymentsPath)}
+	l.Pause()
+	var sent [][]byte
+	for i := range 6 {
+		sent = append(sent, encodeEvent("ADDED", deployment(fmt.Sprint(i), "1")))
+		c.frames <- sent[i]
+		l.awaitKind(i+1, EventArrived)
+	}
+	arrived := l.awaitKind(6, EventArrived)
+	for i := range arrived {
+		l.wantWaiting(6 - i)
+		l.Step()
+		passed := l.awaitKind(i+1, EventPassed)[i]
+		if passed.Number != i+1 || passed.Request != arrived[i].Request {
+			t.Errorf("got %+v, want number %d of request %d", passed, i+1, arrived[i].Request)
 		}
-		arrived := l.awaitKind(6, EventArrived)
-		for i := range arrived {
-			l.wantWaiting(6 - i)
-			l.Step()
-			passed := l.awaitKind(i+1, EventPassed)[i]
-			if passed.Number != i+1 || passed.Request != arrived[i].Request {
-				t.Errorf("got %+v, want number %d of request %d", passed, i+1, arrived[i].Request)
-			}
-			l.wantNext(bodies[passed.Request-1], sent[i])
-		}
-	})
+		l.wantNext(bodies[passed.Request-1], sent[i])
+	}
 }
 
 // A bookmark is not held, but it must not overtake an event: after a bookmark, the program believes

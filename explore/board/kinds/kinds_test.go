@@ -62,7 +62,7 @@ func sides(t *testing.T) (both [2]rest.Interface) {
 	}
 	config := must(clientcmd.BuildConfigFromFlags("", "../../../.local/clusters/"+name+"/kubeconfig.yaml"))
 	config.Impersonate = rest.ImpersonationConfig{UserName: admin.Name, Groups: []string{user.SystemPrivilegedGroup}}
-	for i, config := range []*rest.Config{config, must(apiserver.New()).Config(nil)} {
+	for i, config := range []*rest.Config{config, apiserver.New().Config(nil)} {
 		config.QPS = -1
 		both[i] = kubernetes.NewForConfigOrDie(config).RESTClient()
 		send(both[i], "POST", "/api/v1/namespaces", plain, `{"metadata": {"name": "kinds"}}`)

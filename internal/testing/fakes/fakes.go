@@ -46,7 +46,7 @@ type failure struct {
 func New(t testing.TB, crds ...string) *Server {
 	t.Helper()
 	kinds := must.Get(apiserver.ReadCRDs(crds...))(t)
-	s := &Server{Server: must.Get(apiserver.New(kinds...))(t), lag: map[string]time.Duration{}}
+	s := &Server{Server: apiserver.New(kinds...), lag: map[string]time.Duration{}}
 	s.Config, s.Others = s.Server.Config(s), s.Server.Config(nil)
 	return s
 }
