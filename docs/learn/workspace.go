@@ -161,9 +161,9 @@ func (w *workspace) show(e *exercise) error {
 		w.say("  %s) %s", letter, e.choice[letter].text)
 	}
 	task := map[string]string{"predict": "Type the letter, and Enter.",
-		"repair": "Repair " + w.path(e) + "\nIt is judged when you save it: unchanged, it shows what goes wrong.",
-		"prove":  "Write the test into " + w.path(e) + "\nIt is judged when you save it."}[e.kind()]
-	w.say("\n%s\nRead: %s\nWhere a project made, found or stopped it: %s", task, e.values["read"], e.values["issue"])
+		"repair": "Repair " + w.path(e) + "\nSave it to have it judged. If you save it unchanged, you see what goes wrong.",
+		"prove":  "Write the test into " + w.path(e) + "\nSave it to have it judged."}[e.kind()]
+	w.say("\n%s\nRead: %s\nA real case: %s", task, e.values["read"], e.values["issue"])
 	return nil
 }
 
@@ -287,6 +287,9 @@ func (w *workspace) moves(at int, key string) (to int, moves bool) {
 	return to, true
 }
 
+const keys = "\nh hint, n next, p back, 7 go to exercise 7, l list, s solution, f film of a failure, " +
+	"r reset the file, q quit (and Enter)"
+
 // work lets the learner work on an exercise. It returns which one is next, or -1 if the learner
 // quits.
 func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, err error) {
@@ -296,8 +299,6 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 	if err := w.show(e); err != nil {
 		return at, err
 	}
-	const keys = "\nh hint, n next, p back, 7 go to exercise 7, l list, s solution, f film of a " +
-		"failure, r reset the file, q quit (and Enter)"
 	w.say(keys)
 	judged := untouched
 	var ended chan error // of the judgement, or nil
@@ -359,12 +360,14 @@ func (w *workspace) press(e *exercise, key string) error {
 		return os.WriteFile(w.path(e), []byte(key), 0o600)
 	}
 	do, found := map[string]func(*exercise) error{
-		"h": w.hint, "s": w.solution, "f": w.film, "r": w.reset,
+		"h": w.hint, "s": w.solution, "f": w.film,
 		"l": func(*exercise) error { w.list(); return nil },
+		"r": func(e *exercise) error { w.say("The file is as it was in the beginning."); return w.reset(e) },
 	}[key]
 	if !found {
 		w.say("There is no key %q.", key)
 		return nil
 	}
+	defer w.say(keys)
 	return do(e)
 }

@@ -227,6 +227,10 @@ func (m *Model) tick() {
 	for _, r := range m.going {
 		if r.State == "held" {
 			held++
+			if m.gate.Mode == "paused" && r.worker != nil && !r.noted && m.at-r.began >= heldAfter {
+				r.noted = true
+				m.note(r.Key, "", "The request to %s %s is held back: its worker waits.", r.Verb, r.What)
+			}
 		}
 	}
 	for _, w := range m.watches {

@@ -21,6 +21,7 @@ type request struct {
 	before               string   // resourceVersion of the object
 	claims               []change // changes of its object while it had no answer
 	began, passed        time.Duration
+	noted                bool // a note has said that it is held
 }
 
 // change is a change of an object whose writer is not known yet.
