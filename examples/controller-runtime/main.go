@@ -95,10 +95,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	ctrl.SetLogger(klog.Background())
-	config, err := o.loadConfig()
+	config, namespace, err := clientconfig.LoadWithNamespace(o.kubeconfig)
 	if err != nil {
 		return err
 	}
+	config.QPS = float32(o.qps)
+	o.manager.LeaderElectionNamespace = namespace // the Manager itself finds one only in a Pod
 	return runManager(ctx, config, o)
 }
 
@@ -118,17 +120,6 @@ func runManager(ctx context.Context, config *rest.Config, o *options) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-// loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
-// a namespace for the Lease only in a Pod, so loadConfig takes it from the kubeconfig's context.
-func (o *options) loadConfig() (*rest.Config, error) {
-	config, namespace, err := clientconfig.LoadWithNamespace(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS, o.manager.LeaderElectionNamespace = float32(o.qps), namespace
-	return config, nil
 }
 
 // completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its

@@ -73,7 +73,7 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
-		return c.reportNameTaken(ctx, foo, observed)
+		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed)))
 	}
 	if observed.Labels[meaning.ManagedByLabel] == controllerName {
 		c.recordWrite(foo, observed) // the cache will show it
@@ -224,17 +224,10 @@ func (c *Controller) handleWriteError(
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return errGone
+		return nil // the namespace goes, and the Foo with it
 	default:
 		return err
 	}
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (c *Controller) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
 // syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
@@ -262,7 +255,7 @@ func (c *Controller) updateStatus(
 	err := c.foos.Client().UpdateStatus(ctx, foo.Namespace, desired, updated,
 		metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) {
-		return errGone
+		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)
