@@ -43,19 +43,10 @@ type harness struct {
 	stop     func() // stops the controller that was started last, and waits for its end
 }
 
-// urls returns the URLs that the registry knows, by UID.
-func (h *harness) urls() map[string]string {
-	urls := map[string]string{}
-	for id, entry := range h.registry.Known() {
-		urls[id] = entry.URL
-	}
-	return urls
-}
-
 // url returns the URL that the registry knows for a Website.
 func (h *harness) url(name string) string {
 	h.t.Helper()
-	return h.urls()[string(h.getWebsite(name).UID)]
+	return h.registry.Known()[string(h.getWebsite(name).UID)].URL
 }
 
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
@@ -71,10 +62,10 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	})
 }
 
-// moveWebsite changes what the registry is to know of newWebsite: newURL in place of oldURL.
-func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
+// oldURL is what the registry is to know of newWebsite, before moveWebsite.
+const oldURL = "http://web.default.svc:80"
 
-const oldURL, newURL = "http://web.default.svc:80", "http://web.default.svc:8000"
+func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
 
 // editWebsite changes something else.
 func editWebsite(website *v1alpha1.Website) { website.Spec.Content = "Bye" }

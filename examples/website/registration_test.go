@@ -36,7 +36,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		h.createServed("other")
 		registeredAtTheEnd := -1
 		h.Before("patch", "websites", 1, func(context.Context) error {
-			registeredAtTheEnd = len(h.urls())
+			registeredAtTheEnd = len(h.registry.Known())
 			return nil
 		})
 		h.deleteWebsite("web")
@@ -44,7 +44,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		if h.websiteExists("web") {
 			t.Error("the Website is still there")
 		}
-		if got := h.urls(); len(got) != 1 || h.url("other") == "" {
+		if got := h.registry.Known(); len(got) != 1 || h.url("other") == "" {
 			t.Errorf("in the registry: got %v, want only the other Website", got)
 		}
 		if registeredAtTheEnd != 1 {
@@ -76,8 +76,8 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 
 		h.registry.Fail(nil)
 		h.wait(time.Minute)
-		if h.websiteExists("web") || len(h.urls()) > 0 {
-			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.urls())
+		if h.websiteExists("web") || len(h.registry.Known()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.registry.Known())
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 		if got := h.getWebsite("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
 			t.Errorf("got status %+v, want nothing registered and no replicas", got)
 		}
-		if h.getDeployment("web") != nil || len(h.urls()) > 0 {
+		if h.getDeployment("web") != nil || len(h.registry.Known()) > 0 {
 			t.Error("something was made for a Website that is being deleted")
 		}
 		h.expectWrites("*", "*", 0)
@@ -173,7 +173,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		}
 		h.wait(5 * time.Minute)
 
-		if got := h.urls(); len(got) != 1 {
+		if got := h.registry.Known(); len(got) != 1 {
 			t.Errorf("in the registry after 13 minutes: got %v, want the Website", got)
 		}
 	})
@@ -244,7 +244,7 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 
 		h.registry.AnswerAfter(0)
 		h.wait(time.Minute)
-		if got := h.urls(); len(got) != 100 || h.websiteExists(names[0]) {
+		if got := h.registry.Known(); len(got) != 100 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %d Websites, want 100; the deleted one is still there: %t",
 				len(got), h.websiteExists(names[0]))
 		}
@@ -267,7 +267,7 @@ func TestSlowRegistryIsNoFailure(t *testing.T) {
 			h.must(h.websites().Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		h.wait(5 * time.Minute)
-		if got := h.urls(); len(got) > 0 || h.websiteExists(names[0]) {
+		if got := h.registry.Known(); len(got) > 0 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %v, want nothing", got)
 		}
 		h.expectEvents("RegistrationFailed", 0)
