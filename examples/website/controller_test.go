@@ -35,7 +35,7 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 				t.Errorf("%T: got owner %v, want the Website", child, owner)
 			}
 		}
-		if got := h.registry.Known(); len(got) > 0 {
+		if got := h.registry.known(); len(got) > 0 {
 			t.Errorf("registered before the Service is seen: %v", got)
 		}
 		h.expectWrites("create", "configmaps", 1)
@@ -190,13 +190,13 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		h.createServed("web")
 		h.wait(time.Second)
 		h.ClearRequests()
-		h.registry.Count("")
+		h.registry.count("")
 
 		h.wait(time.Hour)
 
 		h.expectWrites("*", "*", 0)
 		// One every 10 to 12 minutes.
-		if got := h.registry.Count("PUT"); got < 5 || got > 6 {
+		if got := h.registry.count("PUT"); got < 5 || got > 6 {
 			t.Errorf("registrations in an idle hour: got %d, want 5 or 6", got)
 		}
 	})

@@ -22,7 +22,6 @@ import (
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	websiteset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
-	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -37,7 +36,7 @@ type harness struct {
 	t        *testing.T
 	Kube     kubernetes.Interface // of the test
 	website  websiteset.Interface // of the test
-	registry *websites.Registry
+	registry *fakeRegistry
 	errors   *atomic.Int32 // reported so far
 	workers  int
 	stop     func() // stops the controller that was started last, and waits for its end
@@ -46,7 +45,7 @@ type harness struct {
 // url returns the URL that the registry knows for a Website.
 func (h *harness) url(name string) string {
 	h.t.Helper()
-	return h.registry.Known()[string(h.getWebsite(name).UID)].URL
+	return h.registry.known()[string(h.getWebsite(name).UID)].URL
 }
 
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
@@ -57,7 +56,7 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 		test(t, &harness{
 			Server: server, t: t, Kube: kubernetes.NewForConfigOrDie(server.Others),
 			website:  websiteset.NewForConfigOrDie(server.Others),
-			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
+			registry: newRegistry(), errors: fakes.CountErrors(t), workers: 2,
 		})
 	})
 }
