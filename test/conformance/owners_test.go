@@ -36,10 +36,10 @@ func namesOwners(t *testing.T, program *suite.Program) {
 	blocking := forged("blocking", foo.UID)
 	blocking.OwnerReferences[0].BlockOwnerDeletion = new(true)
 
-	permitted(t, editor, forged("given", foo.UID))
-	permitted(t, editor, forged("nobodys", "forged"))
-	permitted(t, editor, hidden)
-	permitted(t, neighbour, forged("bank", foo.UID))
+	create(t, editor, forged("given", foo.UID))
+	create(t, editor, forged("nobodys", "forged"))
+	create(t, editor, hidden)
+	create(t, neighbour, forged("bank", foo.UID))
 	_, err := editor.Create(t.Context(), blocking, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "blockOwnerDeletion") {
 		t.Errorf("an owner reference that blocks: got error %v, want it forbidden", err)
