@@ -18,9 +18,6 @@ func TestFooWithTheLongestNameWorks(t *testing.T) {
 
 	n.createReadyFoo(newFoo(longest, "web", 1))
 	n.createReadyFoo(newFoo("web", longest, 1))
-
-	n.deployments.When("web", "has 1 replica", hasReplicas(1))
-	n.deployments.When(longest, "has 1 replica", hasReplicas(1))
 }
 
 func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
