@@ -62,8 +62,6 @@ type options struct {
 func parseFlags(args []string) (*options, error) {
 	o := &options{}
 	m := &o.manager
-	m.LeaseDuration, m.RenewDeadline = new(time.Duration), new(time.Duration)
-	m.RetryPeriod = new(time.Duration)
 	fs := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	klog.InitFlags(fs)
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig `file`")
@@ -75,11 +73,11 @@ func parseFlags(args []string) (*options, error) {
 	fs.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", ":8081",
 		"`address` to serve /healthz and /readyz on; 0 is none")
 	fs.BoolVar(&m.LeaderElection, "leader-elect", false, "work only while holding a Lease")
-	fs.DurationVar(m.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+	m.LeaseDuration = fs.Duration("leader-elect-lease-duration", 15*time.Second,
 		"how long the others wait for a leader that is silent")
-	fs.DurationVar(m.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+	m.RenewDeadline = fs.Duration("leader-elect-renew-deadline", 10*time.Second,
 		"how long a leader tries to renew before it gives up")
-	fs.DurationVar(m.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
+	m.RetryPeriod = fs.Duration("leader-elect-retry-period", 2*time.Second,
 		"how long to wait between two tries")
 	err := fs.Parse(args)
 	if err == nil && fs.NArg() > 0 {
