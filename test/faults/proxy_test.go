@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -95,8 +96,8 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 	rate, faults := faultRate, []string{"429", "500", "503", "cut before the request",
 		"cut after the request", "cut in the answer", "slow"}
 	if watch {
-		rate, faults = watchFaultRate, []string{"429", "503", "cut before the request", "slow",
-			"watch expired at once", "watch expired later", "watch cut", "watch cut", "watch cut"}
+		rate, faults = watchFaultRate, []string{"429", "503", "410", "cut before the request", "slow",
+			"watch expired later", "watch cut", "watch cut", "watch cut"}
 	}
 	if fault := faults[p.random.IntN(len(faults))]; p.random.Float64() < rate {
 		return fault, p.random.Float64()
@@ -105,15 +106,10 @@ func (p *proxy) draw(watch bool) (fault string, much float64) {
 }
 
 func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
+	if code, err := strconv.Atoi(fault); err == nil {
+		return failure(code, false), nil
+	}
 	switch fault {
-	case "429":
-		return failure(http.StatusTooManyRequests, false), nil
-	case "500":
-		return failure(http.StatusInternalServerError, false), nil
-	case "503":
-		return failure(http.StatusServiceUnavailable, false), nil
-	case "watch expired at once":
-		return failure(http.StatusGone, false), nil
 	case "watch expired later":
 		return failure(http.StatusGone, true), nil
 	case "cut before the request":
