@@ -145,7 +145,7 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 1))
-	n.createQuotas(map[string]string{"pods": "1"}) // no room for a Pod of the new Deployment
+	n.createQuotas("pods=1") // no room for a Pod of the new Deployment
 
 	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 	n.deployments.When("new", "exists", exists)

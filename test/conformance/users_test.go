@@ -187,8 +187,7 @@ func passesNothingOn(t *testing.T, n *namespace) {
 
 // staysWithinQuotas renames a Foo before its Deployments are available, so that all of them stay.
 func staysWithinQuotas(t *testing.T, n *namespace) {
-	const foos, deployments = "count/foos.samplecontroller.k8s.io", "count/deployments.apps"
-	n.createQuotas(map[string]string{foos: "2", deployments: "3", "pods": "0"})
+	n.createQuotas("count/foos.samplecontroller.k8s.io=2,count/deployments.apps=3,pods=0")
 	editor := n.fooEditor()
 	create(t, editor, newFoo("web", "web-1", 1))
 	create(t, editor, newFoo("other", "other", 0))
