@@ -32,10 +32,6 @@ func TestTokenOfTheDeployedControllerLivesForAnHour(t *testing.T) {
 	}
 }
 
-func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
-	isBoundedByThePolicy(t, suite.Deploy(t, deployDir, nil))
-}
-
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	deployment := suite.Deploy(t, deployDir, nil)
 	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(

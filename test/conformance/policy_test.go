@@ -26,9 +26,9 @@ const policyDir = "../../artifacts/deploy/policy"
 
 var dryRun = []string{metav1.DryRunAll}
 
-// isBoundedByThePolicy shows that the controller can work under the policy, and a thief cannot.
-func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
-	n := newNamespace(t)
+// The controller can work under the policy, and a thief cannot.
+func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
+	deployment, n := suite.Deploy(t, deployDir, nil), newNamespace(t)
 	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
 	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
 	suite.Eventually(t, "the types in the policy are checked", func() (bool, string) {
@@ -196,13 +196,13 @@ func mayOnlyScaleDown(
 
 func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
 	t.Helper()
-	original := must.Get(json.Marshal(deployment))(t)
-	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), appsv1.Deployment{})
-	if err != nil {
-		t.Fatalf("%s: %v", patch, err)
-	}
 	result := &appsv1.Deployment{}
-	if err := json.Unmarshal(changed, result); err != nil {
+	original := must.Get(json.Marshal(deployment))(t)
+	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), result)
+	if err == nil {
+		err = json.Unmarshal(changed, result)
+	}
+	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
 	return result
