@@ -125,6 +125,9 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 		measured(this, 100+float64(10*i)) // 100 to 190
 		measured("lasso", 100)
 	}
+	verdict := func(most float64, inverse bool) string {
+		return target{"X", modePaused, "x", most, inverse}.verdict(results, "lasso", 10)
+	}
 	for _, test := range []struct {
 		most    float64
 		inverse bool
@@ -134,14 +137,12 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 		{1.2, false, "not certain: 1.10 to 1.80"}, {0.9, true, "not certain: 0.56 to 0.91"},
 		{0.92, true, "met: 0.56 to 0.91"},
 	} {
-		what := target{"X", modePaused, "x", test.most, test.inverse}
-		if got := what.verdict(results, "lasso", 10); got != test.want {
+		if got := verdict(test.most, test.inverse); got != test.want {
 			t.Errorf("at most %v: got %q, want %q", test.most, got, test.want)
 		}
 	}
 	results.Runs = results.Runs[:8]
-	if got := (target{"X", modePaused, "x", 2, false}).verdict(results, "lasso", 10); got !=
-		"not certain: 1.00 to 1.30" {
+	if got := verdict(2, false); got != "not certain: 1.00 to 1.30" {
 		t.Errorf("with four repetitions: got %q", got)
 	}
 	results.Runs = nil
@@ -149,8 +150,7 @@ func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
 		measured(this, 100.2)
 		measured("lasso", 100)
 	}
-	if got := (target{"X", modePaused, "x", 1, false}).verdict(results, "lasso", 10); got !=
-		"met: 1.00 to 1.00" {
+	if got := verdict(1, false); got != "met: 1.00 to 1.00" {
 		t.Errorf("a difference that is not shown: got %q", got)
 	}
 }

@@ -12,39 +12,25 @@ import (
 // recordRates records how many Deployments there were in a second of the burst, and how many Foos
 // with all that is written for them. The time begins with the first Foo.
 func (r *run) recordRates(requests []audit.Request) {
-	begin := firstCreate(requests, loadUser, "foos")
-	var lastDeployment, lastWrite time.Time
-	n := 0.0
+	var begun, deployed, written []time.Time
 	for _, request := range requests {
-		if request.User() != r.user || !request.IsWrite() {
-			continue
+		if request.User() == loadUser && request.Creates("foos") {
+			begun = append(begun, request.RequestReceivedTimestamp)
 		}
-		if request.StageTimestamp.After(lastWrite) {
-			lastWrite = request.StageTimestamp
+		if request.User() == r.user && request.IsWrite() {
+			written = append(written, request.StageTimestamp)
 		}
-		if request.Creates("deployments") {
-			n++
-			if request.StageTimestamp.After(lastDeployment) {
-				lastDeployment = request.StageTimestamp
-			}
+		if request.User() == r.user && request.Creates("deployments") {
+			deployed = append(deployed, request.StageTimestamp)
 		}
 	}
+	begin, n := slices.MinFunc(begun, time.Time.Compare), float64(len(deployed))
+	lastDeployment := slices.MaxFunc(deployed, time.Time.Compare)
+	lastWrite := slices.MaxFunc(written, time.Time.Compare)
 	r.figures["burst/Deployments per second"] = n / lastDeployment.Sub(begin).Seconds()
 	if r.mode == modePaused { // at work, the last write waits for the other controllers
 		r.figures["burst/Foos per second"] = n / lastWrite.Sub(begin).Seconds()
 	}
-}
-
-// firstCreate returns when the API server received the first request with which user created an
-// object of that resource.
-func firstCreate(requests []audit.Request, user, resource string) (first time.Time) {
-	for _, request := range requests {
-		if request.User() == user && request.Creates(resource) &&
-			(first.IsZero() || request.RequestReceivedTimestamp.Before(first)) {
-			first = request.RequestReceivedTimestamp
-		}
-	}
-	return first
 }
 
 // recordLatencies records, in milliseconds, how long it took from a Foo to its Deployment and to
@@ -102,13 +88,11 @@ func rounded(figures map[string]float64) map[string]float64 {
 	kept := map[string]float64{}
 	for name, value := range figures {
 		if value != 0 || !strings.Contains(name, "/cpu ms") {
-			kept[name] = round(value)
+			kept[name] = math.Round(1000*value) / 1000
 		}
 	}
 	return kept
 }
-
-func round(value float64) float64 { return math.Round(1000*value) / 1000 }
 
 // Results are all measurements, as they are written to a file.
 type Results struct {

@@ -113,7 +113,7 @@ func (o options) measure(ctx context.Context) (*Results, error) {
 		if err != nil {
 			return results, err
 		}
-		if err := r.do(ctx); err != nil {
+		if err := r.kill(r.phases(ctx)); err != nil {
 			return results, fmt.Errorf("%s: %w", what, err)
 		}
 		if run.Repetition > 0 {

@@ -95,9 +95,6 @@ func (r *run) stop() error {
 	return err
 }
 
-// do does all phases, and deletes what they created.
-func (r *run) do(ctx context.Context) error { return r.kill(r.phases(ctx)) }
-
 // kill kills the controller if an error has left it running, and adds the end of its output.
 func (r *run) kill(err error) error {
 	if r.process == nil {
@@ -108,6 +105,7 @@ func (r *run) kill(err error) error {
 	return fmt.Errorf("%w; its output ends with:\n%s", err, output[max(0, len(output)-2000):])
 }
 
+// phases does all phases, and deletes what they created.
 func (r *run) phases(ctx context.Context) error {
 	requests, err := r.burst(ctx)
 	if err != nil {

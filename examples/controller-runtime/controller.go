@@ -168,7 +168,8 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 		return ctrl.Result{}, fmt.Errorf("reading Deployment: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		return ctrl.Result{}, r.reportNameTaken(ctx, foo, observed)
+		status := meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed))
+		return ctrl.Result{}, r.updateStatus(ctx, foo, status)
 	}
 	if observed.DeletionTimestamp == nil {
 		return r.repairDeployment(ctx, foo, observed)

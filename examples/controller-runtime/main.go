@@ -62,8 +62,6 @@ type options struct {
 func parseFlags(args []string) (*options, error) {
 	o := &options{}
 	m := &o.manager
-	m.LeaseDuration, m.RenewDeadline = new(time.Duration), new(time.Duration)
-	m.RetryPeriod = new(time.Duration)
 	fs := flag.NewFlagSet(controllerName, flag.ContinueOnError)
 	klog.InitFlags(fs)
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "path to a kubeconfig `file`")
@@ -75,11 +73,11 @@ func parseFlags(args []string) (*options, error) {
 	fs.StringVar(&m.HealthProbeBindAddress, "health-probe-bind-address", ":8081",
 		"`address` to serve /healthz and /readyz on; 0 is none")
 	fs.BoolVar(&m.LeaderElection, "leader-elect", false, "work only while holding a Lease")
-	fs.DurationVar(m.LeaseDuration, "leader-elect-lease-duration", 15*time.Second,
+	m.LeaseDuration = fs.Duration("leader-elect-lease-duration", 15*time.Second,
 		"how long the others wait for a leader that is silent")
-	fs.DurationVar(m.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+	m.RenewDeadline = fs.Duration("leader-elect-renew-deadline", 10*time.Second,
 		"how long a leader tries to renew before it gives up")
-	fs.DurationVar(m.RetryPeriod, "leader-elect-retry-period", 2*time.Second,
+	m.RetryPeriod = fs.Duration("leader-elect-retry-period", 2*time.Second,
 		"how long to wait between two tries")
 	err := fs.Parse(args)
 	if err == nil && fs.NArg() > 0 {
@@ -95,10 +93,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	ctrl.SetLogger(klog.Background())
-	config, err := o.loadConfig()
+	config, namespace, err := clientconfig.LoadWithNamespace(o.kubeconfig)
 	if err != nil {
 		return err
 	}
+	config.QPS = float32(o.qps)
+	o.manager.LeaderElectionNamespace = namespace // the Manager itself finds one only in a Pod
 	return runManager(ctx, config, o)
 }
 
@@ -118,17 +118,6 @@ func runManager(ctx context.Context, config *rest.Config, o *options) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-// loadConfig returns the configuration of the cluster that kubectl would talk to. The Manager finds
-// a namespace for the Lease only in a Pod, so loadConfig takes it from the kubeconfig's context.
-func (o *options) loadConfig() (*rest.Config, error) {
-	config, namespace, err := clientconfig.LoadWithNamespace(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS, o.manager.LeaderElectionNamespace = float32(o.qps), namespace
-	return config, nil
 }
 
 // completeManagerOptions sets what the flags do not: the scheme, and how the Manager makes its

@@ -74,7 +74,8 @@ func (r *Reconciler) resolveAlreadyExists(
 		return ctrl.Result{}, fmt.Errorf("reading Deployment that exists already: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.reportNameTaken(ctx, foo, observed)
+		status := meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed))
+		return ctrl.Result{RequeueAfter: blockedRetryDelay}, r.updateStatus(ctx, foo, status)
 	}
 	if equality.Semantic.DeepEqual(observed, meaning.WithOwnedFields(observed, foo)) {
 		return ctrl.Result{RequeueAfter: writeRetryDelay}, nil
@@ -198,13 +199,6 @@ func (r *Reconciler) handleWriteError(
 	default:
 		return ctrl.Result{}, err
 	}
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (r *Reconciler) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return r.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
 // syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment

@@ -37,15 +37,7 @@ const (
 	deploymentNameIndex = "deploymentName"
 )
 
-var (
-	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
-
-	// errGone ends a sync whose Foo or namespace is gone or terminating. Lasso neither logs nor
-	// retries an error that wraps ErrIgnore. No retry is needed: the deletion causes an event.
-	errGone = fmt.Errorf("gone, or about to go: %w", controller.ErrIgnore)
-	// errStopped ends a sync that begins after stop: the next process will do it.
-	errStopped = fmt.Errorf("stopped: %w", controller.ErrIgnore)
-)
+var deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
 // Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
@@ -190,7 +182,7 @@ func (c *Controller) onFoo(key string, object runtime.Object) (runtime.Object, e
 	c.running.RLock()
 	defer c.running.RUnlock()
 	if c.stopped {
-		return object, errStopped
+		return object, nil // the next process will do it
 	}
 	name, err := cache.ParseObjectName(key)
 	if err != nil {
@@ -232,7 +224,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err
 	}
 	if !metav1.IsControlledBy(observed, foo) {
-		return c.reportNameTaken(ctx, foo, observed)
+		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed)))
 	}
 	if observed.DeletionTimestamp == nil {
 		return c.repairDeployment(ctx, foo, observed)

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/rancher/lasso/pkg/controller"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/consistency"
@@ -42,8 +39,11 @@ func TestStopWaitsForTheSyncUnderWayAndLetsNoneBegin(t *testing.T) {
 	c.running.RUnlock()
 	<-stopped
 
-	if _, err := c.onFoo("default/web", &v1alpha1.Foo{}); !errors.Is(err, errStopped) {
-		t.Errorf("got the error %v, want %v", err, errStopped)
+	key := cache.NewObjectName("default", "web")
+	c.deploymentWrites.WroteAt(key, "0")
+	must.Get(c.onFoo(key.String(), nil))(t)
+	if !c.deploymentWrites.HasWritten(key) {
+		t.Error("a sync has found that the Foo is gone, although it must not begin")
 	}
 }
 
@@ -57,15 +57,5 @@ func TestSyncTakesTheFooFromTheCacheAndNotFromLasso(t *testing.T) {
 
 	if c.deploymentWrites.HasWritten(key) {
 		t.Error("the Foo is gone, but its writes are still recorded")
-	}
-}
-
-func TestLassoTakesAnIgnoredErrorForSuccess(t *testing.T) {
-	handler := &controller.SharedHandler{}
-	handler.Register(t.Context(), "", controller.SharedControllerHandlerFunc(
-		func(_ string, object runtime.Object) (runtime.Object, error) { return object, errGone }))
-
-	if err := handler.OnChange("default/web", &v1alpha1.Foo{}); err != nil {
-		t.Errorf("got %v, want no error", err)
 	}
 }

@@ -135,8 +135,8 @@ func run(signaled context.Context) error {
 func connect(
 	config *rest.Config, recorder events.EventRecorder, fail context.CancelCauseFunc,
 ) (*Controller, error) {
-	scheme, err := newScheme()
-	if err != nil {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme)); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}
 	factory, err := newFactory(config, scheme)
@@ -155,12 +155,6 @@ func connect(
 			clientconfig.Hint())
 	}
 	return c, nil
-}
-
-// newScheme returns a scheme with the types that this program reads and writes.
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	return scheme, errors.Join(kubescheme.AddToScheme(scheme), v1alpha1.Install(scheme))
 }
 
 // newFactory returns a factory of controllers, caches and clients that share what they can.

@@ -22,8 +22,11 @@ import (
 
 // createDeployment creates the Deployment of foo. A Create cannot take over somebody else's object.
 func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) error {
-	if err := c.checkUnchanged(ctx, foo); err != nil {
-		return err
+	key := cache.MetaObjectToName(foo)
+	if foo.Status.ObservedGeneration != 0 || c.deploymentWrites.HasWritten(key) { // not the first one
+		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
+			return err // nil if the Foo has changed: the event of that is on the way
+		}
 	}
 	created := &appsv1.Deployment{}
 	_, err := patch.Try(c.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {
@@ -36,30 +39,27 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 	if err != nil {
 		return c.handleWriteError(ctx, foo, nil, fmt.Errorf("creating Deployment: %w", err))
 	}
-	c.repairs.Created(cache.MetaObjectToName(foo), foo, created,
-		meaning.WithOwnedFields(created, foo))
+	c.repairs.Created(key, foo, created, meaning.WithOwnedFields(created, foo))
 	c.recordWrite(foo, created)
 	c.recorder.Eventf(foo, created, corev1.EventTypeNormal, "DeploymentCreated",
 		"CreateDeployment", "Created Deployment %q", created.Name)
 	return nil
 }
 
-// checkUnchanged returns errGone if a Foo that had a Deployment before is deleted or has changed in
-// the API server. The Deployment may be gone because its Foo is, and the watch of Deployments may
-// show that first.
-func (c *Controller) checkUnchanged(ctx context.Context, foo *v1alpha1.Foo) error {
-	key := cache.MetaObjectToName(foo)
-	if foo.Status.ObservedGeneration == 0 && !c.deploymentWrites.HasWritten(key) {
-		return nil
-	}
+// hasChanged asks the API server whether foo is no longer what the cache shows: it has changed, or is
+// deleted. The garbage collector deletes the Deployment of a deleted Foo, and the watch of
+// Deployments may show that first.
+func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
 	live := &v1alpha1.Foo{}
 	err := c.foos.Client().Get(ctx, foo.Namespace, foo.Name, live, metav1.GetOptions{})
-	gone := err == nil && (live.UID != foo.UID || live.Generation != foo.Generation ||
-		live.DeletionTimestamp != nil)
-	if apierrors.IsNotFound(err) || gone {
-		return errGone
+	if apierrors.IsNotFound(err) {
+		return true, nil
 	}
-	return err
+	if err != nil {
+		return false, fmt.Errorf("asking whether the Foo has changed: %w", err)
+	}
+	return live.UID != foo.UID || live.Generation != foo.Generation ||
+		live.DeletionTimestamp != nil, nil
 }
 
 // resolveAlreadyExists handles a Deployment that exists although the cache does not show it: it
@@ -73,7 +73,7 @@ func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)
-		return c.reportNameTaken(ctx, foo, observed)
+		return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed)))
 	}
 	if observed.Labels[meaning.ManagedByLabel] == controllerName {
 		c.recordWrite(foo, observed) // the cache will show it
@@ -194,18 +194,11 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 // isReplaced asks the API server whether foo is still what the cache shows, and whether its
 // Deployment is available. A deletion cannot be undone, and the caches may be behind.
 func (c *Controller) isReplaced(ctx context.Context, foo *v1alpha1.Foo) (bool, error) {
-	live, named := &v1alpha1.Foo{}, &appsv1.Deployment{}
-	err := c.foos.Client().Get(ctx, foo.Namespace, foo.Name, live, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
+	if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading Foo before a Deployment is deleted: %w", err)
-	}
-	if live.UID != foo.UID || live.Generation != foo.Generation || live.DeletionTimestamp != nil {
-		return false, nil
-	}
-	err = c.deployments.Client().Get(
+	named := &appsv1.Deployment{}
+	err := c.deployments.Client().Get(
 		ctx, foo.Namespace, foo.Spec.DeploymentName, named, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -231,17 +224,10 @@ func (c *Controller) handleWriteError(
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, staleRetryDelay)
 		return nil
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return errGone
+		return nil // the namespace goes, and the Foo with it
 	default:
 		return err
 	}
-}
-
-// reportNameTaken reports that foo names a Deployment that is not its own.
-func (c *Controller) reportNameTaken(
-	ctx context.Context, foo *v1alpha1.Foo, taken *appsv1.Deployment,
-) error {
-	return c.updateStatus(ctx, foo, meaning.DesiredStatus(foo, nil, meaning.NameTaken(taken)))
 }
 
 // syncStatusOnly syncs a Foo that is being deleted. It creates and repairs nothing: the Deployment
@@ -269,7 +255,7 @@ func (c *Controller) updateStatus(
 	err := c.foos.Client().UpdateStatus(ctx, foo.Namespace, desired, updated,
 		metav1.UpdateOptions{FieldManager: controllerName})
 	if apierrors.IsNotFound(err) {
-		return errGone
+		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
 		return fmt.Errorf("updating status: %w", err)

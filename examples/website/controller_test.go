@@ -35,7 +35,7 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 				t.Errorf("%T: got owner %v, want the Website", child, owner)
 			}
 		}
-		if got := h.urls(); len(got) > 0 {
+		if got := h.registry.known(); len(got) > 0 {
 			t.Errorf("registered before the Service is seen: %v", got)
 		}
 		h.expectWrites("create", "configmaps", 1)
@@ -77,21 +77,6 @@ func TestChangedContentRollsTheDeployment(t *testing.T) {
 		after := h.getDeployment("web").Spec.Template.Annotations[meaning.ContentHashAnnotation]
 		if after == "" || after == before {
 			t.Errorf("hash in the Pod template: got %q, then %q, want another", before, after)
-		}
-	})
-}
-
-func TestChangedPortIsRegistered(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.changeWebsite("web", moveWebsite)
-
-		if got := h.url("web"); got != newURL {
-			t.Errorf("in the registry: got %q, want %q", got, newURL)
-		}
-		if got := h.getWebsite("web").Status.RegisteredURL; got != newURL {
-			t.Errorf("registeredURL: got %q, want %q", got, newURL)
 		}
 	})
 }
@@ -205,13 +190,13 @@ func TestIdleHourWritesNothing(t *testing.T) {
 		h.createServed("web")
 		h.wait(time.Second)
 		h.ClearRequests()
-		h.registry.Count("")
+		h.registry.count("")
 
 		h.wait(time.Hour)
 
 		h.expectWrites("*", "*", 0)
 		// One every 10 to 12 minutes.
-		if got := h.registry.Count("PUT"); got < 5 || got > 6 {
+		if got := h.registry.count("PUT"); got < 5 || got > 6 {
 			t.Errorf("registrations in an idle hour: got %d, want 5 or 6", got)
 		}
 	})

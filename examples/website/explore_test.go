@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/setting"
@@ -27,12 +26,20 @@ func TestExplore(t *testing.T) {
 	explore.Test(t, explored())
 }
 
-// explored describes this program.
+// explored describes this program. The registry answers from memory; it fails when users say so.
 func explored() explore.Controller {
-	return websites.Controller("artifacts/crd.yaml",
-		func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error {
-			return runWithoutNetwork(ctx, config, registry, 2)
-		})
+	return explore.Controller{
+		Run: func(ctx context.Context, config *rest.Config) error {
+			return runWithoutNetwork(ctx, config, explore.Outside(ctx).(*fakeRegistry), 2)
+		},
+		CRDs:       []string{"artifacts/crd.yaml"},
+		Scenarios:  scenarios,
+		Outside:    func() any { return newRegistry() },
+		OneProcess: true, // the registry does not refuse what a process asks that was frozen
+		Heal:       func(w *explore.World) { w.Outside.(*fakeRegistry).fail(nil) },
+		Settle:     18 * time.Minute, // longer than a resync
+		Eventually: problems,
+	}
 }
 
 // TestTwin shows why OneProcess is set: a process that was frozen before it registers a Website registers

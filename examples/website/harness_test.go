@@ -22,7 +22,6 @@ import (
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	websiteset "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned"
 	websiteclient "example.com/sample-controller/examples/website/pkg/generated/clientset/versioned/typed/website/v1alpha1"
-	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -37,25 +36,16 @@ type harness struct {
 	t        *testing.T
 	Kube     kubernetes.Interface // of the test
 	website  websiteset.Interface // of the test
-	registry *websites.Registry
+	registry *fakeRegistry
 	errors   *atomic.Int32 // reported so far
 	workers  int
 	stop     func() // stops the controller that was started last, and waits for its end
 }
 
-// urls returns the URLs that the registry knows, by UID.
-func (h *harness) urls() map[string]string {
-	urls := map[string]string{}
-	for id, entry := range h.registry.Known() {
-		urls[id] = entry.URL
-	}
-	return urls
-}
-
 // url returns the URL that the registry knows for a Website.
 func (h *harness) url(name string) string {
 	h.t.Helper()
-	return h.urls()[string(h.getWebsite(name).UID)]
+	return h.registry.known()[string(h.getWebsite(name).UID)].URL
 }
 
 // bubble runs test in a synctest bubble, where time stands still while any goroutine can run.
@@ -66,15 +56,15 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 		test(t, &harness{
 			Server: server, t: t, Kube: kubernetes.NewForConfigOrDie(server.Others),
 			website:  websiteset.NewForConfigOrDie(server.Others),
-			registry: websites.NewRegistry(), errors: fakes.CountErrors(t), workers: 2,
+			registry: newRegistry(), errors: fakes.CountErrors(t), workers: 2,
 		})
 	})
 }
 
-// moveWebsite changes what the registry is to know of newWebsite: newURL in place of oldURL.
-func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
+// oldURL is what the registry is to know of newWebsite, before moveWebsite.
+const oldURL = "http://web.default.svc:80"
 
-const oldURL, newURL = "http://web.default.svc:80", "http://web.default.svc:8000"
+func moveWebsite(website *v1alpha1.Website) { website.Spec.Port = 8000 }
 
 // editWebsite changes something else.
 func editWebsite(website *v1alpha1.Website) { website.Spec.Content = "Bye" }

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/testing/fakes"
 )
 
@@ -38,7 +37,7 @@ func TestFailedSyncsAreCountedByReason(t *testing.T) {
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Minute)
 		h.rollOut("web")
-		h.registry.Fail(websites.ErrDown)
+		h.registry.fail(errDown)
 		h.changeWebsite("web", moveWebsite)
 		h.stop()
 	})

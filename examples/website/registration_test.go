@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
-	"example.com/sample-controller/examples/website/websites"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -23,7 +22,7 @@ func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
 
-		if got := h.registry.Count("PUT"); got != 0 {
+		if got := h.registry.count("PUT"); got != 0 {
 			t.Errorf("registrations before there is a finalizer: got %d, want 0", got)
 		}
 	})
@@ -36,7 +35,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		h.createServed("other")
 		registeredAtTheEnd := -1
 		h.Before("patch", "websites", 1, func(context.Context) error {
-			registeredAtTheEnd = len(h.urls())
+			registeredAtTheEnd = len(h.registry.known())
 			return nil
 		})
 		h.deleteWebsite("web")
@@ -44,7 +43,7 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 		if h.websiteExists("web") {
 			t.Error("the Website is still there")
 		}
-		if got := h.urls(); len(got) != 1 || h.url("other") == "" {
+		if got := h.registry.known(); len(got) != 1 || h.url("other") == "" {
 			t.Errorf("in the registry: got %v, want only the other Website", got)
 		}
 		if registeredAtTheEnd != 1 {
@@ -59,7 +58,7 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.Fail(websites.ErrDown)
+		h.registry.fail(errDown)
 		h.deleteWebsite("web")
 		h.wait(time.Hour)
 
@@ -70,14 +69,14 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 			t.Error("registeredURL is empty, but the registry still knows it")
 		}
 		// 13 tries in the first 40 seconds, and then one every 30 seconds.
-		if got := h.registry.Count("DELETE"); got < 100 || got > 150 {
+		if got := h.registry.count("DELETE"); got < 100 || got > 150 {
 			t.Errorf("tries in an hour: got %d, want about 130", got)
 		}
 
-		h.registry.Fail(nil)
+		h.registry.fail(nil)
 		h.wait(time.Minute)
-		if h.websiteExists("web") || len(h.urls()) > 0 {
-			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.urls())
+		if h.websiteExists("web") || len(h.registry.known()) > 0 {
+			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.registry.known())
 		}
 	})
 }
@@ -94,17 +93,17 @@ func TestWebsiteThatSomebodyElseHoldsIsNotRegisteredAgain(t *testing.T) {
 		h.must(h.Kube.AppsV1().Deployments(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wait(time.Minute)
 		h.ClearRequests()
-		h.registry.Count("")
+		h.registry.count("")
 		h.wait(time.Hour)
 
 		if got := h.getWebsite("web").Status; got.RegisteredURL != "" || got.ReadyReplicas != 0 {
 			t.Errorf("got status %+v, want nothing registered and no replicas", got)
 		}
-		if h.getDeployment("web") != nil || len(h.urls()) > 0 {
+		if h.getDeployment("web") != nil || len(h.registry.known()) > 0 {
 			t.Error("something was made for a Website that is being deleted")
 		}
 		h.expectWrites("*", "*", 0)
-		if tries := h.registry.Count("DELETE"); tries > 0 {
+		if tries := h.registry.count("DELETE"); tries > 0 {
 			t.Errorf("got %d deregistrations in an idle hour, want none", tries)
 		}
 	})
@@ -129,10 +128,10 @@ func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.Count("")
+		h.registry.count("")
 		h.changeWebsite("web", editWebsite)
 
-		if got := h.registry.Count("PUT"); got != 0 {
+		if got := h.registry.count("PUT"); got != 0 {
 			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
 		}
 		registered := meta.FindStatusCondition(h.getWebsite("web").Status.Conditions, "Registered")
@@ -146,10 +145,10 @@ func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.registry.Fail(websites.ErrLost)
+		h.registry.fail(errLost)
 		h.changeWebsite("web", moveWebsite)
 		h.expectCondition("web", "Registered", "False RegistrationFailed")
-		h.registry.Fail(nil)
+		h.registry.fail(nil)
 		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec = newWebsite("web").Spec })
 		h.wait(time.Second)
 
@@ -166,14 +165,14 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		h.createServed("web")
 		h.wait(2 * time.Minute)
 		h.changeWebsite("web", moveWebsite) // which registers it again, before the first resync
-		h.registry.Restart()
+		h.registry.restart()
 		for range 4 {
 			h.wait(2 * time.Minute)
 			h.changeWebsite("web", editWebsite)
 		}
 		h.wait(5 * time.Minute)
 
-		if got := h.urls(); len(got) != 1 {
+		if got := h.registry.known(); len(got) != 1 {
 			t.Errorf("in the registry after 13 minutes: got %v, want the Website", got)
 		}
 	})
@@ -181,7 +180,7 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 
 func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.registry.Fail(websites.ErrDown)
+		h.registry.fail(errDown)
 		h.start()
 		h.createServed("web")
 		h.expectCondition("web", "Ready", "True Available")
@@ -191,16 +190,16 @@ func TestRegistryThatIsDownStopsNothingElse(t *testing.T) {
 		h.rollOut("web")
 		h.wait(time.Second)
 		h.ClearRequests()
-		h.registry.Count("")
+		h.registry.count("")
 
 		h.wait(time.Hour)
 
 		h.expectWrites("*", "*", 0)
-		if got := h.registry.Count("PUT"); got < 100 || got > 150 {
+		if got := h.registry.count("PUT"); got < 100 || got > 150 {
 			t.Errorf("tries in an hour: got %d, want about 130", got)
 		}
 		h.expectEvents("RegistrationFailed", 1)
-		h.registry.Fail(nil)
+		h.registry.fail(nil)
 		h.wait(time.Minute)
 		h.expectCondition("web", "Registered", "True Registered")
 	})
@@ -220,7 +219,7 @@ func (h *harness) createMany(count int) (names []string) {
 func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.workers = 16
-		h.registry.AnswerAfter(time.Hour)
+		h.registry.answerAfter(time.Hour)
 		h.start()
 		names := h.createMany(100)
 		h.wait(time.Second) // the first requests to the registry are still under way
@@ -242,9 +241,9 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 		h.wait(time.Minute)
 		h.expectCondition(names[0], "Ready", "False WebsiteTerminating")
 
-		h.registry.AnswerAfter(0)
+		h.registry.answerAfter(0)
 		h.wait(time.Minute)
-		if got := h.urls(); len(got) != 100 || h.websiteExists(names[0]) {
+		if got := h.registry.known(); len(got) != 100 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %d Websites, want 100; the deleted one is still there: %t",
 				len(got), h.websiteExists(names[0]))
 		}
@@ -254,7 +253,7 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 func TestSlowRegistryIsNoFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.workers = 16
-		h.registry.AnswerAfter(time.Second)
+		h.registry.answerAfter(time.Second)
 		h.start()
 		names := h.createMany(100)
 		h.wait(5 * time.Minute)
@@ -267,7 +266,7 @@ func TestSlowRegistryIsNoFailure(t *testing.T) {
 			h.must(h.websites().Delete(t.Context(), name, metav1.DeleteOptions{}))
 		}
 		h.wait(5 * time.Minute)
-		if got := h.urls(); len(got) > 0 || h.websiteExists(names[0]) {
+		if got := h.registry.known(); len(got) > 0 || h.websiteExists(names[0]) {
 			t.Errorf("in the registry: got %v, want nothing", got)
 		}
 		h.expectEvents("RegistrationFailed", 0)

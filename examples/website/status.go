@@ -14,8 +14,8 @@ import (
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
 
-// updateStatus writes the status of website if it differs from desired, and an Event about a new
-// failure. The API server changes only the status, and refuses one that was computed from an older
+// updateStatus writes the status of website if it differs from desired, and a Warning Event for each
+// failure that it does not report yet. The API server changes only the status, and refuses one that was computed from an older
 // Website (resourceVersion) or from another Website of the same name (UID).
 func (c *Controller) updateStatus(
 	ctx context.Context, website *v1alpha1.Website, desired v1alpha1.WebsiteStatus,
@@ -34,15 +34,9 @@ func (c *Controller) updateStatus(
 		return fmt.Errorf("updating status: %w", err)
 	}
 	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), updated.ResourceVersion)
-	c.recordFailures(website, desired)
-	return nil
-}
-
-// recordFailures records a Warning Event for each failure in desired that the status of website
-// does not report yet.
-func (c *Controller) recordFailures(website *v1alpha1.Website, desired v1alpha1.WebsiteStatus) {
 	for _, failure := range meaning.NewFailures(website, desired) {
 		c.recorder.Eventf(website, nil, corev1.EventTypeWarning, failure.Reason, "SyncWebsite",
 			"%s", failure.Message)
 	}
+	return nil
 }

@@ -11,27 +11,25 @@ import (
 
 func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	n := parallelNamespace(t)
-	n.Kubectl("create", "deployment", "web", "--image=example.com/foreign")
-	n.Kubectl("rollout", "status", "deployment/web", "--timeout="+suite.Patience.String())
-	before := n.deployments.When("web", "exists", exists)
+	before := n.createBank()
 	begin := suite.Now(t)
 
-	n.foos.Create(newFoo("web", "web", 3))
+	n.foos.Create(newFoo("web", "bank", 3))
 	n.foos.When("web", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 	n.Kubectl("annotate", "foo/web", "example.com/look=again")
 	n.CatchUp()
 	n.OnlyWarning(t, "web")
 
-	after := n.deployments.When("web", "exists", exists)
+	after := n.deployments.Get("bank")
 	if !reflect.DeepEqual(before.Spec, after.Spec) ||
 		suite.Untouched(before) != suite.Untouched(after) {
 		t.Errorf("the controller changed a Deployment that no Foo owns\nbefore: %s\nafter: %s",
 			suite.Describe(before), suite.Describe(after))
 	}
 
-	n.Kubectl("delete", "deployment/web")
+	n.Kubectl("delete", "deployment/bank")
 	n.foos.When("web", "is Ready, because the name is free", isReady)
-	n.deployments.When("web", "has the 3 replicas of the Foo", hasReplicas(3))
+	n.deployments.When("bank", "has the 3 replicas of the Foo", hasReplicas(3))
 	n.OnlyWarning(t, "web")
 	n.fewRequests(begin)
 }

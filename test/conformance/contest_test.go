@@ -4,18 +4,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
@@ -39,11 +38,8 @@ const (
 // policy does, and waits until it does.
 func (n *namespace) admission(expression string) {
 	n.T.Helper()
-	const version = "admissionregistration.k8s.io/v1"
-	resources := must.Get(suite.Kube.Discovery().ServerResourcesForGroupVersion(version))(n.T)
-	if !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool {
-		return r.Name == "mutatingadmissionpolicies"
-	}) {
+	policies := admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingadmissionpolicies")
+	if !must.Get(discovery.IsResourceEnabled(suite.Kube.Discovery(), policies))(n.T) {
 		n.T.Skip("this API server has no MutatingAdmissionPolicies: they are since Kubernetes 1.36")
 	}
 	expression = strings.Join(strings.Fields(expression), " ")
@@ -88,19 +84,13 @@ func (n *namespace) dropPolicy() {
 
 func (n *namespace) awaitPolicy(want bool) {
 	n.T.Helper()
-	probe := &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "probe"},
-		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{
-			MatchLabels: map[string]string{"app": "probe"}}},
-	}
-	probe.Spec.Template.Labels = probe.Spec.Selector.MatchLabels
-	probe.Spec.Template.Spec.Containers = []corev1.Container{{Name: "probe", Image: "probe"}}
-	probe.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1")}
+	const probe = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: probe}, spec: {
+  selector: {matchLabels: {app: probe}}, template: {metadata: {labels: {app: probe}}, spec: {
+    containers: [{name: probe, image: probe, resources: {requests: {cpu: 1}}}]}}}}`
 	suite.Eventually(n.T, "the policy is in force: "+fmt.Sprint(want), func() (bool, string) {
-		probed, err := suite.Kube.AppsV1().Deployments(n.Name).Create(
-			context.Background(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err == nil && (probed.Annotations["admitted"] != "") == want, fmt.Sprint(err)
+		admitted, err := n.TryKubectl(probe, "create", "--dry-run=server", "--filename=-",
+			"--output=jsonpath={.metadata.annotations.admitted}")
+		return err == nil && (admitted == "true") == want, admitted
 	})
 }
 
@@ -124,6 +114,11 @@ func isOverridden(reason, text string) func(*v1alpha1.Foo) bool {
 			overridden.Status == metav1.ConditionTrue && strings.Contains(overridden.Message, text) &&
 			overridden.ObservedGeneration == foo.Generation
 	}
+}
+
+// isReadyAsAsked reports whether the Foo is Ready, and everything is as the controller sends it.
+func isReadyAsAsked(foo *v1alpha1.Foo) bool {
+	return isReady(foo) && meta.FindStatusCondition(foo.Status.Conditions, "Overridden") == nil
 }
 
 // What admission changes is no reason to fight.
@@ -159,9 +154,7 @@ func TestWhatAdmissionChangesIsReportedAndNotRepairedForEver(t *testing.T) {
 		func(deployment *appsv1.Deployment) bool {
 			return strings.HasPrefix(deployment.Spec.Template.Spec.Containers[0].Image, "nginx")
 		})
-	n.foos.When("web", "says no more that something is not kept", func(foo *v1alpha1.Foo) bool {
-		return isReady(foo) && meta.FindStatusCondition(foo.Status.Conditions, "Overridden") == nil
-	})
+	n.foos.When("web", "says no more that something is not kept", isReadyAsAsked)
 }
 
 // What the API server stores in place of what was sent is accepted or reported, but never repaired
@@ -274,9 +267,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 		t.Errorf("in %v, the controller has patched the Deployment %d times", *contest, got)
 	}
 
-	n.foos.When("web", "is Ready when the repair has lasted", func(foo *v1alpha1.Foo) bool {
-		return isReady(foo) && meta.FindStatusCondition(foo.Status.Conditions, "Overridden") == nil
-	})
+	n.foos.When("web", "is Ready when the repair has lasted", isReadyAsAsked)
 	if got := n.events("web"); strings.Count(strings.Join(got, " "), "DeploymentContested") != 1 {
 		t.Errorf("Events of the Foo: %v, want one DeploymentContested", got)
 	}

@@ -26,16 +26,14 @@ func TestNewFooGetsItsDeployment(t *testing.T) {
 	if *deployment.Spec.Replicas != 3 {
 		t.Errorf("the Deployment has %d replicas, want the Foo's 3", *deployment.Spec.Replicas)
 	}
-	t.Run("controller owner reference", func(t *testing.T) {
-		owners := []metav1.OwnerReference{{
-			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
-			Controller: new(true), BlockOwnerDeletion: new(true),
-		}}
-		if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
-			t.Errorf("the Deployment has the owners %+v, want its Foo, with controller and "+
-				"blockOwnerDeletion: %+v", deployment.OwnerReferences, owners)
-		}
-	})
+	owners := []metav1.OwnerReference{{
+		APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "example", UID: foo.UID,
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
+	if !reflect.DeepEqual(deployment.OwnerReferences, owners) {
+		t.Errorf("the Deployment has the owners %+v, want its Foo, with controller and "+
+			"blockOwnerDeletion: %+v", deployment.OwnerReferences, owners)
+	}
 }
 
 func TestScaledFooScalesItsDeployment(t *testing.T) {

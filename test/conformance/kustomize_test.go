@@ -14,16 +14,19 @@ import (
 var oldNamespace = regexp.MustCompile(
 	`(?m)^.*(namespace: |serviceaccount:)` + deployedName + `\b.*$`)
 
+// kustomized returns the artifacts as that kustomization changes them.
+func kustomized(t *testing.T, kustomization string) (manifest string) {
+	t.Helper()
+	dir := t.TempDir()
+	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
+	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte(kustomization), 0o644))
+	return suite.Kubectl(t, "", "kustomize", dir)
+}
+
 // TestAnotherNamespaceByKustomize changes the namespace as a user would. A binding that
 // stays behind would give the permissions to anybody who can create the old namespace.
 func TestAnotherNamespaceByKustomize(t *testing.T) {
-	dir := t.TempDir()
-	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
-	write := func(path, text string) {
-		must.Do(t, os.WriteFile(dir+path, []byte(text), 0o644))
-	}
-	check := func(path, what string) {
-		manifest := suite.Kubectl(t, "", "kustomize", dir+path)
+	check := func(what, manifest string) {
 		if left := oldNamespace.FindAllString(manifest, -1); len(left) > 0 {
 			t.Errorf("%s: still in the old namespace: %q", what, left)
 		}
@@ -32,16 +35,17 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 		}
 	}
 	for _, resource := range []string{"deploy", "deploy/namespaced", "deploy/policy", "monitoring"} {
-		write("/kustomization.yaml", "namespace: foo-system\nresources: ["+resource+"]\n")
-		check("", resource)
+		check(resource, kustomized(t, "namespace: foo-system\nresources: ["+resource+"]\n"))
 	}
+	dir := t.TempDir()
+	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
 	for _, name := range []string{"kustomization.yaml", "rbac.yaml"} {
-		path := "/deploy/base/" + name
-		text := must.Get(os.ReadFile(dir + path))(t)
-		write(path, strings.ReplaceAll(
-			string(text), "namespace: "+deployedName, "namespace: foo-system"))
+		path := dir + "/deploy/base/" + name
+		text := strings.ReplaceAll(string(must.Get(os.ReadFile(path))(t)),
+			"namespace: "+deployedName, "namespace: foo-system")
+		must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	check("/deploy/namespaced", "a changed base")
+	check("a changed base", suite.Kubectl(t, "", "kustomize", dir+"/deploy/namespaced"))
 }
 
 // stays matches what keeps its name when kustomize renames objects: values of labels, the image, the
@@ -53,11 +57,8 @@ var stays = regexp.MustCompile(`app\.kubernetes\.io/(name|managed-by)|kubernetes
 
 // A name in free text, such as an alert or a flag, stays behind if objects are renamed.
 func TestOtherNamesByKustomize(t *testing.T) {
-	dir := t.TempDir()
-	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
-	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
-		"resources: [deploy, deploy/policy, monitoring]\n"), 0o644))
-	manifest := suite.Kubectl(t, "", "kustomize", dir)
+	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\n"+
+		"resources: [deploy, deploy/policy, monitoring]\n")
 	if renamed := strings.Count(manifest, "team-sample-controller-two"); renamed < 10 {
 		t.Fatalf("only %d names have changed", renamed)
 	}

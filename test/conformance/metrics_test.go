@@ -83,10 +83,9 @@ func serves(served, metric, selector string) bool {
 			}
 			return !slices.Contains(fromPrometheus, label) && !strings.Contains(line, label+`="`+value)
 		}
-		if strings.HasPrefix(line, metric+"{") || strings.HasPrefix(line, metric+" ") {
-			if !slices.ContainsFunc(wanted, lacks) {
-				return true
-			}
+		ofMetric := strings.HasPrefix(line, metric+"{") || strings.HasPrefix(line, metric+" ")
+		if ofMetric && !slices.ContainsFunc(wanted, lacks) {
+			return true
 		}
 	}
 	return false

@@ -7,14 +7,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-var fooKind = schema.GroupVersion(v1alpha1.GroupVersion).WithKind("Foo")
 
 // namesOwners creates Deployments that name a Foo as their owner, although it is not.
 func namesOwners(t *testing.T, program *suite.Program) {
@@ -26,9 +23,10 @@ func namesOwners(t *testing.T, program *suite.Program) {
 	forged := func(name string, uid types.UID) *appsv1.Deployment {
 		deployment := &appsv1.Deployment{Spec: *bank.Spec.DeepCopy()}
 		deployment.Name, deployment.Labels = name, map[string]string{managedBy: deployedName}
-		owner := *metav1.NewControllerRef(foo, fooKind)
-		owner.UID, owner.BlockOwnerDeletion = uid, nil
-		deployment.OwnerReferences = []metav1.OwnerReference{owner}
+		deployment.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "Foo", Name: foo.Name, UID: uid,
+			Controller: new(true),
+		}}
 		return deployment
 	}
 	hidden := forged("hidden", foo.UID)
@@ -36,10 +34,10 @@ func namesOwners(t *testing.T, program *suite.Program) {
 	blocking := forged("blocking", foo.UID)
 	blocking.OwnerReferences[0].BlockOwnerDeletion = new(true)
 
-	permitted(t, editor, forged("given", foo.UID))
-	permitted(t, editor, forged("nobodys", "forged"))
-	permitted(t, editor, hidden)
-	permitted(t, neighbour, forged("bank", foo.UID))
+	create(t, editor, forged("given", foo.UID))
+	create(t, editor, forged("nobodys", "forged"))
+	create(t, editor, hidden)
+	create(t, neighbour, forged("bank", foo.UID))
 	_, err := editor.Create(t.Context(), blocking, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "blockOwnerDeletion") {
 		t.Errorf("an owner reference that blocks: got error %v, want it forbidden", err)

@@ -3,7 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,9 +26,9 @@ const policyDir = "../../artifacts/deploy/policy"
 
 var dryRun = []string{metav1.DryRunAll}
 
-// isBoundedByThePolicy shows that the controller can work under the policy, and a thief cannot.
-func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
-	n := newNamespace(t)
+// The controller can work under the policy, and a thief cannot.
+func TestDeployedControllerIsBoundedByThePolicy(t *testing.T) {
+	deployment, n := suite.Deploy(t, deployDir, nil), newNamespace(t)
 	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "--kustomize="+policyDir) })
 	suite.Kubectl(t, "", "apply", "--kustomize="+policyDir)
 	suite.Eventually(t, "the types in the policy are checked", func() (bool, string) {
@@ -62,34 +61,27 @@ func isBoundedByThePolicy(t *testing.T, deployment *appsv1.Deployment) {
 // permissions to another ServiceAccount, too. Both are bounded, and an administrator is not. The
 // Lease keeps its priority.
 func TestPolicyHoldsUnderOtherNames(t *testing.T) {
-	dir := t.TempDir()
-	must.Do(t, os.CopyFS(dir, os.DirFS("../../artifacts")))
-	must.Do(t, os.WriteFile(dir+"/kustomization.yaml", []byte("namePrefix: team-\nnameSuffix: -two\n"+
-		"namespace: renamed\nresources: [deploy/base, deploy/policy]\n"), 0o644))
-	manifest := suite.Kubectl(t, "", "kustomize", dir)
+	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\nnamespace: renamed\n"+
+		"resources: [deploy/base, deploy/policy]\n")
 	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found", "--wait=false") })
 	suite.Kubectl(t, manifest, "apply", "--filename=-")
 	suite.Kubectl(t, "", "create", "clusterrolebinding", "team-another-two",
 		"--clusterrole=team-sample-controller-two", "--serviceaccount=renamed:another")
 	t.Cleanup(func() { suite.Kubectl(t, "", "delete", "clusterrolebinding", "team-another-two") })
 
-	evil := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}
-	evil.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	evil.Spec.Template.Labels = map[string]string{"a": "b"}
-	evil.Spec.Template.Spec.HostNetwork = true
-	evil.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
-	create := func(config *rest.Config) error {
-		_, err := kubernetes.NewForConfigOrDie(config).AppsV1().Deployments("default").Create(
-			t.Context(), evil, metav1.CreateOptions{DryRun: dryRun})
-		return err
+	n := newNamespace(t)
+	n.createBank()
+	deleteBank := func(config *rest.Config) error {
+		return kubernetes.NewForConfigOrDie(config).AppsV1().Deployments(n.Name).Delete(
+			t.Context(), "bank", metav1.DeleteOptions{DryRun: dryRun})
 	}
 	for _, account := range []string{"team-sample-controller-two", "another"} {
 		suite.Eventually(t, account+" is bounded by the policy", func() (bool, string) {
-			err := create(as("system:serviceaccount:renamed:" + account))
+			err := deleteBank(as("system:serviceaccount:renamed:" + account))
 			return refused(err, "only Deployments of Foos"), fmt.Sprint(err)
 		})
 	}
-	if err := create(suite.Cluster); err != nil {
+	if err := deleteBank(suite.Cluster); err != nil {
 		t.Errorf("the policy bounds the administrator: %v", err)
 	}
 	hasPriority(t, as("system:serviceaccount:renamed:team-sample-controller-two"), "renamed",
@@ -208,13 +200,13 @@ func mayOnlyScaleDown(
 
 func patched(t *testing.T, deployment *appsv1.Deployment, patch string) *appsv1.Deployment {
 	t.Helper()
-	original := must.Get(json.Marshal(deployment))(t)
-	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), appsv1.Deployment{})
-	if err != nil {
-		t.Fatalf("%s: %v", patch, err)
-	}
 	result := &appsv1.Deployment{}
-	if err := json.Unmarshal(changed, result); err != nil {
+	original := must.Get(json.Marshal(deployment))(t)
+	changed, err := strategicpatch.StrategicMergePatch(original, []byte(patch), result)
+	if err == nil {
+		err = json.Unmarshal(changed, result)
+	}
+	if err != nil {
 		t.Fatalf("%s: %v", patch, err)
 	}
 	return result

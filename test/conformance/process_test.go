@@ -7,17 +7,14 @@ import (
 	"example.com/sample-controller/internal/testing/suite"
 )
 
-// idleFoos is the number of Foos in the test of an idle controller.
-const idleFoos = 100
-
 func TestNothingIsRequestedWhileNothingChanges(t *testing.T) {
 	suite.RequestsNothing(t, func(empty *suite.Namespace) {
 		n := with(empty)
-		for i := range idleFoos {
+		for i := range 100 {
 			name := fmt.Sprintf("web-%d", i)
 			n.foos.Create(newFoo(name, name, 1))
 		}
-		for i := range idleFoos {
+		for i := range 100 {
 			n.foos.When(fmt.Sprintf("web-%d", i), "is Ready", isReady)
 		}
 	})

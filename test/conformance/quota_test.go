@@ -2,10 +2,8 @@ package conformance
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +15,7 @@ import (
 
 func TestAvailableReplicasFollowThePods(t *testing.T) {
 	n := parallelNamespace(t)
-	n.createQuotas(map[string]string{"pods": "1"})
+	n.createQuotas("pods=1")
 	n.foos.Create(newFoo("web", "web", 2))
 	n.foos.When("web", "reports 1 of 2 Pods, and is not Ready", func(foo *v1alpha1.Foo) bool {
 		return foo.Status.Replicas == 1 && foo.Status.AvailableReplicas == 1 &&
@@ -28,20 +26,17 @@ func TestAvailableReplicasFollowThePods(t *testing.T) {
 	n.foos.When("web", "is Ready", isReady)
 }
 
-// createQuotas limits resources, and waits until all of the limits are in force.
-func (n *namespace) createQuotas(limits map[string]string) {
+// createQuotas limits resources, "pods=1,services=2" for example, and waits until all of the limits
+// are in force.
+func (n *namespace) createQuotas(limits string) {
 	n.T.Helper()
-	var hard []string
-	for name, limit := range limits {
-		hard = append(hard, name+"="+limit)
-	}
-	n.Kubectl("create", "quota", "limits", "--hard="+strings.Join(hard, ","))
+	n.Kubectl("create", "quota", "limits", "--hard="+limits)
 	quotas, changes := suite.Kube.CoreV1().ResourceQuotas(n.Name), int64(1000)
 	suite.Eventually(n.T, "the quotas are in force", func() (bool, string) {
 		quota := must.Get(quotas.Get(n.T.Context(), "limits", metav1.GetOptions{}))(n.T)
 		counted := true
-		for name := range limits {
-			_, ok := quota.Status.Used[corev1.ResourceName(name)]
+		for name := range quota.Spec.Hard {
+			_, ok := quota.Status.Used[name]
 			counted = counted && ok
 		}
 		if counted {

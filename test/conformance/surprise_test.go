@@ -18,9 +18,6 @@ func TestFooWithTheLongestNameWorks(t *testing.T) {
 
 	n.createReadyFoo(newFoo(longest, "web", 1))
 	n.createReadyFoo(newFoo("web", longest, 1))
-
-	n.deployments.When("web", "has 1 replica", hasReplicas(1))
-	n.deployments.When(longest, "has 1 replica", hasReplicas(1))
 }
 
 func TestRemovedManagedByLabelIsPutBack(t *testing.T) {
@@ -148,7 +145,7 @@ func TestRenamedDeploymentIsReplacedWhenTheNewOneIsAvailable(t *testing.T) {
 func TestOldDeploymentStaysWhileTheNewOneIsNotAvailable(t *testing.T) {
 	n := parallelNamespace(t)
 	n.createReadyFoo(newFoo("web", "old", 1))
-	n.createQuotas(map[string]string{"pods": "1"}) // no room for a Pod of the new Deployment
+	n.createQuotas("pods=1") // no room for a Pod of the new Deployment
 
 	n.foos.Change("web", func(foo *v1alpha1.Foo) { foo.Spec.DeploymentName = "new" })
 	n.deployments.When("new", "exists", exists)

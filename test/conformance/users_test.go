@@ -39,6 +39,7 @@ func as(user string) *rest.Config {
 func (n *namespace) fooEditor() fooclient.FooInterface {
 	n.T.Helper()
 	n.Kubectl("create", "rolebinding", "editor", "--clusterrole=foo-editor", "--user=foo-editor")
+	n.mayCreate("foo-editor", "foos")
 	return clientset.NewForConfigOrDie(as("foo-editor")).SamplecontrollerV1alpha1().Foos(n.Name)
 }
 
@@ -49,21 +50,23 @@ func (n *namespace) deploymentEditor() appsclient.DeploymentInterface {
 	n.Kubectl("create", "role", "editor", "--resource=deployments.apps",
 		"--verb=get,list,create,update,patch,delete")
 	n.Kubectl("create", "rolebinding", "editor", "--role=editor", "--user=deployment-editor")
+	n.mayCreate("deployment-editor", "deployments")
 	return kubernetes.NewForConfigOrDie(as("deployment-editor")).AppsV1().Deployments(n.Name)
 }
 
-// permitted creates object, as soon as the API server knows that client has the permission.
-func permitted[T metav1.Object](t *testing.T, client suite.Client[T], object T) (created T) {
-	t.Helper()
-	suite.Eventually(t, "the user may create "+object.GetName(), func() (bool, string) {
-		var err error
-		created, err = client.Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsForbidden(err) {
-			t.Fatal(err)
-		}
-		return err == nil, fmt.Sprint(err)
+// mayCreate waits until the API server knows of the permission that user was given.
+func (n *namespace) mayCreate(user, resource string) {
+	n.T.Helper()
+	suite.Eventually(n.T, user+" may create "+resource, func() (bool, string) {
+		answer, err := n.TryKubectl("", "auth", "can-i", "create", resource, "--as="+user)
+		return err == nil, answer
 	})
-	return created
+}
+
+// create creates an object with a client of somebody.
+func create[T metav1.Object](t *testing.T, client suite.Client[T], object T) T {
+	t.Helper()
+	return must.Get(client.Create(t.Context(), object, metav1.CreateOptions{}))(t)
 }
 
 // createBank creates a Deployment that belongs to no Foo, and waits until it is rolled out.
@@ -141,7 +144,7 @@ func TestManyFoosHoldUpNobody(t *testing.T) {
 func takesNothingOver(t *testing.T, n *namespace) {
 	editor, bank := n.fooEditor(), n.createBank()
 
-	permitted(t, editor, newFoo("thief", "bank", 3))
+	create(t, editor, newFoo("thief", "bank", 3))
 	n.foos.When("thief", "is not Ready: "+nameTaken, notReadyBecause(nameTaken))
 
 	if after := n.deployments.Get("bank"); suite.Untouched(after) != suite.Untouched(bank) ||
@@ -163,7 +166,7 @@ func passesNothingOn(t *testing.T, n *namespace) {
 	}
 	odd.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
 
-	created := permitted(t, editor, odd)
+	created := create(t, editor, odd)
 	if len(created.Status.Conditions) > 0 {
 		t.Errorf("the API server accepted a status from an editor: %+v", created.Status)
 	}
@@ -184,11 +187,10 @@ func passesNothingOn(t *testing.T, n *namespace) {
 
 // staysWithinQuotas renames a Foo before its Deployments are available, so that all of them stay.
 func staysWithinQuotas(t *testing.T, n *namespace) {
-	const foos, deployments = "count/foos.samplecontroller.k8s.io", "count/deployments.apps"
-	n.createQuotas(map[string]string{foos: "2", deployments: "3", "pods": "0"})
+	n.createQuotas("count/foos.samplecontroller.k8s.io=2,count/deployments.apps=3,pods=0")
 	editor := n.fooEditor()
-	permitted(t, editor, newFoo("web", "web-1", 1))
-	permitted(t, editor, newFoo("other", "other", 0))
+	create(t, editor, newFoo("web", "web-1", 1))
+	create(t, editor, newFoo("other", "other", 0))
 	n.deployments.When("other", "exists", exists)
 
 	_, err := editor.Create(t.Context(), newFoo("more", "more", 0), metav1.CreateOptions{})
@@ -211,11 +213,12 @@ func getsNoPrivilegedPods(t *testing.T, n *namespace) {
 	n.Kubectl("label", "namespace", n.Name, "pod-security.kubernetes.io/enforce=restricted")
 	n.createReadyFoo(newFoo("web", "web", 2))
 	before := n.deployments.Get("web").Spec.Template.Spec.Containers[0]
-	editor := n.deploymentEditor()
+	editor := suite.NewObjects(t, "Deployment", n.deploymentEditor())
 	privileged := &corev1.SecurityContext{Privileged: new(true)}
 	sidecar := corev1.Container{Name: "sidecar", Image: "example.com/s", SecurityContext: privileged}
 
-	n.changeAs(editor, "web", func(pod *corev1.PodSpec) {
+	editor.Change("web", func(deployment *appsv1.Deployment) {
+		pod := &deployment.Spec.Template.Spec
 		pod.Containers[0].Image = "example.com/other"
 		pod.Containers[0].SecurityContext = privileged
 		pod.Containers = append(pod.Containers, sidecar)
@@ -234,25 +237,11 @@ func getsNoPrivilegedPods(t *testing.T, n *namespace) {
 		t.Errorf("got the message %q, want that of Pod Security", message)
 	}
 	n.onlyImage(before.Image)
-	n.changeAs(editor, "web", func(pod *corev1.PodSpec) { pod.Containers = pod.Containers[:1] })
+	editor.Change("web", func(deployment *appsv1.Deployment) {
+		deployment.Spec.Template.Spec.Containers = deployment.Spec.Template.Spec.Containers[:1]
+	})
 	n.foos.When("web", "is Ready again", isReady)
 	n.onlyImage(before.Image)
-}
-
-// changeAs changes the Pods of a Deployment with a client of somebody.
-func (n *namespace) changeAs(
-	client appsclient.DeploymentInterface, name string, change func(*corev1.PodSpec),
-) {
-	n.T.Helper()
-	suite.Eventually(n.T, "the user has changed "+name, func() (bool, string) {
-		deployment := n.deployments.Get(name)
-		change(&deployment.Spec.Template.Spec)
-		_, err := client.Update(n.T.Context(), deployment, metav1.UpdateOptions{})
-		if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsConflict(err) {
-			n.T.Fatal(err)
-		}
-		return err == nil, "forbidden, or a conflict"
-	})
 }
 
 func (n *namespace) onlyImage(image string) {

@@ -58,8 +58,7 @@ func (w *deploymentWatch) until(
 func (w *deploymentWatch) nothingCreated() {
 	w.n.T.Helper()
 	end := w.n.CatchUp()
-	created := "Deployment " + end + " is created"
-	w.until(created, func(event watch.EventType, deployment *appsv1.Deployment) bool {
+	w.until("Deployment "+end+" is created", func(event watch.EventType, deployment *appsv1.Deployment) bool {
 		if event == watch.Added && deployment.Name != end {
 			w.n.T.Errorf("Deployment %q was created, want none: %s",
 				deployment.Name, suite.Describe(deployment))

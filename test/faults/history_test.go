@@ -139,25 +139,6 @@ func (h *history) must(do func() error) {
 	must.Do(h.t, waitUntil(do))
 }
 
-// look returns the state. Its Foos must be those that the users have created and not deleted.
-func (h *history) look() (*state, error) {
-	is, err := h.state()
-	if err != nil {
-		return nil, err
-	}
-	missing := maps.Clone(h.users.names)
-	for _, foo := range is.foos {
-		if missing[foo.Name] == "" {
-			is.report("Foo %s was deleted, but still exists", foo.Name)
-		}
-		delete(missing, foo.Name)
-	}
-	for name := range missing {
-		is.report("Foo %s is gone, but nobody deleted it", name)
-	}
-	return is, nil
-}
-
 func (h *history) right() error {
 	is, err := h.look()
 	if err == nil && len(is.problems) > 0 {
@@ -224,8 +205,9 @@ type state struct {
 	problems    []string // what is wrong when it is quiet
 }
 
-// state reads all Foos and Deployments, and finds out what is wrong.
-func (h *history) state() (*state, error) {
+// look reads all Foos and Deployments, and finds out what is wrong. The Foos must be those that the
+// users have created and not deleted.
+func (h *history) look() (*state, error) {
 	foos, err := h.foos.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -234,17 +216,21 @@ func (h *history) state() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	is := &state{}
-	owners := map[types.UID]bool{}
+	is, missing, owners := &state{}, maps.Clone(h.users.names), map[types.UID]bool{}
 	for i := range foos.Items {
-		is.foos = append(is.foos, &foos.Items[i])
-		owners[foos.Items[i].UID] = true
+		foo := &foos.Items[i]
+		is.foos, owners[foo.UID] = append(is.foos, foo), true
+		if missing[foo.Name] == "" {
+			is.report("Foo %s was deleted, but still exists", foo.Name)
+		}
+		delete(missing, foo.Name)
+	}
+	for name := range missing {
+		is.report("Foo %s is gone, but nobody deleted it", name)
 	}
 	for i := range deployments.Items {
-		is.deployments = append(is.deployments, &deployments.Items[i])
-	}
-	is.problems = scenarios.Problems(is.foos, is.deployments)
-	for _, d := range is.deployments {
+		d := &deployments.Items[i]
+		is.deployments = append(is.deployments, d)
 		if owner := metav1.GetControllerOf(d); owner != nil && !owners[owner.UID] {
 			is.report("Deployment %s belongs to no Foo: %+v", d.Name, owner)
 		}
@@ -254,6 +240,7 @@ func (h *history) state() (*state, error) {
 			is.report("Deployment %s is not rolled out: %+v", d.Name, d.Status)
 		}
 	}
+	is.problems = append(is.problems, scenarios.Problems(is.foos, is.deployments)...)
 	return is, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -75,45 +76,33 @@ func (p *proxy) inject(on bool) {
 	p.on = on
 }
 
-// RoundTrip sends a request to the API server, unless a fault prevents it.
-func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
-	watch := r.URL.Query().Get("watch") != ""
+// draw returns the fault of a request, if it gets one, and how much of it, between 0 and 1.
+func (p *proxy) draw(r *http.Request) (fault string, much float64) {
 	p.mu.Lock()
-	var fault string
-	var much float64 // between 0 and 1
-	if p.on && !strings.Contains(r.URL.Path, "/leases") {
-		fault, much = p.draw(watch)
+	defer p.mu.Unlock()
+	if !p.on || strings.Contains(r.URL.Path, "/leases") {
+		return "", 0
 	}
-	p.mu.Unlock()
-	if fault != "" {
-		total.count("faults of the proxy")
-	}
-	return p.with(fault, much, r)
-}
-
-func (p *proxy) draw(watch bool) (fault string, much float64) {
 	rate, faults := faultRate, []string{"429", "500", "503", "cut before the request",
 		"cut after the request", "cut in the answer", "slow"}
-	if watch {
-		rate, faults = watchFaultRate, []string{"429", "503", "cut before the request", "slow",
-			"watch expired at once", "watch expired later", "watch cut", "watch cut", "watch cut"}
+	if r.URL.Query().Get("watch") != "" {
+		rate, faults = watchFaultRate, []string{"429", "503", "410", "cut before the request", "slow",
+			"watch expired later", "watch cut", "watch cut", "watch cut"}
 	}
 	if fault := faults[p.random.IntN(len(faults))]; p.random.Float64() < rate {
+		total.count("faults of the proxy")
 		return fault, p.random.Float64()
 	}
 	return "", 0
 }
 
-func (p *proxy) with(fault string, much float64, r *http.Request) (*http.Response, error) {
+// RoundTrip sends a request to the API server, unless a fault prevents it.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	fault, much := p.draw(r)
+	if code, err := strconv.Atoi(fault); err == nil {
+		return failure(code, false), nil
+	}
 	switch fault {
-	case "429":
-		return failure(http.StatusTooManyRequests, false), nil
-	case "500":
-		return failure(http.StatusInternalServerError, false), nil
-	case "503":
-		return failure(http.StatusServiceUnavailable, false), nil
-	case "watch expired at once":
-		return failure(http.StatusGone, false), nil
 	case "watch expired later":
 		return failure(http.StatusGone, true), nil
 	case "cut before the request":

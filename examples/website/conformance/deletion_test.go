@@ -22,15 +22,6 @@ func (n *namespace) nothingCreated(begin audit.Mark) {
 	}
 }
 
-// gone waits until the Website and its children are gone.
-func (n *namespace) gone() {
-	n.T.Helper()
-	n.websites.Gone("web")
-	for _, c := range children {
-		c.of(n).Gone("web")
-	}
-}
-
 func TestDeletedWebsiteIsDeregisteredAndTakesItsChildrenAlong(t *testing.T) {
 	t.Parallel()
 	for _, cascade := range []string{"background", "foreground"} {
@@ -42,7 +33,10 @@ func TestDeletedWebsiteIsDeregisteredAndTakesItsChildrenAlong(t *testing.T) {
 
 			n.Kubectl("delete", "website/web", "--cascade="+cascade, "--wait=false")
 
-			n.gone()
+			n.websites.Gone("web")
+			for _, c := range children {
+				c.of(n).Gone("web")
+			}
 			n.registryKnows("web")
 			n.nothingCreated(begin)
 			n.fewRequests(begin)

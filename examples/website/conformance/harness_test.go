@@ -114,8 +114,8 @@ var children = []child{
 
 // of returns the children of that kind in the namespace.
 func (c child) of(n *namespace) suite.Objects[*unstructured.Unstructured] {
-	client := dynamic.NewForConfigOrDie(suite.Cluster).Resource(c.resource).Namespace(n.Name)
-	return suite.NewObjects(n.T, c.kind, untyped{client})
+	resource := dynamic.NewForConfigOrDie(suite.Cluster).Resource(c.resource).Namespace(n.Name)
+	return suite.NewObjects(n.T, c.kind, untyped{resource: resource})
 }
 
 // theRegistry is the registry of all tests.
@@ -155,23 +155,14 @@ func sameAs(before *unstructured.Unstructured) func(*unstructured.Unstructured) 
 	}
 }
 
-// untyped is a Client of any kind: one without subresources.
-type untyped struct{ client dynamic.ResourceInterface }
-
-func (u untyped) Create(
-	ctx context.Context, object *unstructured.Unstructured, options metav1.CreateOptions,
-) (*unstructured.Unstructured, error) {
-	return u.client.Create(ctx, object, options)
+// untyped is a Client of any kind, which only reads.
+type untyped struct {
+	suite.Client[*unstructured.Unstructured] // nil
+	resource                                 dynamic.ResourceInterface
 }
 
 func (u untyped) Get(
 	ctx context.Context, name string, options metav1.GetOptions,
 ) (*unstructured.Unstructured, error) {
-	return u.client.Get(ctx, name, options)
-}
-
-func (u untyped) Update(
-	ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions,
-) (*unstructured.Unstructured, error) {
-	return u.client.Update(ctx, object, options)
+	return u.resource.Get(ctx, name, options)
 }

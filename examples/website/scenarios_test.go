@@ -1,42 +1,17 @@
-// Package websites describes to the package explore what users do with Websites, and what they
-// want.
-package websites
+package main
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 	"example.com/sample-controller/explore"
 )
-
-// Controller describes a program. The registry answers from memory; it fails when users say so. crd
-// is the path of the CustomResourceDefinition.
-func Controller(
-	crd string, run func(ctx context.Context, config *rest.Config, registry http.RoundTripper) error,
-) explore.Controller {
-	return explore.Controller{
-		Run: func(ctx context.Context, config *rest.Config) error {
-			return run(ctx, config, explore.Outside(ctx).(*Registry))
-		},
-		CRDs:       []string{crd},
-		Scenarios:  scenarios,
-		Outside:    func() any { return NewRegistry() },
-		OneProcess: true, // the registry does not refuse what a process asks that was frozen
-		Heal:       func(w *explore.World) { w.Outside.(*Registry).Fail(nil) },
-		Settle:     18 * time.Minute, // longer than a resync
-		Eventually: problems,
-	}
-}
 
 var (
 	create = explore.Create(`
@@ -45,15 +20,15 @@ kind: Website
 metadata: {name: a}
 spec: {content: hello, port: 80, replicas: 1}`)
 	deleteWebsite = explore.Delete("websites/a")
-	registryDown  = failRegistry("the registry is down", ErrDown)
-	registryLoses = failRegistry("the registry's answers are lost", ErrLost)
+	registryDown  = failRegistry("the registry is down", errDown)
+	registryLoses = failRegistry("the registry's answers are lost", errLost)
 	registryUp    = failRegistry("the registry is up", nil)
 	forget        = explore.Step{Name: "the registry has lost its state",
-		Do: func(w *explore.World) { w.Outside.(*Registry).Restart() }}
+		Do: func(w *explore.World) { w.Outside.(*fakeRegistry).restart() }}
 )
 
 func failRegistry(name string, err error) explore.Step {
-	return explore.Step{Name: name, Do: func(w *explore.World) { w.Outside.(*Registry).Fail(err) }}
+	return explore.Step{Name: name, Do: func(w *explore.World) { w.Outside.(*fakeRegistry).fail(err) }}
 }
 
 // foreign returns a step that creates a ConfigMap that belongs to nobody.
@@ -106,7 +81,7 @@ var scenarios = []explore.Scenario{
 // served, and no others, and no Website is Ready with a ConfigMap of somebody else, or one that is being
 // deleted.
 func problems(now explore.State) (problems []string) {
-	known := now.Outside.(*Registry).Known()
+	known := now.Outside.(*fakeRegistry).known()
 	for _, website := range explore.List[v1alpha1.Website](now, "websites") {
 		url := fmt.Sprintf("http://%s.%s.svc:%d", website.Name, website.Namespace, website.Spec.Port)
 		got := known[string(website.UID)].URL

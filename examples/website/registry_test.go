@@ -1,4 +1,4 @@
-package websites
+package main
 
 import (
 	"encoding/json"
@@ -13,10 +13,10 @@ import (
 )
 
 // What a client gets if its request did not reach the registry, or if the answer did not come back.
-var ErrDown, ErrLost = errors.New("connection refused"), errors.New("connection reset")
+var errDown, errLost = errors.New("connection refused"), errors.New("connection reset")
 
-// Registry is the way to a real registry, without a network.
-type Registry struct {
+// fakeRegistry is the way to a real registry, without a network.
+type fakeRegistry struct {
 	mu      sync.Mutex
 	server  http.Handler
 	down    error         // what requests get instead of an answer
@@ -25,7 +25,7 @@ type Registry struct {
 }
 
 // RoundTrip answers a request, or lets it fail.
-func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r *fakeRegistry) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	delay := r.delay
 	r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
 	defer r.mu.Unlock()
 	r.methods = append(r.methods, request.Method)
 	answer := httptest.NewRecorder()
-	if !errors.Is(r.down, ErrDown) {
+	if !errors.Is(r.down, errDown) {
 		r.server.ServeHTTP(answer, request)
 	}
 	if r.down != nil {
@@ -47,11 +47,10 @@ func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// NewRegistry returns a Registry that knows no Websites.
-func NewRegistry() *Registry { return &Registry{server: outside.NewServer()} }
+func newRegistry() *fakeRegistry { return &fakeRegistry{server: outside.NewServer()} }
 
-// Known returns what the registry knows, by UID.
-func (r *Registry) Known() (known map[string]outside.Entry) {
+// known returns what the registry knows, by UID.
+func (r *fakeRegistry) known() (known map[string]outside.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	answer := httptest.NewRecorder()
@@ -62,29 +61,29 @@ func (r *Registry) Known() (known map[string]outside.Entry) {
 	return known
 }
 
-// Fail makes requests fail with err, until that is nil.
-func (r *Registry) Fail(err error) {
+// fail makes requests fail with err, until that is nil.
+func (r *fakeRegistry) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = err
 }
 
-// AnswerAfter makes each answer take that long.
-func (r *Registry) AnswerAfter(delay time.Duration) {
+// answerAfter makes each answer take that long.
+func (r *fakeRegistry) answerAfter(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.delay = delay
 }
 
-// Restart makes the registry lose everything.
-func (r *Registry) Restart() {
+// restart makes the registry lose everything.
+func (r *fakeRegistry) restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.server = outside.NewServer()
 }
 
-// Count returns how many requests with that method there were, and forgets them all.
-func (r *Registry) Count(method string) int {
+// count returns how many requests with that method there were, and forgets them all.
+func (r *fakeRegistry) count(method string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
