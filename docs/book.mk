@@ -35,7 +35,7 @@ lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordin
 	@hack/cluster down lens >/dev/null
 
 conformance-examples: # the conformance suite on the same controller on other frameworks
-	@$(call on,test,examples/conformance)
+	@$(call on,examples,examples/conformance)
 
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build

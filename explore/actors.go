@@ -8,8 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/explore/apiserver"
 )
@@ -54,7 +56,10 @@ func List[T any](s State, resource string) (list []*T) {
 
 // all returns all objects of a resource.
 func (s State) all(resource string) []*object {
-	gvr, _, _ := s.server.Lookup(resource)
+	gvr, _, ok := s.server.Lookup(resource)
+	if !ok {
+		panic(resource + ": is its definition in CRDs?")
+	}
 	return s.server.List(gvr)
 }
 
@@ -70,12 +75,14 @@ func As[T any](u *unstructured.Unstructured) *T {
 type object = unstructured.Unstructured
 
 // isSideshow reports whether nothing depends on a resource that is written all the time.
-func isSideshow(resource string) bool { return resource == "events" || resource == "leases" }
+func isSideshow(resource string) bool {
+	return slices.Contains([]string{"events", "events.events.k8s.io", "leases.coordination.k8s.io"}, resource)
+}
 
 // objects returns all objects, but neither Events nor Leases.
 func (w *World) objects() (all []*object) {
 	for _, resource := range w.server.Resources() {
-		if !isSideshow(resource.Resource) {
+		if !isSideshow(resource.GroupResource().String()) {
 			all = append(all, w.server.List(resource)...)
 		}
 	}
@@ -86,9 +93,14 @@ func (w *World) objects() (all []*object) {
 func (w *World) collectGarbage() {
 	for before := int64(-1); before != w.server.Revision(); {
 		before = w.server.Revision()
-		all, alive := w.objects(), map[types.UID]bool{}
+		all, alive := []*object{}, map[types.UID]*object{}
+		for _, resource := range w.server.Resources() {
+			all = append(all, w.server.List(resource)...)
+		}
 		for _, o := range all {
-			alive[o.GetUID()] = true
+			if !isWaiting(o) {
+				alive[o.GetUID()] = o
+			}
 		}
 		for _, o := range all {
 			w.collect(o, all, alive)
@@ -96,34 +108,39 @@ func (w *World) collectGarbage() {
 	}
 }
 
-// collect deletes an object whose owners are all gone, and lets go one whose deletion in the
-// foreground waits for what it owns.
-func (w *World) collect(o *object, all []*object, alive map[types.UID]bool) {
+func isForeground(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents }
+
+// isWaiting reports whether the deletion of an object, in the foreground, waits for what it owns.
+func isWaiting(o *object) bool {
+	return o.GetDeletionTimestamp() != nil && slices.ContainsFunc(o.GetFinalizers(), isForeground)
+}
+
+// collect deletes an object whose owners are all gone or wait for it, and lets go one that waits for
+// nothing any more. An owner in another namespace is none. The owner of what has no namespace has
+// none, either: if its kind has, nothing is deleted.
+func (w *World) collect(o *object, all []*object, alive map[types.UID]*object) {
 	owners := o.GetOwnerReferences()
 	left := slices.DeleteFunc(o.GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
-		return !alive[owner.UID]
+		_, namespaced, _ := w.server.LookupKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+		found := alive[owner.UID]
+		return (o.GetNamespace() != "" || !namespaced) &&
+			(found == nil || namespaced && found.GetNamespace() != o.GetNamespace())
 	})
 	switch {
 	case len(left) == len(owners):
 	case len(left) == 0:
 		w.delete(o)
-		return
 	default:
 		w.update(o, func(o *object) { o.SetOwnerReferences(left) })
 	}
-	waits := func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents }
-	if o.GetDeletionTimestamp() == nil || !slices.ContainsFunc(o.GetFinalizers(), waits) {
-		return
+	blocks := func(owner metav1.OwnerReference) bool {
+		return owner.UID == o.GetUID() && ptr.Deref(owner.BlockOwnerDeletion, false)
 	}
-	for _, dependent := range all {
-		isOwned := slices.ContainsFunc(dependent.GetOwnerReferences(),
-			func(owner metav1.OwnerReference) bool { return owner.UID == o.GetUID() })
-		if isOwned && dependent.GetDeletionTimestamp() == nil {
-			w.delete(dependent)
-			return // it is let go in the next round
-		}
+	if isWaiting(o) && !slices.ContainsFunc(all, func(dependent *object) bool {
+		return slices.ContainsFunc(dependent.GetOwnerReferences(), blocks)
+	}) {
+		w.update(o, func(o *object) { o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), isForeground)) })
 	}
-	w.update(o, func(o *object) { o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), waits)) })
 }
 
 // delete deletes an object unless that is under way.

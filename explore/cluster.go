@@ -182,7 +182,7 @@ func Insist(object, patch string) Step {
 		gvr, _, _ := w.server.Lookup(resource)
 		w.mu.Lock()
 		w.insist = func(r *apiserver.Request) {
-			if r.Resource == gvr {
+			if r.Resource.GroupResource() == gvr.GroupResource() {
 				time.AfterFunc(10*time.Millisecond, func() { step.Do(w) })
 			}
 		}

@@ -2,7 +2,9 @@ package explore
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // TestActors shows each part of a cluster at work, and that what it does is left undone without it.
@@ -92,4 +97,84 @@ func TestActors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCollectGarbage shows what is left of an object with these owners, and of their owners.
+func TestCollectGarbage(t *testing.T) {
+	const configMap, namespace = "{apiVersion: v1, kind: ConfigMap, metadata: {", "{apiVersion: v1, kind: Namespace, metadata: {"
+	for name, test := range map[string]struct {
+		object  string
+		blocks  []bool // for each owner
+		foreign bool   // the owners are in another namespace
+		delete  metav1.DeletionPropagation
+		want    []int // how many owners and objects are left, and references to owners
+	}{
+		"an owner goes":                           {configMap, []bool{true}, false, "Background", []int{0, 0, 0}},
+		"the object has another owner":            {configMap, []bool{true, true}, false, "Background", []int{1, 1, 1}},
+		"in the foreground":                       {configMap, []bool{true}, false, "Foreground", []int{0, 0, 0}},
+		"in the foreground, with another owner":   {configMap, []bool{true, true}, false, "Foreground", []int{1, 1, 1}},
+		"the object has a finalizer":              {configMap + "finalizers: [a/b], ", []bool{true}, false, "Foreground", []int{1, 1, 1}},
+		"the object has one, and does not block":  {configMap + "finalizers: [a/b], ", []bool{false}, false, "Foreground", []int{0, 1, 1}},
+		"the owner lives in another namespace":    {configMap, []bool{true}, true, "", []int{1, 0, 0}},
+		"the object has no namespace, but owners": {namespace, []bool{true}, false, "Background", []int{0, 1, 1}},
+	} {
+		bubble(t, func(t *testing.T) {
+			w := newWorld(&Controller{Actors: []Actor{}}, nil)
+			kube := kubernetes.NewForConfigOrDie(w.Config()).CoreV1()
+			in, references := Namespace, ""
+			if test.foreign {
+				in = "other"
+				Create(namespace + "name: other}}").Do(w)
+			}
+			for i, blocks := range test.blocks {
+				secret, err := kube.Secrets(in).Create(t.Context(), &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("owner-", i)}}, metav1.CreateOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				references += fmt.Sprintf("{apiVersion: v1, kind: Secret, name: %s, uid: %s, blockOwnerDeletion: %t}, ",
+					secret.Name, secret.UID, blocks)
+			}
+			Create(test.object + "name: owned, ownerReferences: [" + references + "]}}").Do(w)
+			if test.delete != "" {
+				_ = kube.Secrets(in).Delete(t.Context(), "owner-0", metav1.DeleteOptions{PropagationPolicy: &test.delete})
+			}
+			w.collectGarbage()
+			owned := slices.DeleteFunc(w.objects(), func(o *object) bool { return o.GetName() != "owned" })
+			got := []int{len(w.State().all("secrets")), len(owned), 0}
+			for _, o := range owned {
+				got[2] = len(o.GetOwnerReferences())
+			}
+			if !slices.Equal(got, test.want) || len(w.mistakes) > 0 {
+				t.Errorf("%s: got %v, want %v (%v)", name, got, test.want, w.mistakes)
+			}
+		})
+	}
+}
+
+// TestOldListsAreOld shows that only what an informer lists is old: what is read without a
+// resourceVersion is what is stored.
+func TestOldListsAreOld(t *testing.T) {
+	w := &World{lines: map[string]*line{"pods": {past: 1}}}
+	for version, want := range map[string]int64{"0": 1, "": 0} {
+		r := &apiserver.Request{Verb: "list", Resource: corev1.SchemeGroupVersion.WithResource("pods")}
+		r.List.ResourceVersion = version
+		if w.lag(r); r.AsOf != want {
+			t.Errorf("resourceVersion %q: got a list as of %d, want %d", version, r.AsOf, want)
+		}
+	}
+}
+
+// TestRunThatDoesNotEndIsTold shows what becomes of a controller that ignores its context.
+func TestRunThatDoesNotEndIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		defer func() {
+			if got := fmt.Sprint(recover()); !strings.Contains(got, "Run has not returned") {
+				t.Errorf("got %q, want that Run has not returned", got)
+			}
+		}()
+		w := newWorld(&Controller{Run: func(context.Context, *rest.Config) error { select {} }}, nil)
+		w.start()
+		w.stop()
+	})
 }

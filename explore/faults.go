@@ -231,7 +231,7 @@ func (x *families) schedule(p plan, r *result, of Request, place, wait string) p
 // be deleted although the users have just asked for it again. No controller can call that back, and no
 // API server compares the owner when it deletes something.
 func (r *result) pardon(late Request) {
-	if late.verb == "get" || late.verb == "delete" {
+	if late.verb == "get" || late.verb == "list" || strings.HasPrefix(late.verb, "delete") {
 		r.deletions = nil
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,20 @@ func TestPictures(t *testing.T) {
 	}
 	if d := picture("a-1", nil).differences(picture("a-0", nil)); len(d) != 2 {
 		t.Error("a-1 in place of a-0:", d)
+	}
+	// What a run has stored of two Pods with generated names, and of their owner.
+	run := func(first, second string, generation int64) map[string]map[string]string {
+		pod := func(name, image string) *object {
+			return &object{Object: map[string]any{"kind": "Pod", "image": image,
+				"metadata": map[string]any{"name": name, "generateName": "a-"}}}
+		}
+		return pictureOf([]*object{pod(first, "x"), pod(second, "y"), {Object: map[string]any{"kind": "Foo",
+			"metadata": map[string]any{"name": "a", "generation": generation},
+			"status": map[string]any{"pods": map[string]any{first: "of " + first}, "conditions": []any{
+				map[string]any{"type": "Ready", "observedGeneration": generation}}}}}})
+	}
+	if one, other := run("a-zzzzz", "a-bbbbb", 3), run("a-bcdfg", "a-hjklm", 2); !reflect.DeepEqual(one, other) {
+		t.Errorf("with other suffixes, and another generation: got %v, want %v", one, other)
 	}
 }
 

@@ -96,8 +96,11 @@ func (v *verdicts) noteSet(c change) {
 		fields = fieldsOf(c.request.Body)
 	}
 	for _, path := range changed(c.Write) {
-		if value, isSet := fields[path]; isSet || c.Old != nil {
-			v.set[[2]string{string(c.Event.GetUID()), path}] = value
+		key := [2]string{string(c.Event.GetUID()), path}
+		if value, isSet := fields[path]; isSet {
+			v.set[key] = value
+		} else if c.Old != nil {
+			delete(v.set, key)
 		}
 	}
 }

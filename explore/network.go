@@ -126,7 +126,8 @@ func (w *World) answer(r *apiserver.Request, at Request, do call) (*apiserver.Re
 	w.serving.Lock()
 	defer w.serving.Unlock()
 	w.mu.Lock()
-	refused := w.line(r.Resource.Resource).refused && r.Verb != "delete" && r.Subresource == ""
+	refused := w.line(r.Resource.Resource).refused &&
+		!strings.HasPrefix(r.Verb, "delete") && r.Subresource == ""
 	w.mu.Unlock()
 	if refused {
 		return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name,
@@ -176,11 +177,11 @@ func describe(r *apiserver.Request) Request {
 		return Request{Kind: "get-" + strings.ReplaceAll(strings.Trim(r.Path, "/"), "/", "-")}
 	}
 	d := Request{Kind: r.Verb + "-" + r.Resource.Resource, Name: nameIn(r.Namespace, r.Name),
-		verb: r.Verb, resource: r.Resource.Resource}
+		verb: r.Verb, resource: r.Resource.GroupResource().String()}
 	if r.Subresource != "" {
 		d.Kind += "-" + r.Subresource
 	}
-	if d.resource == "events" {
+	if r.Resource.Resource == "events" {
 		d.Name = "" // Events are named by what they are about: their names differ from run to run
 		body := cmp.Or(r.Body, &unstructured.Unstructured{}).Object
 		for _, field := range []string{"involvedObject", "regarding"} {

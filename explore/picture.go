@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"example.com/sample-controller/explore/apiserver"
 )
 
 // picture is what a state looks like: the values of all fields of all objects, without what differs
@@ -24,30 +26,48 @@ func (w *World) picture() picture { return pictureOf(w.objects()) }
 func pictureOf(all []*object) picture {
 	p := picture{}
 	names := map[types.UID]string{}
+	var suffixes []string // of generated names, wherever they stand
 	for _, o := range all {
-		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + o.GetName()
-	}
-	for _, o := range all {
-		name := o.GetName()
-		if prefix := o.GetGenerateName(); prefix != "" &&
-			generated.MatchString(strings.TrimPrefix(name, prefix)) {
-			name = prefix
+		name := nameOfRun(o)
+		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + name
+		if name != o.GetName() {
+			suffixes = append(suffixes, o.GetName(), name)
 		}
+	}
+	without := strings.NewReplacer(suffixes...)
+	alike := map[string][]map[string]string{} // generated names
+	for _, o := range all {
+		name := nameOfRun(o)
 		if namespace := o.GetNamespace(); namespace != Namespace && namespace != "" {
 			name = namespace + "/" + name
 		}
-		key := o.GetKind() + " " + name
-		for n := 2; p[key] != nil; n++ { // generated names
-			key = fmt.Sprintf("%s %s (%d)", o.GetKind(), name, n)
-		}
-		p[key] = map[string]string{}
+		fields := map[string]string{}
 		flatten("", o.Object, func(path string, value any) {
 			if text := normal(path, value, o.GetGeneration(), names); text != "" {
-				p[key][path] = text
+				fields[without.Replace(path)] = without.Replace(text)
 			}
 		})
+		key := o.GetKind() + " " + name
+		alike[key] = append(alike[key], fields)
+	}
+	for key, all := range alike {
+		slices.SortFunc(all, func(a, b map[string]string) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		p[key] = all[0]
+		for i, fields := range all[1:] {
+			p[fmt.Sprintf("%s (%d)", key, i+2)] = fields
+		}
 	}
 	return p
+}
+
+// nameOfRun returns the name of an object, or that from which an API server has generated the name.
+func nameOfRun(o *object) string {
+	prefix := o.GetGenerateName()
+	prefix = prefix[:min(len(prefix), apiserver.MaxGeneratedNameLength)]
+	if prefix != "" && generated.MatchString(strings.TrimPrefix(o.GetName(), prefix)) {
+		return prefix
+	}
+	return o.GetName()
 }
 
 // generated matches what an API server appends to a metadata.generateName. A Pod a-1 of a StatefulSet
@@ -62,7 +82,8 @@ func normal(path string, value any, generation int64, names map[types.UID]string
 	case "apiVersion", "kind", "metadata.name", "metadata.uid", "metadata.resourceVersion",
 		"metadata.generation":
 		return ""
-	case "status.observedGeneration":
+	}
+	if strings.HasSuffix(path, "bservedGeneration") {
 		return fmt.Sprintf("metadata.generation: %v", value == generation)
 	}
 	if strings.HasPrefix(path, "metadata.managedFields") ||

@@ -31,7 +31,7 @@ type beat struct {
 // last changes. count notes when there is no end to such writes.
 func (v *verdicts) count(r *apiserver.Request, changes []change) {
 	i := slices.IndexFunc(changes, func(c change) bool { return c.request == r })
-	if r.Verb == "delete" || i >= 0 && changes[i].Old == nil {
+	if strings.HasPrefix(r.Verb, "delete") || i >= 0 && changes[i].Old == nil {
 		return
 	}
 	b := beat{path.Join(r.Resource.Resource, r.Namespace, r.Name), time.Now().Truncate(time.Minute), i < 0}

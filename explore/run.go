@@ -90,6 +90,8 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 			r.problems = w.doneAfter(revision)
 		}
 		w.stop()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if len(w.mistakes) > 0 {
 			t.Fatal("the description of the controller cannot be:", strings.Join(w.mistakes, "; "))
 		}

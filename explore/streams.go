@@ -43,7 +43,7 @@ type stream struct {
 // w.mu must be held.
 func (w *World) lag(r *apiserver.Request) {
 	switch l := w.line(r.Resource.Resource); {
-	case l.past != 0 && r.Verb == "list":
+	case l.past != 0 && r.Verb == "list" && r.List.ResourceVersion != "": // else it is a consistent read
 		r.AsOf = l.past
 	case l.past != 0 && r.Verb == "watch" && r.List.SendInitialEvents == nil:
 		l.past, l.held = 0, true

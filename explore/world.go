@@ -122,7 +122,7 @@ func newWorld(c *Controller, crds []*apiserver.CRD) *World {
 
 // stored notes what the API server stores. The API server is locked meanwhile.
 func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
-	if isSideshow(r.Resource.Resource) {
+	if isSideshow(r.Resource.GroupResource().String()) {
 		return
 	}
 	w.mu.Lock()
@@ -202,9 +202,17 @@ func (w *World) restart() {
 func (w *World) stop() {
 	w.mu.Lock()
 	w.down = true
-	stop := w.process.stop
+	stop, stopped := w.process.stop, make(chan struct{})
 	w.mu.Unlock()
-	stop()
+	go func() {
+		defer close(stopped)
+		stop()
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(time.Hour):
+		panic("Run has not returned an hour after its context was done")
+	}
 	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 

@@ -7,8 +7,8 @@ $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
 # on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
-on = hack/cluster up $(1) >/dev/null || exit; KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2); \
-  passed=$$?; hack/cluster down $(1) >/dev/null; exit $$passed
+on = trap 'hack/cluster down $(1) >/dev/null' EXIT; hack/cluster up $(1) >/dev/null && \
+  KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2)
 
 #= Images, and more tests than make test-all has
 
@@ -24,7 +24,7 @@ mutants: # break the code in every listed way; each time, a test must fail
 	go -C hack test -skip /conformance -timeout 60m ./mutants -mutants
 
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,test,go -C hack test -run /conformance -timeout 60m ./mutants -mutants)
+	@$(call on,broken,go -C hack test -run /conformance -timeout 60m ./mutants -mutants)
 
 faults-long: build # make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
@@ -41,7 +41,7 @@ faults-all: # every crash, event and error in every scenario, in histories of DE
 	  go test . -run TestExplore/$$family -timeout 0 -explore.every -explore.depth $(DEPTH) || exit; done
 
 fuzz: # fuzz each target for five minutes; a real API server judges what is written
-	@$(call on,test,hack/fuzz 5m)
+	@$(call on,fuzz,hack/fuzz 5m)
 
 vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
 	@hack/vulnerabilities

@@ -119,7 +119,7 @@ while read -ra how; do
 done <<<"$others"
 
 cd "$root"
-[[ $what == verify ]] || { replace && exit; }
+[[ $what == verify ]] || { replace; exit; }
 for path in "${generated[@]}" "${apis[@]}"; do
   diff -ru "$path" "$top/$path" && continue
   die "generated files are stale: run 'hack/update-codegen.sh all' and commit the result"

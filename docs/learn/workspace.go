@@ -10,11 +10,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"example.com/sample-controller/lens/film"
@@ -29,6 +31,8 @@ type workspace struct {
 	patience  time.Duration        // how long tests may take
 	judging   context.Context      // done if nobody waits for the judgement any more
 	warned    bool                 // that the first judgement takes longer
+
+	interrupted chan os.Signal
 
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
@@ -55,7 +59,7 @@ func open(root, dir string) (*workspace, error) {
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
 		progress: map[string]*progress{}, patience: time.Minute, judging: context.Background(),
-		compiled: map[string]map[string]string{}}
+		compiled: map[string]map[string]string{}, interrupted: make(chan os.Signal, 1)}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
@@ -82,7 +86,10 @@ func (w *workspace) path(e *exercise) string { return w.beside(e, e.edits()) }
 
 func (w *workspace) save() error {
 	text, _ := json.MarshalIndent(w.progress, "", "  ") // never fails
-	return os.WriteFile(w.saved(), text, 0o600)
+	if err := os.WriteFile(w.saved()+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(w.saved()+".new", w.saved()) // the disk may have been full
 }
 
 func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
@@ -252,6 +259,7 @@ func (w *workspace) loop(in io.Reader) error {
 	at := max(0, slices.IndexFunc(w.exercises, func(e *exercise) bool {
 		return !w.progress[e.name].Passed
 	}))
+	signal.Notify(w.interrupted, os.Interrupt, syscall.SIGTERM) // else what is judged would go on
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -334,6 +342,10 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			if err := w.press(e, key); err != nil {
 				return at, err
 			}
+		case <-w.interrupted:
+			stop()
+			w.end()
+			return -1, nil
 		case <-ticker.C:
 			info, err := os.Stat(w.path(e))
 			if err != nil || !info.ModTime().After(judged) || info.Size() == 0 {

@@ -28,7 +28,8 @@
 //
 //   - Controllers, the garbage collector, a kubelet: nothing has an effect but requests. Pods, and
 //     volumes and their claims, go at once when they are deleted, and nobody removes an orphan or
-//     foregroundDeletion finalizer.
+//     foregroundDeletion finalizer. A Job is deleted in the background by default; a real one orphans
+//     its Pods.
 //   - Authentication, authorization and reviews of access, quotas, webhooks and other admission,
 //     but for Namespaces.
 //   - Without explore/board/kinds: validation of built-in kinds, except that of their metadata and the

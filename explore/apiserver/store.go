@@ -123,6 +123,8 @@ func (r *Request) selects(object *unstructured.Unstructured) bool {
 	for _, field := range r.kind.Fields {
 		if value, found, _ := nested(object.Object, field); found {
 			set[field] = fmt.Sprint(value)
+		} else if field == "spec.unschedulable" || field == "spec.hostNetwork" {
+			set[field] = "false"
 		}
 	}
 	return r.List.FieldSelector.Matches(set)

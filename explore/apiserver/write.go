@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
 )
 
 // write answers a create, an update and a patch.
@@ -60,6 +61,10 @@ func (s *Server) write(r *Request) (*Response, error) {
 	return s.replace(r, old, object)
 }
 
+// MaxGeneratedNameLength is how many bytes of a metadata.generateName a generated name begins with, at
+// most.
+const MaxGeneratedNameLength = names.MaxGeneratedNameLength
+
 // create creates an object, which it changes.
 func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Response, error) {
 	if err := s.admit(r, object); err != nil {
@@ -78,7 +83,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	if prefix := object.GetGenerateName(); object.GetName() == "" && prefix != "" {
 		s.suffixes++ // always the same sequence; a name comes again after 100,000 others
 		suffix := rand.SafeEncodeString(fmt.Sprintf("%05d", s.suffixes*61803%100000))
-		object.SetName(prefix + suffix)
+		object.SetName(prefix[:min(len(prefix), MaxGeneratedNameLength)] + suffix)
 	}
 	s.setIdentity(k, metadata)
 	if err := k.finishWrite(r, object, nil); err != nil {

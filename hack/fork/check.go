@@ -21,15 +21,15 @@ var (
 	modulePath = regexp.MustCompile(
 		`^[a-z0-9][a-z0-9.-]*\.[a-z0-9-]*[a-z0-9](?:/[A-Za-z0-9_~-](?:[A-Za-z0-9._~-]*[A-Za-z0-9_~-])?)+$`)
 	notInModule  = regexp.MustCompile(`/v[0-9]+$|\.git$`)
-	dnsLabel     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	dnsLabel     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,56}[a-z0-9])?$`) // so that NAME-demo can be a namespace
 	domain       = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	ofKubernetes = regexp.MustCompile(`(?:^|\.)(?:k8s|kubernetes)\.io$`)
 	kubeVersion  = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
-	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,49}$`) // so that KIND-uid can be a label
+	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,46}$`) // so that KIND-controller-demo can be a namespace
 	lowerWord    = regexp.MustCompile(`^[a-z][a-z0-9]{0,62}$`)
 	goIdentifier = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
-	ofTheCluster = regexp.MustCompile(`^(?:etcd|kube.*|kwok.*|registry)$`)   // the program is built beside these
-	noGoPackage  = regexp.MustCompile(`^(?:main|internal|vendor|testdata)$`) // nor keywords
+	ofTheCluster = regexp.MustCompile(`^(?:etcd|kube.*|kwok.*|registry|stamp)$`) // the program is built beside these
+	noGoPackage  = regexp.MustCompile(`^(?:main|internal|vendor|testdata)$`)     // nor keywords
 )
 
 // refusal is what is wrong with a flag, and what to write instead.
@@ -74,7 +74,7 @@ func checkNames(n names, resource string) (names, error) {
 				n.version)},
 		refusal{n.kind == "", "--kind is missing; write the name of your resource, like Widget"},
 		refusal{!camelCase.MatchString(n.kind), fmt.Sprintf("--kind %q: write an upper-case letter, and then "+
-			"up to 49 letters and digits, like Widget or DNSRecord", n.kind)},
+			"up to 46 letters and digits, like Widget or DNSRecord", n.kind)},
 		refusal{taken[strings.ToLower(n.kind)], fmt.Sprintf("--kind %s: Kubernetes has something of "+
 			"that name; choose another, like Acme%s", n.kind, n.kind)},
 		refusal{resource != "" && !lowerWord.MatchString(resource),
@@ -100,7 +100,7 @@ func checkNames(n names, resource string) (names, error) {
 			"kind or plural", plural)},
 		refusal{!dnsLabel.MatchString(n.name),
 			fmt.Sprintf("--name %q: write a DNS label that begins with a letter (a-z, 0-9, and - between "+
-				"them, up to 63), like widget-controller", n.name)},
+				"them, up to 58), like widget-controller", n.name)},
 		refusal{ofTheCluster.MatchString(n.name), fmt.Sprintf("--name %s: the local control plane uses this word "+
 			"for something else; write another, like %s-controller", n.name, n.name)},
 	)
@@ -109,7 +109,7 @@ func checkNames(n names, resource string) (names, error) {
 // checkDir returns the absolute path of the folder to write, which must be new or empty. The command
 // runs in the folder hack, but a relative path begins at the root, where it was typed.
 func checkDir(dir, root string) (string, error) {
-	absolute := dir
+	absolute := filepath.Clean(dir)
 	if !filepath.IsAbs(dir) {
 		absolute = filepath.Join(root, dir)
 	}

@@ -97,7 +97,7 @@ var kinds = []struct{ kind, refused string }{
 	{"FooBar", ""}, {"Food", ""}, {"Footprint", ""}, {"Widget", ""}, {"DNSRecord", ""}, {"News", ""},
 	{"Policy", ""}, {"Bus", ""}, {"Series", ""}, {"Addon", ""}, {"Sample", ""}, {"Example", ""},
 	{"Web", ""}, {"Tutorial", ""}, {"Ox", ""}, {"Gateway", ""}, {"WorkloadDeploymentList", ""},
-	{"W" + strings.Repeat("idget", 9) + "size", ""}, // the longest kind
+	{"W" + strings.Repeat("idget", 9) + "s", ""}, // the longest kind
 }
 
 // thisRepository opens this repository. It skips the test if there are only its files, without git:

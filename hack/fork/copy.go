@@ -17,7 +17,7 @@ import (
 var (
 	// The parts of every controller.
 	frame = []string{
-		".gitignore", ".golangci.yml", "LICENSE", "Makefile", "go.mod", "go.sum", library,
+		".gitattributes", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "go.mod", "go.sum", library,
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
 		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
 		"internal/[^p]*/*.go", "internal/patch", "internal/process", "test/go.mod",
@@ -36,7 +36,7 @@ var (
 		"pkg", "artifacts/deploy/*", "artifacts/deploy/base", "artifacts/examples",
 		"internal/testing/scenarios", "test/conformance/admission_test.go",
 		"test/conformance/deployment_test.go", "test/conformance/harness_test.go",
-		"test/conformance/main_test.go", "test/conformance/process_test.go", "test/conformance/rbac_test.go",
+		"test/conformance/process_test.go", "test/conformance/rbac_test.go",
 	}
 	// The controller of Websites.
 	ofWebsites = []string{

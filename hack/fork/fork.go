@@ -47,9 +47,10 @@ func newFork(from *repository, to names, fromExample bool) (*fork, error) {
 		return nil, err
 	}
 	maps.Copy(f.files, untouched)
-	// git ignores what go build leaves in the root: a program with the last name of the module path.
+	// git ignores what go build leaves in the root, a program with the last name of the module path, but
+	// no folder of that name.
 	if program := path.Base(to.module); program != to.name {
-		f.files[".gitignore"] += "/" + program + "\n"
+		f.files[".gitignore"] += "/" + program + "\n!/" + program + "/\n"
 	}
 	return f, errors.Join(unclean(from.mentions(f.files, to.module)), unclean(leftovers(f.files, f.old, f.names)))
 }
@@ -188,10 +189,10 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 	return err
 }
 
-// output runs a command and returns what it prints, without the last newline. hack/env of the
-// repository of dir starts it, so nothing that a user has set steers it.
+// output runs a command and returns what it prints, without the last newline. hack/env of this
+// repository starts it, so nothing that a user has set steers it: that of a fork knows nothing of git.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	script, err := prologue(dir)
+	script, err := prologue(".")
 	if err != nil {
 		return "", err
 	}

@@ -34,6 +34,9 @@ func newRenamer(old []names, new names, aliases []string) renamer {
 // imported matches an import under another name.
 var imported = regexp.MustCompile(`(?m)^\t(\w+) "`)
 
+// newName matches the name of an image in a kustomization. hack/home may have chosen another registry.
+var newName = regexp.MustCompile(`(?m)^( *newName: ).*`)
+
 // library is the folder whose module a fork has as it is, under its own import path.
 const library = "explore"
 
@@ -144,7 +147,7 @@ func renameFiles(files map[string]string, old []names, new names) (map[string]st
 		if slices.Contains([]string{".go", ".mod", ".sum"}, path.Ext(file)) {
 			r = inGo
 		}
-		text = r.rename(text)
+		text = newName.ReplaceAllString(r.rename(text), "${1}"+image.module)
 		if needsAn(new.kind) {
 			text = article.ReplaceAllString(text, "${1}n$2")
 		}

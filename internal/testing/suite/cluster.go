@@ -34,6 +34,9 @@ func connect() (err error) {
 	if Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w; %s", err, hint)
 	}
+	if _, err := os.Stat(auditLogPath); err != nil { // before anything is written
+		return fmt.Errorf("without an audit log, this is no cluster for tests: %w; %s", err, hint)
+	}
 	Cluster.QPS = -1 // no limit in the client
 	Kube, err = kubernetes.NewForConfig(Cluster)
 	return err
