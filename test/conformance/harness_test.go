@@ -2,7 +2,7 @@
 // has to do. The controller is a program that the tests start:
 //
 //	go test ./conformance                                 # on clusters that it starts
-//	KUBECONFIG=... go test ./conformance                  # on a cluster that you have
+//	KUBECONFIG=... go test ./conformance                  # on a cluster of hack/cluster
 //	go test ./conformance -controller 'path/to/program'   # any other program
 //
 // What is not about Foos is in the package suite, below internal/. Its doc comment says what a

@@ -1,8 +1,12 @@
 package suite
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
 )
 
@@ -31,5 +35,16 @@ func TestPermissionAllowsOnlyWhatItNames(t *testing.T) {
 		if got := permission(test.change).allows(request); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
+	}
+}
+
+func TestClusterWithoutAnAuditLogIsRefused(t *testing.T) {
+	defer func(path string) { auditLogPath = path }(auditLogPath)
+	file := filepath.Join(t.TempDir(), "kubeconfig.yaml")
+	must.Do(t, os.WriteFile(file, []byte(`{current-context: a, contexts: [{name: a, context: {cluster: a}}],
+		clusters: [{name: a, cluster: {server: "https://127.0.0.1"}}]}`), 0o600))
+	t.Setenv("KUBECONFIG", file)
+	if err := connect(); err == nil || !strings.Contains(err.Error(), "no cluster for tests") {
+		t.Errorf("got %v, want that it is no cluster for tests", err)
 	}
 }
