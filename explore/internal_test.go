@@ -37,14 +37,15 @@ func TestPictures(t *testing.T) {
 	}
 	// What a run has stored of two Pods with generated names, and of their owner.
 	run := func(first, second string, generation int64) map[string]map[string]string {
-		pod := func(name, image string) *object {
+		pod := func(prefix, name, image string) *object {
 			return &object{Object: map[string]any{"kind": "Pod", "image": image,
-				"metadata": map[string]any{"name": name, "generateName": "a-"}}}
+				"metadata": map[string]any{"name": name, "generateName": prefix}}}
 		}
-		return pictureOf([]*object{pod(first, "x"), pod(second, "y"), {Object: map[string]any{"kind": "Foo",
-			"metadata": map[string]any{"name": "a", "generation": generation},
-			"status": map[string]any{"pods": map[string]any{first: "of " + first}, "conditions": []any{
-				map[string]any{"type": "Ready", "observedGeneration": generation}}}}}})
+		return pictureOf([]*object{pod("a-", first, "x"), pod("a-", second, "y"),
+			pod(first+"-", first+"-"+second[2:], "z"), {Object: map[string]any{"kind": "Foo",
+				"metadata": map[string]any{"name": "a", "generation": generation},
+				"status": map[string]any{"pods": map[string]any{first: "of " + first}, "conditions": []any{
+					map[string]any{"type": "Ready", "observedGeneration": generation}}}}}})
 	}
 	if one, other := run("a-zzzzz", "a-bbbbb", 3), run("a-bcdfg", "a-hjklm", 2); !reflect.DeepEqual(one, other) {
 		t.Errorf("with other suffixes, and another generation: got %v, want %v", one, other)

@@ -26,15 +26,21 @@ func (w *World) picture() picture { return pictureOf(w.objects()) }
 func pictureOf(all []*object) picture {
 	p := picture{}
 	names := map[types.UID]string{}
-	var suffixes []string // of generated names, wherever they stand
+	var long [][2]string // generated names, and what they were generated from
 	for _, o := range all {
 		name := nameOfRun(o)
 		names[o.GetUID()] = "the UID of " + o.GetKind() + " " + name
 		if name != o.GetName() {
-			suffixes = append(suffixes, o.GetName(), name)
+			long = append(long, [2]string{o.GetName(), name})
 		}
 	}
-	without := strings.NewReplacer(suffixes...)
+	slices.SortFunc(long, func(a, b [2]string) int { return len(b[0]) - len(a[0]) })
+	without := func(text string) string { // suffixes, wherever a name stands, even in another one
+		for _, name := range long {
+			text = strings.ReplaceAll(text, name[0], name[1])
+		}
+		return text
+	}
 	alike := map[string][]map[string]string{} // generated names
 	for _, o := range all {
 		name := nameOfRun(o)
@@ -44,10 +50,10 @@ func pictureOf(all []*object) picture {
 		fields := map[string]string{}
 		flatten("", o.Object, func(path string, value any) {
 			if text := normal(path, value, o.GetGeneration(), names); text != "" {
-				fields[without.Replace(path)] = without.Replace(text)
+				fields[without(path)] = without(text)
 			}
 		})
-		key := o.GetKind() + " " + name
+		key := o.GetKind() + " " + without(name)
 		alike[key] = append(alike[key], fields)
 	}
 	for key, all := range alike {

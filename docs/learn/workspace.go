@@ -32,7 +32,7 @@ type workspace struct {
 	judging   context.Context      // done if nobody waits for the judgement any more
 	warned    bool                 // that the first judgement takes longer
 
-	interrupted chan os.Signal
+	ctx context.Context // done after Ctrl-C, which ends what is judged or filmed
 
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
@@ -59,7 +59,7 @@ func open(root, dir string) (*workspace, error) {
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
 		progress: map[string]*progress{}, patience: time.Minute, judging: context.Background(),
-		compiled: map[string]map[string]string{}, interrupted: make(chan os.Signal, 1)}
+		compiled: map[string]map[string]string{}, ctx: context.Background()}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
@@ -259,7 +259,9 @@ func (w *workspace) loop(in io.Reader) error {
 	at := max(0, slices.IndexFunc(w.exercises, func(e *exercise) bool {
 		return !w.progress[e.name].Passed
 	}))
-	signal.Notify(w.interrupted, os.Interrupt, syscall.SIGTERM) // else what is judged would go on
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer end()
+	w.ctx, w.judging = ctx, ctx
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -316,7 +318,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			<-ended                        //nolint:errcheck // it was canceled
 			ended, judged = nil, untouched // it begins again
 		}
-		w.judging = context.Background()
+		w.judging = w.ctx
 	}
 	defer func() { stop() }()
 	ticker := time.NewTicker(300 * time.Millisecond)
@@ -342,7 +344,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			if err := w.press(e, key); err != nil {
 				return at, err
 			}
-		case <-w.interrupted:
+		case <-w.ctx.Done():
 			stop()
 			w.end()
 			return -1, nil
@@ -358,7 +360,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			}
 			w.warned = true
 			w.say("\nJudging ...")
-			judging, end := context.WithCancel(context.Background())
+			judging, end := context.WithCancel(w.ctx)
 			w.judging, cancel = judging, end
 			ended = make(chan error, 1)
 			go func() { ended <- w.check(e) }()
@@ -374,7 +376,13 @@ func (w *workspace) press(e *exercise, key string) error {
 	do, found := map[string]func(*exercise) error{
 		"h": w.hint, "s": w.solution, "f": w.film,
 		"l": func(*exercise) error { w.list(); return nil },
-		"r": func(e *exercise) error { w.say("The file is as it was in the beginning."); return w.reset(e) },
+		"r": func(e *exercise) error {
+			err := w.reset(e)
+			if err == nil {
+				w.say("The file is as it was in the beginning.")
+			}
+			return err
+		},
 	}[key]
 	if !found {
 		w.say("There is no key %q.", key)

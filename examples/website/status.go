@@ -15,8 +15,8 @@ import (
 )
 
 // updateStatus writes the status of website if it differs from desired, and a Warning Event for each
-// failure that it does not report yet. The API server changes only the status, and refuses one that was computed from an older
-// Website (resourceVersion) or from another Website of the same name (UID).
+// failure that it does not report yet. The API server changes only the status, and refuses one that
+// was computed from an older Website (resourceVersion) or from another Website of the same name (UID).
 func (c *Controller) updateStatus(
 	ctx context.Context, website *v1alpha1.Website, desired v1alpha1.WebsiteStatus,
 ) error {
