@@ -184,7 +184,7 @@ func TestEndpointSlice(t *testing.T) {
 
 var known = map[string][]board.Known{
 	"TestDeployment": {{
-		Where: "/Error/.*/for-good$", What: "not what the Deployment asks for|^\\(a new process",
+		Where: "/Error/.*/for-good$", What: "not what the Deployment asks for|^\\(a restart",
 		Verdict: "true", Why: "deployment_controller.go, handleErr: after maxRetries (15, about three minutes), " +
 			"a Deployment is not tried again until an event comes",
 	}},
