@@ -12,8 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"example.com/sample-controller/explore/apiserver"
+	storagenames "k8s.io/apiserver/pkg/storage/names"
 )
 
 // picture is what a state looks like: the values of all fields of all objects, without what differs
@@ -69,7 +68,7 @@ func pictureOf(all []*object) picture {
 // nameOfRun returns the name of an object, or that from which an API server has generated the name.
 func nameOfRun(o *object) string {
 	prefix := o.GetGenerateName()
-	prefix = prefix[:min(len(prefix), apiserver.MaxGeneratedNameLength)]
+	prefix = prefix[:min(len(prefix), storagenames.MaxGeneratedNameLength)]
 	if prefix != "" && generated.MatchString(strings.TrimPrefix(o.GetName(), prefix)) {
 		return prefix
 	}

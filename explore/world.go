@@ -102,7 +102,8 @@ type process struct {
 	count  map[string]int // of requests and events, by what they are about
 	moment time.Time      // of the last request
 	atOnce int            // requests in that moment
-	stop   func()         // and wait for its end
+	cancel func()
+	ended  chan struct{} // closed when Run has returned
 }
 
 // newWorld returns a world in which no process runs yet. It must be called in a bubble.
@@ -142,8 +143,7 @@ func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
 func (w *World) start() {
 	logging := klog.NewContext(context.Background(), w.logger())
 	ctx, cancel := context.WithCancel(context.WithValue(logging, outside{}, w.Outside))
-	stopped := make(chan struct{})
-	p := &process{world: w, number: 1, count: map[string]int{}, stop: func() { cancel(); <-stopped }}
+	p := &process{world: w, number: 1, count: map[string]int{}, cancel: cancel, ended: make(chan struct{})}
 	w.mu.Lock()
 	if w.process != nil {
 		p.number += w.process.number
@@ -152,7 +152,7 @@ func (w *World) start() {
 	w.mu.Unlock()
 	w.shoot(Shot{What: "started"})
 	go func() {
-		defer close(stopped)
+		defer close(p.ended)
 		err := w.controller.Run(ctx, w.server.Config(p))
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *World) start() {
 func (w *World) end(p *process, how string, next time.Duration) {
 	p.dead = true
 	w.shoot(Shot{What: "ended", Text: how})
-	go p.stop()
+	go p.cancel()
 	if next == 0 {
 		w.down = true
 		return
@@ -202,14 +202,11 @@ func (w *World) restart() {
 func (w *World) stop() {
 	w.mu.Lock()
 	w.down = true
-	stop, stopped := w.process.stop, make(chan struct{})
+	p := w.process
 	w.mu.Unlock()
-	go func() {
-		defer close(stopped)
-		stop()
-	}()
+	p.cancel()
 	select {
-	case <-stopped:
+	case <-p.ended:
 	case <-time.After(time.Hour):
 		panic("Run has not returned an hour after its context was done")
 	}

@@ -61,10 +61,6 @@ func (s *Server) write(r *Request) (*Response, error) {
 	return s.replace(r, old, object)
 }
 
-// MaxGeneratedNameLength is how many bytes of a metadata.generateName a generated name begins with, at
-// most.
-const MaxGeneratedNameLength = names.MaxGeneratedNameLength
-
 // create creates an object, which it changes.
 func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Response, error) {
 	if err := s.admit(r, object); err != nil {
@@ -83,7 +79,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 	if prefix := object.GetGenerateName(); object.GetName() == "" && prefix != "" {
 		s.suffixes++ // always the same sequence; a name comes again after 100,000 others
 		suffix := rand.SafeEncodeString(fmt.Sprintf("%05d", s.suffixes*61803%100000))
-		object.SetName(prefix[:min(len(prefix), MaxGeneratedNameLength)] + suffix)
+		object.SetName(prefix[:min(len(prefix), names.MaxGeneratedNameLength)] + suffix)
 	}
 	s.setIdentity(k, metadata)
 	if err := k.finishWrite(r, object, nil); err != nil {
