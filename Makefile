@@ -100,7 +100,7 @@ clean: # stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
 	@for dir in .local/*/.local/clusters/*/; do \
 	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
-	@rm -rf .local
+	@rm -rf .local */.local
 
 #= Some of the tests
 

@@ -63,7 +63,7 @@ const (
 	// Delayed: it repairs the object soon. Nobody has to know.
 	Delayed
 	// NotKept: it tells people that the API server has stored something else than what was sent
-	// last, because admission has changed it.
+	// last, mostly because admission has changed it.
 	NotKept
 	// Contested: it tells people that another writer has undone several repairs, each within a
 	// minute. That is not over yet if the object is as it should be for less than a minute.
@@ -189,7 +189,7 @@ func (r *Repairs) Sent(
 }
 
 // Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID.
-// But if the API server has refused the same within the last retryAfter, Try only returns that error.
+// But if the API server has refused that within the last retryAfter, Try only returns that error.
 // A refusal may have other words each time, whose status brings the key back: there would be no end.
 func Try[T Object](
 	r *Repairs, owner metav1.Object, uid types.UID, retryAfter time.Duration,

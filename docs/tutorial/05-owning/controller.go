@@ -183,7 +183,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 	case apierrors.IsConflict(err):
-		// Somebody else wrote in between. That is normal: the next sync sees what they wrote.
+		// Somebody else wrote in between. That is normal: a sync succeeds when the cache shows it.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)
 	default:

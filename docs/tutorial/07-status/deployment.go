@@ -207,8 +207,8 @@ func notReady(reason, message string) metav1.Condition {
 	}
 }
 
-// printable returns r, or a replacement if r is a control character. With some of these in the
-// status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is neither printable nor white space. With some control
+// characters in the status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r

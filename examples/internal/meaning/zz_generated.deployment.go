@@ -261,9 +261,9 @@ func NotReady(reason, message string) metav1.Condition {
 	}
 }
 
-// clean returns a message that may come from anybody, for example from an admission webhook. Control
-// characters are replaced, because with some, kubectl could not print the Foo. A message that is too
-// long is cut, because the API server would refuse the Event.
+// clean returns a message that may come from anybody, for example from an admission webhook. What
+// cannot be printed is replaced, because kubectl could not print the Foo. A message that is too long
+// is cut, because the API server would refuse the Event.
 func clean(message string) string {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -272,8 +272,8 @@ func clean(message string) string {
 	return message
 }
 
-// printable returns r, or a replacement if r is a control character. With some of these in the
-// status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is neither printable nor white space. With some control
+// characters in the status of a Foo, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r

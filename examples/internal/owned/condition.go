@@ -56,8 +56,8 @@ func Failed(condition metav1.Condition) bool {
 		strings.HasSuffix(condition.Reason, reasonContested)
 }
 
-// printable returns r, or a replacement if r is a control character. With some of these in a status,
-// such as U+007F, `kubectl get -o yaml` prints only an error.
+// printable returns r, or a replacement if r is neither printable nor white space. With some control
+// characters in a status, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
