@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/lens/model"
@@ -138,6 +140,9 @@ func (s *session) do(ctx context.Context, a action) result {
 			err = s.asUser(ctx, command, &r)
 		}
 	}
+	if err == nil && a.Does == "start-server" {
+		err = s.leaveNote(serverNote, "")
+	}
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -165,8 +170,6 @@ func (s *session) breaks(a action) error {
 		return s.program.start()
 	case "kill-server":
 		return s.leaveNote(serverNote, s.cluster.local)
-	case "start-server":
-		return s.leaveNote(serverNote, "")
 	}
 	return nil
 }
@@ -202,12 +205,21 @@ func (s *session) createNamespace(ctx context.Context, r *result) error {
 	s.creating.Lock()
 	defer s.creating.Unlock()
 	namespaces := s.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
-	_, err := namespaces.Get(ctx, ownNamespace, metav1.GetOptions{})
+	// Another lens may just be removing it.
+	isStable := func(ctx context.Context) (bool, error) {
+		found, err := namespaces.Get(ctx, ownNamespace, metav1.GetOptions{})
+		return err != nil || found.GetDeletionTimestamp() == nil, err
+	}
+	err := wait.PollUntilContextCancel(ctx, quietInterval, true, isStable)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	if err := s.leaveNote(namespaceNote, ownNamespace); err != nil {
 		return err
 	}
-	return s.asUser(ctx, "kubectl create namespace "+ownNamespace, r)
+	err = s.asUser(ctx, "kubectl create namespace "+ownNamespace, r)
+	if err != nil && (strings.Contains(r.Output, "AlreadyExists") || strings.Contains(r.Output, "Forbidden")) {
+		return cmp.Or(s.leaveNote(namespaceNote, ""), err) // it is not ours
+	}
+	return err
 }

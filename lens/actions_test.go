@@ -163,14 +163,20 @@ func TestKilledServerIsNoted(t *testing.T) {
 	s := newTestSession(t, emptyServer)
 	s.table = must.Get(readActions(1, "dev"))(t)
 	s.cluster.local = "dev"
-	for id, want := range map[string]string{"kill-server": "dev", "start-server": ""} {
-		a, ok := s.action(id)
-		if want := []string{"hack/cluster " + id + " dev"}; !ok || !slices.Equal(a.Commands, want) {
-			t.Errorf("%s: %q", id, a.Commands)
+	s.root = t.TempDir()
+	must.Do(t, os.Mkdir(filepath.Join(s.root, "hack"), 0o755))
+	for _, test := range []struct{ id, cluster, want string }{
+		{"kill-server", "true", "dev"}, {"start-server", "false", "dev"}, {"start-server", "true", ""},
+	} {
+		script := []byte("#!/bin/sh\n" + test.cluster)
+		must.Do(t, os.WriteFile(filepath.Join(s.root, "hack/cluster"), script, 0o755))
+		a, ok := s.action(test.id)
+		if want := []string{"hack/cluster " + test.id + " dev"}; !ok || !slices.Equal(a.Commands, want) {
+			t.Errorf("%s: %q", test.id, a.Commands)
 		}
-		must.Do(t, s.breaks(a))
-		if note, _ := os.ReadFile(filepath.Join(s.folder, serverNote)); string(note) != want {
-			t.Errorf("%s: the note for the end is %q", id, note)
+		s.do(t.Context(), a)
+		if note, _ := os.ReadFile(filepath.Join(s.folder, serverNote)); string(note) != test.want {
+			t.Errorf("%s: the note for the end is %q", test.id, note)
 		}
 	}
 }
@@ -186,7 +192,8 @@ func TestWhatTheProgramWatchesIsFollowed(t *testing.T) {
 			{schema.GroupVersionResource{Version: "v1", Resource: "pods"}, "a"}},
 		foosPath:                                 nil,
 		"/api/v1/namespaces/a/pods/b?watch=true": nil,
-		"/version?watch=true":                    nil,
+		"/api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name%3Db": nil,
+		"/version?watch=true": nil,
 	} {
 		s := newTestSession(t, emptyServer)
 		var got []watched

@@ -99,7 +99,11 @@ func (c *cluster) writeProxyConfig(file, proxy string) error {
 // cleanUp undoes what the lens has changed. It runs when the lens ends, even if that is killed.
 const cleanUp = `
 	[ ! -s "$0/killed" ] || hack/cluster start-server "$(cat "$0/killed")"
-	[ ! -s "$0/namespace" ] || kubectl delete namespace "$(cat "$0/namespace")" --timeout=2m
+	if [ -s "$0/namespace" ]; then
+		# A button may hold this Foo.
+		kubectl -n "$(cat "$0/namespace")" patch foo/example-foo --type=merge -p '{"metadata":{"finalizers":null}}' 2>/dev/null
+		kubectl delete namespace "$(cat "$0/namespace")" --timeout=2m
+	fi
 	rm -rf "$0"`
 
 // makeFolder makes a folder for the files of one lens. From then on, kubectl works on the cluster,
@@ -114,6 +118,7 @@ func (c *cluster) makeFolder(root string) (folder string, undo func(), err error
 	}
 	kubeconfig := filepath.Join(folder, "cluster.yaml")
 	if err := clientcmd.WriteToFile(*c.kubeconfig, kubeconfig); err != nil {
+		os.RemoveAll(folder)
 		return "", nil, err
 	}
 	for name, value := range map[string]string{
@@ -125,7 +130,7 @@ func (c *cluster) makeFolder(root string) (folder string, undo func(), err error
 	}
 	// cat ends when undo closes its input, or when this process ends, even if it is killed.
 	command := exec.Command("sh", "-c", "cat;"+cleanUp, folder)
-	command.Dir = root
+	command.Dir, command.Stderr = root, os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not end it
 	input, err := command.StdinPipe()
 	if err == nil {

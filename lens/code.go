@@ -28,11 +28,14 @@ var functions = map[string][]string{
 }
 
 // findCode returns the function that is at work at a place, or nil if the program has none. folder has
-// its source.
+// its source, and is "" if nobody knows where that is.
 func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 	names, known := functions[place]
 	if !known {
 		return nil, fmt.Errorf("the picture has no place %q", place)
+	}
+	if folder == "" {
+		return nil, nil
 	}
 	files, err := fs.Glob(root, path.Join(folder, "*.go"))
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -85,21 +84,21 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer end()
-	if o.scenario != "" {
+	if o.scenario != nil {
 		return s.record(ctx, o.scenario, o.record)
 	}
 	return s.show(ctx)
 }
 
 // parseFlags returns the options in args.
-func parseFlags(args []string) (*options, error) {
-	o := &options{}
+func parseFlags(args []string) (o *options, err error) {
+	o = &options{}
 	fs := flag.NewFlagSet("lens", flag.ContinueOnError)
-	fs.StringVar(&o.program, "program", ".", "`Folder` of the program. It is built, and run with "+
-		"-v=5, unless there is a COMMAND. The page shows its source.")
+	fs.StringVar(&o.program, "program", "", "`Folder` of the program (default: this controller). It is "+
+		"built, and run with -v=5, unless there is a COMMAND. The page shows its source.")
 	fs.IntVar(&o.burst, "burst", 50, "How many Foos the button for many creates.")
 	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
-	fs.StringVar(&o.scenario, "scenario", "", "`Name` of a scenario to play, without a browser.")
+	scenario := fs.String("scenario", "", "`Name` of a scenario to play, without a browser.")
 	fs.StringVar(&o.record, "record", "", "`File` to record the scenario to.")
 	fs.StringVar(&o.films, "films", "", "`Folder` of films that a test wrote with -explore.film. "+
 		"It gets a page that shows them; nothing is run.")
@@ -110,7 +109,14 @@ func parseFlags(args []string) (*options, error) {
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	o.command = fs.Args()
+	if o.command = fs.Args(); *scenario != "" {
+		if o.scenario, err = findScenario(*scenario); err != nil {
+			return nil, err
+		}
+	}
+	if folder := filepath.Dir(o.record); o.record != "" && (o.scenario == nil || !exists(folder)) {
+		return nil, fmt.Errorf("-record needs -scenario, and a folder that is there: %s", folder)
+	}
 	here, err := os.Getwd()
 	if err == nil {
 		o.root, err = filepath.EvalSymlinks(here)
@@ -123,6 +129,9 @@ func parseFlags(args []string) (*options, error) {
 			return nil, fmt.Errorf("run it in the repository: there is no lens/web above %s", here)
 		}
 		o.root = filepath.Dir(o.root)
+	}
+	if o.program == "" && len(o.command) > 0 {
+		return o, nil // nobody knows where its source is
 	}
 	o.program = filepath.ToSlash(filepath.Clean(o.program))
 	if !filepath.IsLocal(o.program) {
@@ -138,9 +147,10 @@ func exists(path string) bool {
 
 // build returns the program that is to be run. If there is no command, it builds one.
 func build(ctx context.Context, o *options, folder string) (*program, error) {
-	p := &program{name: path.Base(o.program)}
+	p := &program{name: path.Base(o.program), command: o.command}
 	if len(o.command) > 0 {
-		p.command, p.title = o.command, strings.Join(o.command, " ")
+		p.name = filepath.Base(o.command[0])
+		p.title = strings.Join(append([]string{p.name}, o.command[1:]...), " ")
 		return p, nil
 	}
 	args := []string{"-v=5"}
@@ -154,6 +164,8 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 		filepath.Join(o.root, "hack/compile"), "the program", binary, "--", ".")
 	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
+	// hack/compile removes its files.
+	compile.Cancel, compile.WaitDelay = func() error { return compile.Process.Signal(syscall.SIGTERM) }, stopTimeout
 	if err := compile.Run(); err != nil {
 		return nil, fmt.Errorf("building the program in %s: %w", o.program, err)
 	}
@@ -183,17 +195,9 @@ func (s *session) show(ctx context.Context) error {
 }
 
 // record plays a scenario, and writes what was seen to a file, if there is one.
-func (s *session) record(ctx context.Context, name, file string) error {
-	all, err := readScenarios()
-	if err != nil {
+func (s *session) record(ctx context.Context, script *scenario, file string) error {
+	if err := s.play(ctx, script); err != nil || file == "" {
 		return err
 	}
-	i := slices.IndexFunc(all, func(script scenario) bool { return script.Name == name })
-	if i < 0 {
-		return fmt.Errorf("there is no scenario %q", name)
-	}
-	if err := s.play(ctx, all[i]); err != nil || file == "" {
-		return err
-	}
-	return s.recording(all[i].Title, all[i].About).Write(file)
+	return s.recording(script.Title, script.About).Write(file)
 }

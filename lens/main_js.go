@@ -15,6 +15,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -131,8 +132,9 @@ func (q quotas) Serve(
 	if r.Verb == "create" && r.Resource.Resource == "deployments" {
 		for _, quota := range q.server.List(schema.GroupVersionResource{Version: "v1",
 			Resource: "resourcequotas"}) {
-			if quota.GetNamespace() == r.Namespace {
-				return nil, apierrors.NewForbidden(r.Resource.GroupResource(), "", fmt.Errorf(
+			limit, _, _ := unstructured.NestedString(quota.Object, "spec", "hard", "count/deployments.apps")
+			if quota.GetNamespace() == r.Namespace && limit == "0" {
+				return nil, apierrors.NewForbidden(r.Resource.GroupResource(), r.Name, fmt.Errorf(
 					"exceeded quota: %s, requested: count/deployments.apps=1, limited: "+
 						"count/deployments.apps=0", quota.GetName()))
 			}

@@ -108,9 +108,12 @@ func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 	must.Do(t, os.WriteFile(filepath.Join(root, "hack/cluster"), script, 0o755))
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBECACHEDIR", "")
+	t.Setenv("KUBERC", "")
 	for _, test := range []struct{ killed, namespace, want string }{
 		{"", "", ""},
-		{"dev", "lens", "cluster start-server dev\nkubectl delete namespace lens --timeout=2m\n"},
+		{"dev", "lens", "cluster start-server dev\n" +
+			`kubectl -n lens patch foo/example-foo --type=merge -p {"metadata":{"finalizers":null}}` +
+			"\nkubectl delete namespace lens --timeout=2m\n"},
 	} {
 		c := &cluster{kubeconfig: clientcmdapi.NewConfig()}
 		folder, undo, err := c.makeFolder(root)
@@ -133,8 +136,15 @@ func TestFlags(t *testing.T) {
 		strings.Join(o.command, " ") != "go run -x" {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	if _, err := parseFlags([]string{"-program", "../elsewhere"}); err == nil {
-		t.Error("a folder elsewhere is accepted")
+	for _, args := range []string{"-program ../elsewhere", "-scenario none", "-record x.js",
+		"-scenario create -record none/x.js"} {
+		if _, err := parseFlags(strings.Fields(args)); err == nil {
+			t.Errorf("%s is accepted", args)
+		}
+	}
+	o = must.Get(parseFlags([]string{"--", "/bin/echo", "a"}))(t)
+	if p := must.Get(build(t.Context(), o, ""))(t); o.program != "" || p.name != "echo" || p.title != "echo a" {
+		t.Errorf("of a command, got %+v, %+v", o, p)
 	}
 	for folder, want := range map[string]string{filepath.Join(root, "lens/model"): "",
 		"/": "run it in the repository"} {

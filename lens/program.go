@@ -53,7 +53,7 @@ func (p *program) start() error {
 	go func() { lastLine <- eachLine(log, p.secret, p.logged) }()
 	command := exec.Command(p.command[0], p.command[1:]...)
 	command.Env = append(os.Environ(), p.env...)
-	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(os.Stderr, toLog)
+	command.Stdout, command.Stderr = os.Stdout, io.MultiWriter(terminal{}, toLog)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 	command.WaitDelay = stopTimeout // a child of the command may write for longer than the command
 	if err := command.Start(); err != nil {
@@ -79,6 +79,14 @@ func (p *program) start() error {
 		close(p.exited)
 	}()
 	return nil
+}
+
+// terminal is the standard error of the lens. A program must not end because nobody can read that.
+type terminal struct{}
+
+func (terminal) Write(p []byte) (int, error) {
+	_, _ = os.Stderr.Write(p)
+	return len(p), nil
 }
 
 // signal sends a signal to the program and to what it has started, and waits until it has ended.

@@ -46,8 +46,21 @@ func readScenarios() (all []scenario, err error) {
 	return all, yaml.UnmarshalStrict(scenariosFile, &all)
 }
 
+// findScenario returns the scenario of that name.
+func findScenario(name string) (*scenario, error) {
+	all, err := readScenarios()
+	i := slices.IndexFunc(all, func(script scenario) bool { return script.Name == name })
+	if err == nil && i < 0 {
+		err = fmt.Errorf("there is no scenario %q", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &all[i], nil
+}
+
 // play does what a scenario says.
-func (s *session) play(ctx context.Context, script scenario) error {
+func (s *session) play(ctx context.Context, script *scenario) error {
 	scenes := append([]scene{{}}, script.Scenes...) // at first, the program has to start
 	for _, scene := range scenes {
 		fmt.Fprintf(os.Stderr, "lens: %s: %s\n", script.Name, scene.Do)
@@ -68,7 +81,7 @@ func (s *session) playScene(ctx context.Context, scene scene) error {
 			return errors.New("there is no such action for this program")
 		}
 		if done := s.do(ctx, a); (done.Error != "") != scene.Fails {
-			return fmt.Errorf("%s %s", done.Error, done.Output)
+			return fmt.Errorf("got error %q, and it says: %s", done.Error, done.Output)
 		}
 	}
 	if scene.Until != "" {

@@ -40,7 +40,7 @@ type options struct {
 	command    []string
 	burst      int
 	anyCluster bool
-	scenario   string
+	scenario   *scenario
 	record     string
 	films      string
 }

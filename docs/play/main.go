@@ -35,26 +35,21 @@ func main() {
 	if err == nil {
 		err = check(*out)
 	}
+	var listener net.Listener
+	if err == nil && *address != "" {
+		listener, err = net.Listen("tcp", *address) // before minutes of work
+	}
 	if err == nil {
 		err = write(*out)
 	}
-	if err == nil && *address != "" {
-		err = serve(*out, *address)
+	if err == nil && listener != nil {
+		fmt.Printf("The page is at http://%s/\n", listener.Addr())
+		err = http.Serve(listener, http.FileServer(http.Dir(*out))) //nolint:gosec // for one user
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "play: %v\n", err)
 		os.Exit(1)
 	}
-}
-
-// serve serves the page.
-func serve(out, address string) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("The page is at http://%s/\n", listener.Addr())
-	return http.Serve(listener, http.FileServer(http.Dir(out))) //nolint:gosec // for one user
 }
 
 // write writes the page.

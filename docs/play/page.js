@@ -7,7 +7,7 @@
     "docs/tutorial/05-owning": "chapter 5", "docs/tutorial/06-renaming": "chapter 6",
     "docs/tutorial/07-status": "chapter 7", "docs/tutorial/08-errors": "chapter 8" };
   const asked = new URLSearchParams(location.search).get("program");
-  const program = programs[asked] ? asked : ".";
+  const program = Object.hasOwn(programs, asked) ? asked : ".";
   const worker = new Worker(`worker.js?program=${encodeURIComponent(program)}`);
   const waiting = new Map(); // by number: what gets the pieces of an answer
   let last = 0;
@@ -24,7 +24,10 @@
   say("The controller is loaded …");
   document.addEventListener("DOMContentLoaded", () => document.body.prepend(loading));
 
-  worker.onerror = ({ message }) => say(`The controller cannot run here: ${message}`);
+  worker.onerror = ({ message }) => {
+    document.body.prepend(loading);
+    say(`The controller does not run: ${message}`);
+  };
   worker.onmessage = ({ data: { number, status, text, loaded, size, ready } }) => {
     if (loaded) say(`The controller is loaded: ${(100 * loaded / size).toFixed(0)} %`);
     if (ready) loading.remove();

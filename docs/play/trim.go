@@ -46,8 +46,10 @@ func (o *overlay) trim() error {
 	if err != nil {
 		return err
 	}
-	list := exec.Command("hack/env", append([]string{"go", "-C", "docs", "list", "-m", "-f", "{{.Dir}}"},
-		trimmed...)...)
+	// go list names no folder of a module that has not been downloaded.
+	list := exec.Command("hack/env", append([]string{"-c", `go -C docs mod download "$@" &&
+		go -C docs list -m -f "{{.Dir}}" "$@"`, "trim"}, trimmed...)...)
+	list.Stderr = os.Stderr
 	folders, err := list.Output()
 	if err != nil {
 		return err

@@ -26,4 +26,5 @@ self.ready = () => {
   const { instance } = await WebAssembly.instantiateStreaming(new Response(bytes,
     { headers: { "Content-Type": "application/wasm" } }), go.importObject);
   await go.run(instance);
+  throw new Error("its program has ended; load the page again");
 })().catch((error) => { setTimeout(() => { throw error; }); });

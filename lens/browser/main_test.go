@@ -103,7 +103,7 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	if *controllerPath, err = filepath.Abs(*controllerPath); err != nil {
 		return 1, err
 	}
-	sharedLens, err = startLens("--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
+	sharedLens, err = startLens("-program=.", "--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
 		"-metrics-bind-address="+metricsAt)
 	if err != nil {
 		return 1, err

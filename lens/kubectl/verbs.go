@@ -78,6 +78,9 @@ func (c *command) create(ctx context.Context) (output string, err error) {
 		for {
 			object := &unstructured.Unstructured{}
 			err := documents.Decode(&object.Object)
+			if errors.Is(err, io.EOF) && output == "" {
+				return "", fmt.Errorf("no objects passed to %s", c.args[0])
+			}
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -197,6 +200,7 @@ func (c *command) delete(ctx context.Context) (output string, err error) {
 			arguments = append(arguments, c.args[1]+"/"+item.GetName())
 		}
 	}
+	var isGone []wait.ConditionWithContextFunc
 	for _, argument := range arguments {
 		if argument == "" {
 			break
@@ -214,16 +218,15 @@ func (c *command) delete(ctx context.Context) (output string, err error) {
 		}
 		kind, _, _ := strings.Cut(t.full, "/")
 		output += fmt.Sprintf("%s %q deleted from %s namespace\n", kind, t.name, c.namespace)
-		if c.wait {
-			isGone := func(ctx context.Context) (bool, error) {
-				now, err := t.Get(ctx, t.name, metav1.GetOptions{})
-				return apierrors.IsNotFound(err) || err == nil && now.GetUID() != before.GetUID(), nil
-			}
+		isGone = append(isGone, func(ctx context.Context) (bool, error) {
+			now, err := t.Get(ctx, t.name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err) || err == nil && now.GetUID() != before.GetUID(), nil
+		})
+	}
+	for _, isGone := range isGone {
+		if c.wait && err == nil {
 			err = wait.PollUntilContextCancel(ctx, waitInterval, true, isGone)
 		}
-		if err != nil {
-			return output, err
-		}
 	}
-	return output, nil
+	return output, err
 }

@@ -37,13 +37,14 @@ type lens struct {
 	seen     []Seen
 	steps    []Step
 	requests int
+	watching map[string][]int // the requests of the watches that are open, by resource
 	events   int
 }
 
 // newLens returns a lens of a program that watches these resources.
 func newLens(t *testing.T, watched ...string) *lens {
 	m := New(start)
-	l := &lens{t: t, m: m, entities: m.All().Set}
+	l := &lens{t: t, m: m, entities: m.All().Set, watching: map[string][]int{}}
 	t.Cleanup(l.check)
 	for _, resource := range watched {
 		l.watch(resource)
@@ -147,6 +148,7 @@ func (l *lens) wire(e wire.Event, kinds ...wire.Kind) {
 // open opens a watch of a resource.
 func (l *lens) open(resource string) {
 	l.requests++
+	l.watching[resource] = append(l.watching[resource], l.requests)
 	e := wire.Event{Request: l.requests, Verb: "watch", Resource: resource, Code: 200}
 	l.wire(e, wire.RequestArrived, wire.RequestPassed, wire.Answered)
 }
@@ -172,7 +174,14 @@ func (l *lens) initial(resource, version string, objects ...*wire.Object) {
 
 // cut ends the watch that was opened first.
 func (l *lens) cut(resource, reason string) {
-	l.wire(wire.Event{Request: 1, Verb: "watch", Resource: resource, Reason: reason}, wire.WatchClosed)
+	l.close(wire.Event{Verb: "watch", Resource: resource, Reason: reason})
+}
+
+func (l *lens) close(e wire.Event) {
+	if open := l.watching[e.Resource]; len(open) > 0 {
+		e.Request, l.watching[e.Resource] = open[0], open[1:]
+	}
+	l.wire(e, wire.WatchClosed)
 }
 
 // arrive feeds a watch event that has not been passed to the program. It returns the function that

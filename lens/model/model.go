@@ -234,7 +234,7 @@ func (m *Model) tick() {
 		}
 	}
 	for _, w := range m.watches {
-		held += len(w.flights)
+		held += len(w.asking) + len(w.flights)
 		if !w.noted && len(w.flights) > 0 && m.at-w.flights[0].arrived >= heldAfter {
 			w.noted = true
 			m.note(w.flights[0].lane, "held",

@@ -44,6 +44,9 @@ func (m *Model) store(typ string, o *wire.Object) {
 			}
 			return
 		}
+		if typ == "MODIFIED" {
+			m.totals.MoreObjects = max(0, m.totals.MoreObjects-1) // it is drawn now
+		}
 	}
 	if typ == "DELETED" {
 		known.last, known.ResourceVersion, known.Summary, known.Deleting = o, "", "", false

@@ -25,7 +25,7 @@ func (m *Model) seeProgram(p *Program) {
 		m.showObject(o)
 	}
 	for _, w := range m.watches {
-		*w = watch{Watch: Watch{Resource: w.Resource}, id: w.id, name: w.name}
+		*w = *newWatch(w.Resource)
 		w.to(m, "closed", "")
 	}
 	m.going, m.lines = nil, lines{}
@@ -72,7 +72,7 @@ func (m *Model) seeGate(g *Gate) {
 
 // learn finds out which kind a resource has, and which resource the keys are of.
 func (m *Model) learn(o *wire.Object) {
-	if o == nil || o.Kind == "" || isEvents(o.Resource) {
+	if o == nil || o.Kind == "" || o.Kind == "PartialObjectMetadata" || isEvents(o.Resource) {
 		return
 	}
 	if o.Owner != nil && !m.owners[o.Owner.Kind] {

@@ -49,10 +49,14 @@ func (r *Recording) Script() []byte {
 
 // Write writes the file, and the list of all recordings in the same folder.
 func (r *Recording) Write(file string) error {
+	const index, indexBegin = "index.js", "lens.recordings("
+	other := filepath.Join(filepath.Dir(file), index)
+	if text, err := os.ReadFile(other); err == nil && !bytes.HasPrefix(text, []byte(indexBegin)) {
+		return fmt.Errorf("%s is no list of recordings: choose another folder", other)
+	}
 	if err := os.WriteFile(file, r.Script(), 0o644); err != nil {
 		return err
 	}
-	const index = "index.js"
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.js"))
 	if err != nil {
 		return err
@@ -71,7 +75,7 @@ func (r *Recording) Write(file string) error {
 			map[string]string{"file": name, "title": r.Title, "about": r.About})
 		lines = append(lines, line)
 	}
-	list := fmt.Sprintf("lens.recordings([\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
+	list := fmt.Sprintf(indexBegin+"[\n%s\n]);\n", bytes.Join(lines, []byte(",\n")))
 	return os.WriteFile(filepath.Join(filepath.Dir(file), index), []byte(list), 0o644)
 }
 

@@ -13,7 +13,8 @@ import (
 type watch struct {
 	Watch
 	id, name string
-	open     int            // requests that are open
+	asking   map[int]bool   // requests that have not been sent
+	open     map[int]bool   // requests that are open
 	flights  []*flight      // those that are held
 	initial  []*wire.Object // of the list that comes now
 	broken   bool           // it broke, and has not been opened again
@@ -37,11 +38,16 @@ func (m *Model) watch(resource string) *watch {
 			return w
 		}
 	}
-	name, _, _ := strings.Cut(resource, ".")
-	w := &watch{Watch: Watch{Resource: resource}, id: "watch/" + resource, name: name}
+	w := newWatch(resource)
 	m.watches = append(m.watches, w)
 	m.findPrimary()
 	return w
+}
+
+func newWatch(resource string) *watch {
+	name, _, _ := strings.Cut(resource, ".")
+	return &watch{Watch: Watch{Resource: resource}, id: "watch/" + resource, name: name,
+		asking: map[int]bool{}, open: map[int]bool{}}
 }
 
 // seeWire applies what has happened on the wire.
@@ -59,8 +65,10 @@ func (m *Model) seeWire(e *wire.Event) {
 		return
 	}
 	w := m.watch(e.Resource)
+	delete(w.asking, e.Request)
 	switch e.Kind {
 	case wire.RequestArrived:
+		w.asking[e.Request] = true
 		if w.State == "" {
 			w.to(m, "listing", "")
 		}
@@ -89,23 +97,29 @@ func (w *watch) answered(m *Model, e *wire.Event) {
 		if w.broken && !w.expired {
 			m.note("", "cut", "The watch of %s broke, and the program has opened it again.", w.name)
 		}
-		w.open++
+		w.open[e.Request] = true
 		w.broken = false
 		m.running()
 		w.to(m, "open", "")
 	case 410:
 		w.expire(m)
-	case 0: // no answer
-		w.to(m, "closed", e.Reason)
 	default:
+		if len(w.open) > 0 {
+			return
+		}
+		if e.Code == 0 { // no answer
+			w.to(m, "closed", e.Reason)
+			return
+		}
 		w.to(m, "closed", fmt.Sprintf("%d %s", e.Code, e.Reason))
 	}
 }
 
 func (w *watch) closed(m *Model, e *wire.Event) {
-	if w.open--; w.open != 0 {
-		w.open = max(0, w.open)
-		return // another one is open, or this one never was
+	wasOpen := w.open[e.Request]
+	delete(w.open, e.Request)
+	if !wasOpen || len(w.open) > 0 {
+		return
 	}
 	w.broken = w.broken || e.Injected || e.Reason != ""
 	for _, f := range w.flights {
@@ -164,7 +178,7 @@ func (w *watch) passed(m *Model, e *wire.Event) {
 	for i, f := range w.flights {
 		if f.number == e.Number {
 			w.flights = slices.Delete(w.flights, i, i+1)
-			w.arrive(m, f, e.Initial)
+			w.land(m, f, e.Initial)
 			break
 		}
 	}
@@ -188,8 +202,8 @@ func (w *watch) passed(m *Model, e *wire.Event) {
 	w.to(m, w.State, w.Note)
 }
 
-// arrive ends the flight.
-func (w *watch) arrive(m *Model, f *flight, initial bool) {
+// land ends the flight.
+func (w *watch) land(m *Model, f *flight, initial bool) {
 	w.noted = false
 	f.passed = m.at
 	if f.State == "held" {

@@ -168,11 +168,18 @@ func TestAWatchThatBreaksIsOpenedAgain(t *testing.T) {
 	l.cut(foos, "")
 	l.open(foos)
 	e.Injected = true
-	l.wire(e, wire.WatchClosed)
+	l.close(e)
 	l.open(foos)
 	equal(t, "after an error, and after a cut", l.lessons(), []string{"cut", "cut", "cut"})
 
 	l.open(foos)
+	e = wire.Event{Request: 99, Verb: "watch", Resource: foos}
+	l.wire(e, wire.RequestArrived)
+	l.wait(time.Millisecond)
+	equal(t, "a watch that is held", get[Gate](l, "gate").Waiting, 1)
+	l.wire(e, wire.Answered, wire.WatchClosed) // it never was open
+	l.wait(time.Millisecond)
+	equal(t, "waiting", get[Gate](l, "gate").Waiting, 0)
 	l.cut(foos, "EOF") // one of two
 	equal(t, "state", get[Watch](l, "watch/"+foos).State, "open")
 	l.cut(foos, "EOF")

@@ -144,14 +144,14 @@ async function loadActions() {
     const details = actionsPanel.querySelector(`[data-group="${group}"]`) ??
       make("details", { name: "actions", "data-group": group, open: i === 0 && "" },
         make("summary", {}, group), make("div", { class: "buttons" }));
-    arrange(details.lastChild, members.map(actionButton));
+    setChildren(details.lastChild, members.map(actionButton));
     return details;
   });
-  arrange(actionsPanel, [...groups, ...moreActions, guide, explained, output]);
+  setChildren(actionsPanel, [...groups, ...moreActions, guide, explained, output]);
 }
 
-// arrange gives an element these children. Those that it has already stay where they are.
-function arrange(parent, children) {
+// setChildren gives an element these children. Those that it has already stay where they are.
+function setChildren(parent, children) {
   for (const old of [...parent.children]) if (!children.includes(old)) old.remove();
   children.forEach((child, i) => {
     if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null);

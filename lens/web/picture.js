@@ -264,7 +264,9 @@ function drawObjects() {
   const here = all.filter(([, object]) => object.resourceVersion);
   oneNamespace = new Set(all.map(([, object]) => object.namespace)).size < 2;
   const stored = new Set(here.map(([id]) => id));
-  const rootOf = (owner) => (stored.has(owner) ? rootOf(lens.one(owner).owner) || owner : "");
+  // Owners may be a circle: all of these are roots.
+  const rootOf = (owner, depth = 5) => (!stored.has(owner) || !depth ? ""
+    : rootOf(lens.one(owner).owner, depth - 1) || owner);
   const owned = Map.groupBy(here, ([, { owner }]) => rootOf(owner));
   const units = (owned.get("") ?? []).map((root) => [root, ...(owned.get(root[0]) ?? [])]);
   const { x, y, w, h } = parts.server.content;

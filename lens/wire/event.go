@@ -128,7 +128,7 @@ func requested(r *http.Request) Event {
 	if e.Resource == "namespaces" {
 		e.Namespace = ""
 	}
-	if e.Verb == "list" || e.Verb == "watch" {
+	if e.Verb == "list" {
 		e.Name = "" // it is that of a selector
 	}
 	return e

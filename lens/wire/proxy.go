@@ -20,7 +20,8 @@ import (
 
 // Proxy is an http.Handler that passes the requests of a program on to the API server, and the
 // answers back. It changes neither, with one exception: it asks for JSON in place of Protobuf and
-// CBOR, and without compression, because it must find where an event ends.
+// CBOR, and without compression, because it must find where an event ends. While there is no API
+// server, a program finds connections that end, in place of refused ones.
 type Proxy struct {
 	gate
 	target *url.URL

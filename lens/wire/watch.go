@@ -52,15 +52,15 @@ func (w *watch) readAhead() {
 			continue
 		}
 		select {
-		case w.frames <- w.arrive(data):
+		case w.frames <- w.arriveEvent(data):
 		case <-w.watching.Done():
 			w.readErr = context.Cause(w.watching)
 		}
 	}
 }
 
-// arrive reports an event.
-func (w *watch) arrive(data []byte) frame {
+// arriveEvent reports an event.
+func (w *watch) arriveEvent(data []byte) frame {
 	e := w.event
 	var read metav1.WatchEvent
 	if json.Unmarshal(data, &read) != nil || read.Type == "" {
@@ -125,7 +125,7 @@ func (w *watch) pass() (data []byte, err error) {
 func (w *watch) expired() frame {
 	w.Close() // from now on, readAhead uses the watch no more
 	w.event.Injected = true
-	return w.arrive(encodeEvent(apiwatch.Error, status(http.StatusGone)))
+	return w.arriveEvent(encodeEvent(apiwatch.Error, status(http.StatusGone)))
 }
 
 // Close ends readAhead.
