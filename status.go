@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -91,7 +92,7 @@ func (c *Controller) updateStatus(
 	updated.Status = desired
 	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
 		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {

@@ -182,7 +182,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 				},
 				PropagationPolicy: new(metav1.DeletePropagationBackground),
 			})
-		if apierrors.IsNotFound(err) && !patch.IsRefusal(err) {
+		if patch.IsGone(err) {
 			continue
 		}
 		if err != nil {

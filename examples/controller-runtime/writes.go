@@ -117,9 +117,14 @@ func (r *Reconciler) repairDeployment(
 func (r *Reconciler) updateDeployment(
 	ctx context.Context, foo *v1alpha1.Foo, observed, desired *appsv1.Deployment,
 ) (ctrl.Result, error) {
-	difference := client.StrategicMergeFrom(observed, client.MergeFromWithOptimisticLock{})
-	_, err := patch.Try(r.repairs, foo, observed.UID, blockedRetryDelay,
-		func() (*appsv1.Deployment, error) { return desired, r.Patch(ctx, desired, difference) })
+	kind, difference, err := patch.Between(observed, desired)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	_, err = patch.Try(r.repairs, foo, observed.UID, blockedRetryDelay,
+		func() (*appsv1.Deployment, error) {
+			return desired, r.Patch(ctx, desired, client.RawPatch(kind, difference))
+		})
 	if err != nil {
 		return r.handleWriteError(ctx, foo, desired, fmt.Errorf("updating Deployment: %w", err))
 	}
@@ -154,7 +159,7 @@ func (r *Reconciler) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			// Only this object, and only if it is unchanged: then the Foo still owns it.
 			client.Preconditions{UID: &deployment.UID, ResourceVersion: &deployment.ResourceVersion},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrors.IsNotFound(err) {
+		if patch.IsGone(err) {
 			continue
 		}
 		if err != nil {
@@ -227,7 +232,7 @@ func (r *Reconciler) updateStatus(
 	updated := foo.DeepCopy()
 	updated.Status = desired
 	err := r.Status().Update(ctx, updated)
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {

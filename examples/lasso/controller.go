@@ -132,6 +132,7 @@ func controllerUID(object any) ([]string, error) {
 // Run syncs with the given number of workers until ctx is done. It returns when every sync that has
 // begun is finished.
 func (c *Controller) Run(ctx context.Context, workers int) error {
+	defer c.stop()
 	c.foos.RegisterHandler(ctx, "sync-foo", controller.SharedControllerHandlerFunc(c.onFoo))
 	c.deployments.RegisterHandler(ctx, "enqueue-foos",
 		controller.SharedControllerHandlerFunc(c.onDeployment))
@@ -139,7 +140,6 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 		return fmt.Errorf("starting Lasso's controllers: %w", err)
 	}
 	<-ctx.Done()
-	c.stop()
 	return nil
 }
 

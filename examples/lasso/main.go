@@ -63,6 +63,10 @@ var (
 func main() {
 	klog.InitFlags(nil)
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%s: unexpected argument %q\n", controllerName, flag.Arg(0))
+		os.Exit(2)
+	}
 	log.Infof, log.Errorf = klog.Infof, klog.Errorf // by default, Lasso uses the package log
 
 	signaled, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,12 +87,13 @@ func run(signaled context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = float32(*qps)
+	config.QPS = -1 // the Lease does not wait behind other requests
 	rest.AddUserAgent(config, controllerName)
 	kubeClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating the client for Leases and Events: %w", err)
 	}
+	config.QPS = float32(*qps)
 	elector, err := leader.NewElector(leader.Config{
 		Client: kubeClient.CoordinationV1(), Namespace: namespace, Name: controllerName,
 		LeaseDuration: *leaseDuration, RenewDeadline: *renewDeadline, RetryPeriod: *retryPeriod,

@@ -178,7 +178,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 			},
 			PropagationPolicy: new(metav1.DeletePropagationBackground),
 		})
-		if apierrors.IsNotFound(err) {
+		if patch.IsGone(err) {
 			continue
 		}
 		if err != nil {
@@ -254,7 +254,7 @@ func (c *Controller) updateStatus(
 	desired.Status = status
 	err := c.foos.Client().UpdateStatus(ctx, foo.Namespace, desired, updated,
 		metav1.UpdateOptions{FieldManager: controllerName})
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,6 +33,7 @@ import (
 	"example.com/sample-controller/internal/fairqueue"
 	"example.com/sample-controller/internal/informers"
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/recorder"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -64,6 +66,7 @@ type Controller struct {
 	defaults     listers.FooLister // of values
 	fooWrites    *consistency.Writes
 	children     *owned.Objects[*v1alpha1.Foo, *appsv1.Deployment]
+	told         sync.Map // by key: when people were told that the Foo is missing
 	deployments  cache.TypedSharedIndexInformer[*appsv1.Deployment]
 	synced       []cache.DoneChecker
 }
@@ -259,10 +262,19 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 		return err
 	}
 	if len(left) > 0 && foo.DeletionTimestamp == nil && !c.options.deleteMissing {
+		if at, told := c.told.Load(cache.MetaObjectToName(foo)); told &&
+			time.Since(at.(time.Time)) < c.options.resync {
+			return nil // the Deployment has changed
+		}
+		c.told.Store(cache.MetaObjectToName(foo), time.Now())
 		klog.FromContext(ctx).Error(nil, "Kept the Deployment of a Foo that is missing")
 		c.Recorder.Eventf(foo, left[0], corev1.EventTypeWarning, "FooMissing", "KeepDeployment",
 			"The bucket has neither the Foo nor a delete marker: kept Deployment %q", left[0].Name)
 		return nil
+	}
+	if len(left) == 0 && foo.Status.ObservedGeneration == 0 {
+		c.forget(foo)
+		return nil // a marker, of which the informer tells at each resync
 	}
 	if _, err := c.Get(ctx, foo.Namespace, foo.Name); !apierrors.IsNotFound(err) {
 		return err // nil if the Foo is there again: the event of that is on the way
@@ -270,12 +282,17 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	if err := c.deleteDeployments(ctx, foo, left); err != nil {
 		return err
 	}
-	c.fooWrites.Clear(cache.MetaObjectToName(foo))
-	c.children.Forget(cache.MetaObjectToName(foo))
+	c.forget(foo)
 	if foo.Status.ObservedGeneration == 0 {
 		return nil
 	}
 	return c.foos.bucket.Delete(ctx, keyOf("status", foo))
+}
+
+func (c *Controller) forget(foo *v1alpha1.Foo) {
+	c.fooWrites.Clear(cache.MetaObjectToName(foo))
+	c.children.Forget(cache.MetaObjectToName(foo))
+	c.told.Delete(cache.MetaObjectToName(foo))
 }
 
 // owned returns the Deployments that the cache shows as those of foo.
@@ -329,7 +346,7 @@ func (c *Controller) deleteDeployments(
 				Preconditions:     &metav1.Preconditions{UID: &d.UID, ResourceVersion: &d.ResourceVersion},
 				PropagationPolicy: new(metav1.DeletePropagationBackground),
 			})
-		if apierrors.IsNotFound(err) {
+		if patch.IsGone(err) {
 			continue
 		}
 		if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -40,7 +41,7 @@ type options struct {
 
 func main() {
 	args, do := os.Args[1:], run
-	if len(args) > 0 && args[0][0] != '-' {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		args, do = nil, use
 	}
 	o, err := parseFlags(args, os.Stdout)
@@ -109,7 +110,8 @@ func serve(url, folder string) (stop func(), err error) {
 	}
 	server.Start()
 	if !server.ReadyForConnections(listTimeout) {
-		err = fmt.Errorf("no NATS server can listen at port %d: choose another --nats-url", port)
+		err = fmt.Errorf("no NATS server can start at port %d with its data in %s: "+
+			"choose another --nats-url or --serve", port, folder)
 	}
 	return func() { server.Shutdown(); server.WaitForShutdown() }, err
 }
@@ -165,7 +167,11 @@ func use(ctx context.Context, o *options) error {
 	case len(args) == 3 && args[0] == "default":
 		return put(ctx, defaults, "spec."+args[1]+"."+defaultName, args[2])
 	case len(args) == 2 && args[0] == "delete":
-		return foos.Delete(ctx, "spec."+args[1])
+		_, err := foos.Get(ctx, "spec."+args[1]) // a marker for what never was would stay for ever
+		if err == nil {
+			err = foos.Delete(ctx, "spec."+args[1])
+		}
+		return err
 	case len(args) == 1 && args[0] == "get":
 		return get(ctx, &source{bucket: foos, keys: "*.*.>", resync: listTimeout})
 	}
@@ -175,6 +181,11 @@ func use(ctx context.Context, o *options) error {
 // put makes a Foo, or changes those fields of its spec that are in the JSON of spec. The bucket
 // refuses that if somebody else has changed the Foo since it was read.
 func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "spec."), ".")
+	refused := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...)
+	if len(refused) > 0 {
+		return fmt.Errorf("%q is not NAMESPACE.NAME: %s", key, strings.Join(refused, "; "))
+	}
 	var foo struct {
 		Spec v1alpha1.FooSpec `json:"spec"`
 	}
@@ -187,7 +198,9 @@ func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return err
 	}
-	if err := json.Unmarshal([]byte(spec), &foo.Spec); err != nil {
+	fields := json.NewDecoder(strings.NewReader(spec))
+	fields.DisallowUnknownFields()
+	if err := fields.Decode(&foo.Spec); err != nil {
 		return fmt.Errorf("reading the spec: %w", err)
 	}
 	value, _ := json.Marshal(foo) // no error: it is plain data

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,6 +161,12 @@ func TestRestart(t *testing.T) {
 func TestWhatIsNewIsNotOverwritten(t *testing.T) {
 	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
+	for key, spec := range map[string]string{"spec.web": "{}", "spec.default.Web": "{}",
+		"spec.default.a": `{"replica":2}`} {
+		if err := put(t.Context(), w.foos, key, spec); err == nil {
+			t.Errorf("put %s %s: got no error", key, spec)
+		}
+	}
 	for _, want := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
 		err := put(t.Context(), late{w.foos}, "spec.default.a", `{"replicas":2}`)
 		if !errors.Is(err, want) {
@@ -218,7 +225,20 @@ func TestEmptiedBucket(t *testing.T) {
 		events := must.Get(w.kube.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{}))(t)
 		return strings.Contains(fmt.Sprint(events.Items), `delete marker: kept Deployment "a"`)
 	})
+	for i := range 10 {
+		must.Get(w.kube.AppsV1().Deployments("default").Patch(t.Context(), "a", types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d"}}}`, i), metav1.PatchOptions{}))(t)
+	}
 	stop()
+	told := 0
+	for _, event := range must.Get(w.kube.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{}))(t).Items {
+		if event.Reason == "FooMissing" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("got %d Events, want one", told)
+	}
 	w.appears("a")
 	w.start("--delete-missing")
 	w.eventually("the Deployment goes", func() bool { return w.version("a") == "" })
@@ -237,7 +257,7 @@ func TestKubernetesIsAway(t *testing.T) {
 	w.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
 			if away.Load() {
-				missed.CompareAndSwap(false, r.Method == http.MethodPost)
+				missed.CompareAndSwap(false, r.Method == http.MethodPost && path.Base(r.URL.Path) == "deployments")
 				return nil, errors.New("Kubernetes is away")
 			}
 			return next.RoundTrip(r)

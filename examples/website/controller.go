@@ -27,6 +27,7 @@ import (
 	listers "example.com/sample-controller/examples/website/pkg/generated/listers/website/v1alpha1"
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/fairqueue"
+	"example.com/sample-controller/internal/patch"
 )
 
 const (
@@ -235,7 +236,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 // syncWebsite takes a step for a Website that is not being deleted.
 func (c *Controller) syncWebsite(ctx context.Context, website *v1alpha1.Website) error {
 	website, err := c.ensureFinalizer(ctx, website)
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {

@@ -217,27 +217,6 @@ func TestLaggingInformerCausesNoWriteOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWebsiteThatNamesNoDefaultsIsServed(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		website := newWebsite("web") // the fake client sets no defaults
-		website.Spec = v1alpha1.WebsiteSpec{Content: "Hello"}
-		h.createWebsite(website)
-
-		deployment := h.getDeployment("web")
-		if got := *deployment.Spec.Replicas; got != 1 {
-			t.Errorf("replicas: got %d, want 1", got)
-		}
-		want := "nginxinc/nginx-unprivileged:1.27-alpine"
-		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
-			t.Errorf("image: got %q, want %q", got, want)
-		}
-		if got := h.getService("web").Spec.Ports[0].Port; got != 80 {
-			t.Errorf("port: got %d, want 80", got)
-		}
-	})
-}
-
 func TestWhatOthersWroteSurvives(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
@@ -246,14 +225,14 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 		spec := &deployment.Spec.Template.Spec
 		sidecar := corev1.Container{Name: "sidecar", Image: "proxy:1"}
 		spec.Containers = append([]corev1.Container{sidecar}, spec.Containers...)
-		spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o644)) // as the API server does
+		spec.Volumes[0].ConfigMap.DefaultMode = new(int32(0o400))
 		h.updateDeployment(deployment)
 		h.ClearRequests()
 		h.changeWebsite("web", func(website *v1alpha1.Website) { website.Spec.Replicas = new(int32(3)) })
 
 		spec = &h.getDeployment("web").Spec.Template.Spec
 		if len(spec.Containers) != 2 || spec.Containers[0].Image != "proxy:1" ||
-			len(spec.Volumes) != 1 || spec.Volumes[0].ConfigMap.DefaultMode == nil {
+			len(spec.Volumes) != 1 || *spec.Volumes[0].ConfigMap.DefaultMode != 0o400 {
 			t.Errorf("got %+v, want the sidecar and the mode untouched", spec)
 		}
 		h.expectWrites("patch", "deployments", 1)

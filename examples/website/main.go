@@ -200,6 +200,6 @@ func registerMetrics(c *Controller) {
 		Plural:     "Websites",
 		List:       c.websites.List,
 		Conditions: func(w *v1alpha1.Website) []metav1.Condition { return w.Status.Conditions },
-		Reasons:    append(c.children.NotReadyReasons(), websiteReasons...),
+		Reasons:    append(websiteReasons, c.children.NotReadyReasons()...),
 	})
 }

@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/internal/patch"
 )
 
 // updateStatus writes the status of website if it differs from desired, and a Warning Event for each
@@ -27,7 +27,7 @@ func (c *Controller) updateStatus(
 	updated.Status = desired
 	updated, err := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace).UpdateStatus(
 		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {

@@ -225,6 +225,9 @@ func IsRefusal(err error) bool {
 		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
+// IsGone reports whether the object of a write is not there. A webhook's 404 does not say that.
+func IsGone(err error) bool { return apierrors.IsNotFound(err) && !IsRefusal(err) }
+
 // Clear forgets an owner.
 func (r *Repairs) Clear(key cache.ObjectName) {
 	r.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
@@ -215,6 +216,15 @@ func TestRefusedWriteWaits(t *testing.T) {
 		time.Sleep(time.Minute)
 		try(another, "b", 5)
 	})
+}
+
+func TestRefusalOfAWebhookWith404SaysOfNoObjectThatItIsGone(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "foos"}, "example-foo")
+	refused := apierrors.NewNotFound(schema.GroupResource{Resource: "foos"}, "example-foo")
+	refused.ErrStatus.Message = `admission webhook "a.example.com" denied the request: not found`
+	if !IsGone(gone) || IsGone(refused) {
+		t.Errorf("got %v and %v, want only the first one to be gone", IsGone(gone), IsGone(refused))
+	}
 }
 
 func TestWhatIsNotKeptIsNotSentAgainAtOnceIfItFails(t *testing.T) {

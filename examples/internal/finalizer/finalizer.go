@@ -29,7 +29,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/patch"
@@ -56,7 +55,7 @@ func Remove[T patch.Object](
 	left := slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
 		func(name string) bool { return name == finalizer })
 	removed, err := write(ctx, client, object, left, manager)
-	if apierrors.IsNotFound(err) {
+	if patch.IsGone(err) {
 		return object, nil
 	}
 	return removed, err

@@ -203,7 +203,7 @@ func (o *Objects[O, T]) Informer() cache.SharedIndexInformer { return o.kind.Inf
 // NotReadyReasons returns the reasons why an object is not ready, but those of Kind.Ready.
 func (o *Objects[O, T]) NotReadyReasons() []string {
 	return []string{o.kind.Name + reasonNameTaken, o.kind.Name + reasonRejected,
-		o.kind.Name + reasonTerminating, o.kind.Name + reasonContested}
+		o.kind.Name + reasonTerminating, o.kind.Name + reasonContested, o.kind.Name + reasonNotKept}
 }
 
 // Seen reports whether the informer shows the last write on behalf of the owner with that key. If

@@ -16,6 +16,7 @@ import (
 
 	"example.com/sample-controller/internal/consistency"
 	"example.com/sample-controller/internal/patch"
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func TestObjectThatIsAlwaysReadySaysWhy(t *testing.T) {
@@ -27,22 +28,44 @@ func TestObjectThatIsAlwaysReadySaysWhy(t *testing.T) {
 	}
 }
 
-// The API server has stored one replica in place of two.
-func TestObjectWithAnotherCountIsNotReady(t *testing.T) {
+// The API server has stored one replica in place of two. Or it has taken off the label by which the
+// informer selects: then nobody knows how the object is.
+func TestObjectThatIsNotKeptIsNotReady(t *testing.T) {
 	owner, one := &corev1.Pod{}, &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
+	owner.UID = "1"
+	one.OwnerReferences = []metav1.OwnerReference{{UID: "1", Controller: new(true)}}
 	o := &Objects[*corev1.Pod, *appsv1.Deployment]{repairs: patch.NewRepairs()}
 	o.owners.EnqueueAfter = func(context.Context, cache.ObjectName, time.Duration, string) {}
 	o.kind.SetFields = func(d *appsv1.Deployment, _ *corev1.Pod) { d.Spec.Replicas = new(int32(2)) }
 	o.kind.Ready = func(d *appsv1.Deployment) metav1.Condition {
-		return *NotReady("Progressing", fmt.Sprint("0 of ", *d.Spec.Replicas))
+		status := metav1.ConditionTrue
+		if d.Status.Replicas < *d.Spec.Replicas {
+			status = metav1.ConditionFalse
+		}
+		return metav1.Condition{Status: status, Message: fmt.Sprint(d.Status.Replicas, " of ", *d.Spec.Replicas)}
 	}
+	o.kind.NameOf = func(*corev1.Pod) string { return one.Name }
+	o.kind.Informer = cache.NewTypedSharedIndexInformer[*appsv1.Deployment](cache.NewSharedIndexInformer(nil, one, 0, nil))
+	must.Do(t, o.kind.Informer.GetStore().Add(one))
 	o.repairs.Created(cache.MetaObjectToName(owner), owner, one, o.desired(one, owner))
 
 	got, err := o.repair(t.Context(), owner, one)
 
 	const want = "0 of 2; the API server does not keep what the controller sends as spec.replicas"
-	if err != nil || got.Message != want {
-		t.Errorf("got %v (error: %v), want the message %q", got, err, want)
+	if err != nil || got.Status != metav1.ConditionFalse || got.Message != want {
+		t.Errorf("got %v (error: %v), want False with the message %q", got, err, want)
+	}
+
+	two := one.DeepCopy()
+	two.Spec.Replicas, two.Status.Replicas, two.Annotations = new(int32(2)), 2, map[string]string{"a": "b"}
+	o.kind.SetFields = func(d *appsv1.Deployment, _ *corev1.Pod) { d.Labels = map[string]string{"a": "b"} }
+	for _, want := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		o.repairs = patch.NewRepairs()
+		o.repairs.Created(cache.MetaObjectToName(owner), owner, two, o.desired(two, owner))
+		if got, err := o.repair(t.Context(), owner, two); err != nil || got.Status != want {
+			t.Errorf("got %v (error: %v), want %s", got, err, want)
+		}
+		must.Do(t, o.kind.Informer.GetStore().Delete(one))
 	}
 }
 

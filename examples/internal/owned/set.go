@@ -38,11 +38,13 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 			written = true
 			continue
 		}
-		if ready == nil || !strings.HasSuffix(ready.Reason, reasonNotKept) ||
-			condition.Status != metav1.ConditionTrue {
+		isReady, isNotKept := condition.Status == metav1.ConditionTrue,
+			strings.HasSuffix(condition.Reason, reasonNotKept)
+		if ready == nil || ready.Status == metav1.ConditionTrue &&
+			(!isReady || !strings.HasSuffix(ready.Reason, reasonNotKept)) {
 			ready = condition
 		}
-		if ready.Status != metav1.ConditionTrue {
+		if !isReady && !isNotKept { // what is not kept is there
 			break
 		}
 	}

@@ -104,10 +104,13 @@ func (o *Objects[O, T]) repair(
 		return o.ready(observed), nil
 	case patch.NotKept:
 		ready := o.ready(desired) // with the count that owner asks for
+		ready.Message += "; the API server does not keep what the controller sends as " + judgment.Fields
+		if o.Get(owner) == *new(T) { // without its label, the informer shows no change of it
+			return NotReady(o.kind.Name+reasonNotKept, ready.Message), nil
+		}
 		if ready.Status == metav1.ConditionTrue {
 			ready.Reason = o.kind.Name + reasonNotKept
 		}
-		ready.Message += "; the API server does not keep what the controller sends as " + judgment.Fields
 		return ready, nil
 	case patch.Contested:
 		return NotReady(o.kind.Name+reasonContested, fmt.Sprintf("%s %q: %s sets back each repair of %s",

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
 )
 
 func TestReadyCondition(t *testing.T) {
@@ -59,5 +61,23 @@ func TestReadyCondition(t *testing.T) {
 func TestServiceWithoutPortsHasNoURL(t *testing.T) {
 	if got := urlOf(&corev1.Service{}); got != "" {
 		t.Errorf("got %q, want none", got)
+	}
+}
+
+// The cache may hold a Website that was stored before the CustomResourceDefinition had defaults.
+func TestWebsiteThatNamesNoDefaultsIsServed(t *testing.T) {
+	website := &v1alpha1.Website{Spec: v1alpha1.WebsiteSpec{Content: "Hello"}}
+	deployment, service := NewDeployment(website), NewService(website)
+	SetDeploymentFields(deployment, website)
+	SetServiceFields(service, website)
+	if got := *deployment.Spec.Replicas; got != 1 {
+		t.Errorf("replicas: got %d, want 1", got)
+	}
+	want := "nginxinc/nginx-unprivileged:1.27-alpine"
+	if got := deployment.Spec.Template.Spec.Containers[0].Image; got != want {
+		t.Errorf("image: got %q, want %q", got, want)
+	}
+	if got := service.Spec.Ports[0].Port; got != 80 {
+		t.Errorf("port: got %d, want 80", got)
 	}
 }

@@ -39,7 +39,7 @@ func NewClient(base string, transport http.RoundTripper) (*Client, error) {
 		return nil, err
 	}
 	if parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return nil, fmt.Errorf("%q is not the URL of an HTTP server", base)
+		return nil, fmt.Errorf("%q is not the URL of an HTTP server", parsed.Redacted())
 	}
 	return &Client{
 		base: parsed,
@@ -92,7 +92,7 @@ func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
 	case method == http.MethodDelete && response.StatusCode == http.StatusNotFound:
 		return nil // another registry may answer so to a second DELETE
 	case response.StatusCode < 200 || response.StatusCode > 299:
-		return fmt.Errorf("%s %s: %s: %s", method, target, response.Status, bytes.TrimSpace(answer))
+		return fmt.Errorf("%s %s: %s: %s", method, request.URL.Redacted(), response.Status, bytes.TrimSpace(answer))
 	}
 	return err
 }
