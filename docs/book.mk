@@ -16,7 +16,7 @@ play: ## try the controller in a page of your browser, without a cluster
 	@go -C docs run ./play -serve 127.0.0.1:0
 
 learn: ## try yourself on it: exercises, judged each time that you save: docs/learn.md
-	@go -C docs run ./learn
+	@. hack/env && alone learn && exec go -C docs run ./learn
 
 lens-build:
 	@cd lens && ../hack/compile 'the lens' ../.local/bin/lens -- .

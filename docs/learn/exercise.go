@@ -182,12 +182,14 @@ func (e *exercise) mistakes() []mistake {
 	return all
 }
 
-// known returns the mistake that is in the learner's file, or "". A test has a mistake if it has all
-// lines in which that differs from the solution.
+// known returns the mistake that is in the learner's file, or "". A test has a mistake if it has
+// each line of the mistake that the solution lacks.
 func (e *exercise) known(written string) string {
-	text, bug := squeeze(written), squeeze(e.to)
-	if bug != "" && strings.Contains(text, bug) {
-		return ""
+	text := squeeze(written)
+	for _, none := range []string{e.to, e.values["unless"]} { // what is in no mistake
+		if none = squeeze(none); none != "" && strings.Contains(text, none) {
+			return ""
+		}
 	}
 	proves := e.kind() == "prove"
 	lacks := func(part string) bool {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,7 +43,7 @@ func (w *workspace) judge(e *exercise) (verdict, error) {
 	}
 	binary, err := w.build(e, string(written))
 	if broken, ok := errors.AsType[*compileError](err); ok {
-		return failed("It does not compile:\n\n%s", broken.output), nil
+		return failed("%s", broken), nil
 	}
 	if err != nil {
 		return verdict{}, err
@@ -159,7 +160,7 @@ func (w *workspace) files(e *exercise, written string) (map[string]string, error
 // compileError says that what the learner has written does not compile.
 type compileError struct{ output string }
 
-func (e *compileError) Error() string { return e.output }
+func (e *compileError) Error() string { return "It does not compile:\n\n" + e.output }
 
 // build compiles the tests of an exercise with what the learner has written.
 func (w *workspace) build(e *exercise, written string) (string, error) {
@@ -204,11 +205,18 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 		return "", err
 	}
 	delete(w.compiled, binary)
-	command := exec.CommandContext(w.judging, filepath.Join(w.root, "hack/env"),
+	tmp := filepath.Join(w.dir, "tmp") // what was canceled leaves files there
+	if err := cmp.Or(os.RemoveAll(tmp), os.MkdirAll(tmp, 0o750)); err != nil {
+		return "", err
+	}
+	command := inGroup(w.judging, filepath.Join(w.root, "hack/env"), "env", "GOTMPDIR="+tmp,
 		"go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-gcflags=-N -l -dwarf=false", "-overlay", overlay, "-o", binary, ".")
 	command.Dir = filepath.Join(w.root, e.folder())
 	command.Env = append(os.Environ(), "GOGC=400") // of the compiler and the linker
 	if output, err := command.CombinedOutput(); err != nil {
+		if !inFile.Match(output) {
+			return "", fmt.Errorf("compiling: %w\n%s", err, output)
+		}
 		edited := regexp.MustCompile(`(?m)^\S*\b` + regexp.QuoteMeta(e.edits()) + ":")
 		return "", &compileError{edited.ReplaceAllLiteralString(string(output), w.path(e)+":")}
 	}
@@ -216,17 +224,27 @@ func (w *workspace) compile(e *exercise, files map[string]string) (string, error
 	return binary, nil
 }
 
+// inFile is where a file is wrong. If it is of another package than the others, there is no line.
+var inFile = regexp.MustCompile(`\.go(:\d|\))`)
+
+// inGroup returns a command that is ended with all of its children.
+func inGroup(ctx context.Context, name string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, name, args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.WaitDelay = time.Second // for processes that have left the group
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	return command
+}
+
 // run runs compiled tests in their folder, and reports whether they passed.
 func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 	// The tests may hang before they look at the time, such as in init.
 	ctx, cancel := context.WithTimeout(w.judging, 2*w.patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, t.binary, append(flags, "-test.timeout="+w.patience.String())...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	command.WaitDelay = time.Second // for processes that have left the group
-	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command := inGroup(ctx, t.binary, append(flags, "-test.timeout="+w.patience.String())...)
 	command.Dir = filepath.Join(w.root, e.folder())
-	command.Env = append(os.Environ(), "GOGC=400") // a fifth less work
+	// With GOGC, it is a fifth less work. HACK_TESTS would make the tests long.
+	command.Env = append(os.Environ(), "GOGC=400", "HACK_TESTS=")
 	for _, variant := range t.variants {
 		command.Env = append(command.Env, variant+"=1")
 	}
@@ -249,13 +267,18 @@ func (w *workspace) run(e *exercise, t trial, flags ...string) (string, bool) {
 	}
 	// A program that ends by itself, with 0, has not run all of its tests.
 	passed := err == nil && strings.HasSuffix(strings.TrimSpace(printed), "PASS")
-	return printed + panicked.FindString(problems), passed
+	said := printed + panicked.FindString(problems)
+	if !passed && strings.TrimSpace(said) == "" {
+		err = cmp.Or(err, errors.New("exit status 0"))
+		said = fmt.Sprintf("The tests ended before their time: %v", err)
+	}
+	return said, passed
 }
 
 var (
 	verdictLine = regexp.MustCompile(`(?m)^ *--- FAIL: .*$`)
 	position    = regexp.MustCompile(`(?m)^ *[\w]+\.go:\d+: *`)
-	panicked    = regexp.MustCompile(`(?m)^panic: .*$`)
+	panicked    = regexp.MustCompile(`(?m)^(panic|fatal error): .*$`)
 	alone       = regexp.MustCompile(`(?s)\n *(To run this case alone:|In all, |\d+ of \d+ cases were explored ).*`)
 )
 

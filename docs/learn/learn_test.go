@@ -44,6 +44,16 @@ func TestExercises(t *testing.T) {
 			t.Parallel()
 			must.Do(t, w.begin(e))
 			checkHints(t, w, e)
+			for _, m := range append(e.mistakes(), mistake{text: e.solves}) {
+				written := must.Get(e.write(w.root, m.text))(t)
+				if got := e.known(string(written)); got != m.name {
+					t.Errorf("%s\nis known as %q, want %q", m.text, got, m.name)
+				}
+				unless := e.values["unless"]
+				if got := e.known(string(written) + unless); unless != "" && got != "" {
+					t.Errorf("with %s, it is known as %q", unless, got)
+				}
+			}
 			if len(e.mistakes()) == 0 || !strings.HasPrefix(e.values["issue"], "https://github.com/") {
 				t.Error("it has no mistake, or no issue")
 			}
@@ -241,6 +251,7 @@ func TestProgressIsRemembered(t *testing.T) {
 	w, out := newWorkspace(t)
 	e := w.exercises[0]
 	standIn(t, w, e)
+	check := func(e *exercise) error { return w.check(e, time.Time{}) }
 	for i, step := range []struct {
 		do   func(*exercise) error
 		want string
@@ -250,9 +261,9 @@ func TestProgressIsRemembered(t *testing.T) {
 		{w.hint, "Hint 2 of 2"},
 		{w.solution, "So far: 0"},
 		{func(e *exercise) error { return os.WriteFile(w.path(e), []byte("z"), 0o600) }, ""},
-		{w.check, "Answer with one of these letters: a, b, c"},
-		{w.check, "Answer"},
-		{w.check, "Answer"},
+		{check, "Answer with one of these letters: a, b, c"},
+		{check, "Answer"},
+		{check, "Answer"},
 		{w.solution, e.why()},
 	} {
 		out.Reset()
@@ -271,14 +282,36 @@ func TestProgressIsRemembered(t *testing.T) {
 func TestKeys(t *testing.T) {
 	w, out := newWorkspace(t)
 	w.progress[w.exercises[0].name].Passed = true
-	last := w.exercises[len(w.exercises)-1]
+	last, repair := w.exercises[len(w.exercises)-1], w.named("lost-deletion")
 	w.exercises = []*exercise{w.exercises[0], last}
-	must.Do(t, w.loop(strings.NewReader("l\nh\nf\nn\n3\np\np\nq\n")))
+	must.Do(t, w.loop(strings.NewReader("l\nh\nf\n2\nn\n3\np\np\nq\n")))
+	if got := strings.Count(out.String(), last.text); got != 4 {
+		t.Errorf("got the exercise %d times, want it again after 2, n and 3", got)
+	}
 	for _, want := range []string{last.text, "passed", last.hints[0], "no film",
 		"Of 2, 1 are left.", w.exercises[0].text} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
+	}
+	must.Do(t, w.begin(repair))
+	must.Do(t, os.WriteFile(w.path(repair), nil, 0o600))
+	standIn(t, w, repair)
+	t.Setenv("LEARN-exit", "before there is a film")
+	out.Reset()
+	must.Do(t, w.press(repair, "f")) // the loop has ended, as after Ctrl-C
+	if got := out.String(); got != keys+"\n" {
+		t.Errorf("got %s, want nothing but the keys", got)
+	}
+	w.ctx, w.judging = t.Context(), t.Context()
+	must.Do(t, w.press(repair, "f"))
+	if want := "There is no film: The tests ended"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %q in it", out, want)
+	}
+	repair.values["folder"] = "nowhere"
+	err := w.press(repair, "f")
+	if err == nil || !strings.HasPrefix(err.Error(), "compiling: ") {
+		t.Errorf("got %v, want that it cannot be compiled here", err)
 	}
 }
 
@@ -322,6 +355,7 @@ func TestOnlyWhatIsSavedIsJudged(t *testing.T) {
 	e := w.exercises[0]
 	e.begins = "z" // no letter of an answer
 	standIn(t, w, e)
+	must.Do(t, w.loop(strings.NewReader("q\n"))) // what waits for signals begins outside of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		keys, learner := io.Pipe()
 		go func() { _ = w.loop(keys) }()
@@ -330,12 +364,19 @@ func TestOnlyWhatIsSavedIsJudged(t *testing.T) {
 			synctest.Wait()
 			return judge.Load()
 		}
-		before := judged()
+		got := []int64{judged()}
 		must.Do(t, os.WriteFile(w.path(e), []byte("z"), 0o600))
-		saved := judged()
-		fmt.Fprintln(learner, "r")
-		if got := []int64{before, saved, judged()}; !slices.Equal(got, []int64{0, 1, 1}) {
-			t.Errorf("before the save, after it and after r: judged %v times, want 0, 1, 1", got)
+		for _, key := range []string{"h", "n", "p", "r"} {
+			got = append(got, judged())
+			fmt.Fprintln(learner, key)
+		}
+		if got = append(got, judged()); !slices.Equal(got, []int64{0, 1, 1, 1, 1, 1}) {
+			t.Errorf("before the save, after it, and after h, n, p and r: judged %v times, want once", got)
+		}
+		e.begins = "after a git pull"
+		must.Do(t, w.begin(e))
+		if got := must.Get(os.ReadFile(w.path(e)))(t); string(got) != e.begins {
+			t.Errorf("got %s in a file that was not saved, want %s", got, e.begins)
 		}
 		must.Do(t, learner.Close())
 	})
@@ -349,17 +390,18 @@ func TestPlay(*testing.T) {
 		for os.Link(mine, first) == nil {
 			time.Sleep(time.Hour)
 		}
-		fmt.Println("| done: the second one")
+		fmt.Println("| done: the second one" + os.Getenv("HACK_TESTS"))
 	}
 }
 
 func TestSaveCancelsTheJudgement(t *testing.T) {
 	w, _ := newWorkspace(t)
 	e := w.exercises[0]
-	e.choice = map[string]option{"a": {sees: "never"}, "b": {sees: "the second one"}}
+	e.choice = map[string]option{"a": {sees: "never"}, "b": {sees: "the second one\n"}}
 	standIn(t, w, e)
 	first := filepath.Join(w.dir, "first")
 	t.Setenv("LEARN-first", first)
+	t.Setenv("HACK_TESTS", "all") // which the judged tests do not see
 
 	must.Do(t, w.begin(e))
 	save := func(answer string) { must.Do(t, os.WriteFile(w.path(e), []byte(answer), 0o600)) }
@@ -367,13 +409,18 @@ func TestSaveCancelsTheJudgement(t *testing.T) {
 	keys, learner := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- w.loop(keys) }()
-	for !exists(first) {
-		time.Sleep(10 * time.Millisecond) // until the first judgement hangs
+	wait := func(path string) {
+		for !exists(path) {
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended without %s: %v", path, err)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
 	}
+	wait(first) // the first judgement hangs
 	save("b")
-	for !exists(w.saved()) {
-		time.Sleep(10 * time.Millisecond) // until one has ended
-	}
+	wait(w.saved())             // one has ended
 	must.Do(t, learner.Close()) // as q
 	must.Do(t, <-ended)
 	if !w.progress[e.name].Passed {
@@ -421,6 +468,10 @@ func TestLearnerIsJudged(t *testing.T) {
 		if e.kind() != "predict" {
 			judge(e.solves, "]", false, w.path(e)+":")
 		}
+		must.Do(t, w.press(e, "f"))
+	}
+	if want := "It does not compile"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want %q in it", out, want)
 	}
 }
 
@@ -452,6 +503,9 @@ func init() {
 	if os.Getenv("LEARN-exit") != "" {
 		os.Exit(0)
 	}
+	if os.Getenv("LEARN-fatal") != "" {
+		new(sync.Mutex).Unlock()
+	}
 	for os.Getenv("LEARN-init") != "" {
 		time.Sleep(time.Hour)
 	}
@@ -459,13 +513,20 @@ func init() {
 
 func TestWhatRunsNoTestsDoesNotPass(t *testing.T) {
 	w, _ := newWorkspace(t)
-	for variant, patience := range map[string]time.Duration{
-		"LEARN-init": time.Second, "LEARN-exit": time.Hour,
+	for _, test := range []struct {
+		variant  string
+		patience time.Duration
+		want     string
+	}{
+		{"LEARN-init", time.Second, "After 1s,"},
+		{"LEARN-exit", time.Hour, "before their time: exit status 0"},
+		{"LEARN-fatal", time.Hour, "fatal error: sync: unlock of unlocked mutex"},
 	} {
-		w.patience = patience
-		child := trial{os.Args[0], []string{variant}}
-		if got, ok := w.run(w.exercises[0], child, "-test.run", "^TestKeys$"); ok {
-			t.Errorf("%s: it passed, and printed %.100s", variant, got)
+		w.patience = test.patience
+		child := trial{os.Args[0], []string{test.variant}}
+		got, ok := w.run(w.exercises[0], child, "-test.run", "^TestKeys$")
+		if ok || !strings.Contains(got, test.want) {
+			t.Errorf("%s: passed is %t, and it says %.100s", test.variant, ok, got)
 		}
 	}
 	judging, quit := context.WithCancel(t.Context())

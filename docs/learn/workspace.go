@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"example.com/sample-controller/internal/testing/setting"
 	"example.com/sample-controller/lens/film"
 )
 
@@ -43,6 +44,7 @@ type progress struct {
 	Passed bool
 	Tries  int
 	Hints  int
+	Judged time.Time // when the file was saved that was judged last
 }
 
 // tries is after how many tries the solution may be seen.
@@ -58,8 +60,9 @@ func open(root, dir string) (*workspace, error) {
 		return nil, err
 	}
 	w := &workspace{root: root, dir: dir, out: os.Stdout, exercises: exercises,
-		progress: map[string]*progress{}, patience: time.Minute, judging: context.Background(),
-		compiled: map[string]map[string]string{}, ctx: context.Background()}
+		progress: map[string]*progress{}, patience: setting.Patience() / 3,
+		judging: context.Background(), ctx: context.Background(),
+		compiled: map[string]map[string]string{}}
 	saved, err := os.ReadFile(w.saved())
 	if err == nil {
 		err = json.Unmarshal(saved, &w.progress)
@@ -94,8 +97,9 @@ func (w *workspace) save() error {
 
 func (w *workspace) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
 
-// begin writes the file that the learner edits, unless it is there. The program of a chapter that
-// consists of that of the root and changes is put together.
+// begin writes the file that the learner edits, unless the learner has saved it. One that was not
+// saved may be that of an older repository. The program of a chapter that consists of that of the
+// root and changes is put together.
 func (w *workspace) begin(e *exercise) error {
 	if chapter, found := strings.CutPrefix(e.folder(), "docs/.local/"); found {
 		command := exec.Command(filepath.Join(w.root, "docs/tutorial/assemble"), chapter)
@@ -103,7 +107,7 @@ func (w *workspace) begin(e *exercise) error {
 			return fmt.Errorf("putting %s together: %w\n%s", e.folder(), err, output)
 		}
 	}
-	if _, err := os.Stat(w.path(e)); err == nil {
+	if info, err := os.Stat(w.path(e)); err == nil && !info.ModTime().Equal(untouched) {
 		return nil
 	}
 	return w.reset(e)
@@ -118,10 +122,13 @@ func (w *workspace) reset(e *exercise) error {
 	if err := os.MkdirAll(filepath.Dir(w.path(e)), 0o750); err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.path(e), text, 0o600); err != nil {
+	if err := os.WriteFile(w.path(e)+".new", text, 0o600); err != nil {
 		return err
 	}
-	return os.Chtimes(w.path(e), untouched, untouched)
+	if err := os.Chtimes(w.path(e)+".new", untouched, untouched); err != nil {
+		return err
+	}
+	return os.Rename(w.path(e)+".new", w.path(e)) // it never has another time
 }
 
 // passed returns the exercises that the learner has solved.
@@ -174,8 +181,8 @@ func (w *workspace) show(e *exercise) error {
 	return nil
 }
 
-// check judges what the learner has written, and counts the tries.
-func (w *workspace) check(e *exercise) error {
+// check judges what the learner has saved at that time, and counts the tries.
+func (w *workspace) check(e *exercise, saved time.Time) error {
 	begin := time.Now()
 	v, err := w.judge(e)
 	if w.judging.Err() != nil {
@@ -186,6 +193,7 @@ func (w *workspace) check(e *exercise) error {
 	}
 	w.say("\n%s\n\n(%.1f s)", v.text, time.Since(begin).Seconds())
 	p := w.progress[e.name]
+	p.Judged = saved
 	if v.passed {
 		p.Passed = true
 		if len(w.passed()) == len(w.exercises) {
@@ -219,8 +227,8 @@ func (w *workspace) solution(e *exercise) error {
 	case !p.Passed && p.Tries < tries:
 		w.say("The solution is for after %d tries. So far: %d.", tries, p.Tries)
 	case e.kind() == "repair":
-		w.say("In %s, the bug was:\n\n%s\n\nThe finished program has in its place:\n\n%s", e.file(), e.to,
-			e.from)
+		w.say("In %s, the bug was:\n\n%s\n\nThe finished program has in its place:\n\n%s", e.file(),
+			cmp.Or(e.to, "(these lines are missing)"), e.from)
 	default:
 		w.say("%s\n\n%s", e.solves, e.why())
 	}
@@ -238,19 +246,30 @@ func (w *workspace) film(e *exercise) error {
 		return err
 	}
 	binary, err := w.build(e, string(written))
-	if err != nil {
+	switch broken, ok := errors.AsType[*compileError](err); {
+	case w.ctx.Err() != nil:
+		return nil
+	case ok:
+		w.say("%s", broken)
+		return nil
+	case err != nil:
 		return err
 	}
 	folder := w.beside(e, "film")
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if _, ok := w.run(e, trial{binary: binary}, append(w.narrow(e), "-explore.film", folder)...); ok {
+	flags := append(w.narrow(e), "-explore.film", folder)
+	switch output, ok := w.run(e, trial{binary: binary}, flags...); {
+	case w.ctx.Err() != nil:
+	case ok:
 		w.say("Nothing goes wrong, so there is no film.")
-		return nil
+	case film.Convert(folder) != nil: // the tests ended too early to write one
+		w.say("There is no film: %s", shortest(output))
+	default:
+		w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
 	}
-	w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
-	return film.Convert(folder)
+	return nil
 }
 
 // loop gives one exercise after the other, and judges each time that the file is saved. It ends
@@ -310,13 +329,14 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 		return at, err
 	}
 	w.say(keys)
-	judged := untouched
+	p := w.progress[e.name]
+	judged := p.Judged
 	var ended chan error // of the judgement, or nil
 	cancel := func() {}
 	stop := func() {
 		if cancel(); ended != nil {
-			<-ended                        //nolint:errcheck // it was canceled
-			ended, judged = nil, untouched // it begins again
+			<-ended                       //nolint:errcheck // it was canceled
+			ended, judged = nil, p.Judged // it begins again
 		}
 		w.judging = w.ctx
 	}
@@ -336,10 +356,8 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 				w.end()
 				return -1, nil
 			}
-			if to, moves := w.moves(at, key); to != at {
+			if to, moves := w.moves(at, key); moves {
 				return to, nil
-			} else if moves {
-				continue
 			}
 			if err := w.press(e, key); err != nil {
 				return at, err
@@ -350,11 +368,15 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			return -1, nil
 		case <-ticker.C:
 			info, err := os.Stat(w.path(e))
-			if err != nil || !info.ModTime().After(judged) || info.Size() == 0 {
+			if err != nil || info.Size() == 0 {
 				continue // an editor may be writing it
 			}
+			saved := info.ModTime()
+			if saved.Equal(judged) || saved.Equal(untouched) {
+				continue
+			}
 			stop()
-			judged = info.ModTime()
+			judged = saved
 			if !w.warned {
 				w.say("\nThe first judgement compiles for up to a minute. Each later one takes seconds.")
 			}
@@ -363,7 +385,7 @@ func (w *workspace) work(e *exercise, at int, lines <-chan string) (next int, er
 			judging, end := context.WithCancel(w.ctx)
 			w.judging, cancel = judging, end
 			ended = make(chan error, 1)
-			go func() { ended <- w.check(e) }()
+			go func() { ended <- w.check(e, saved) }()
 		}
 	}
 }
