@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/client-go/util/workqueue"
+
+	"example.com/sample-controller/internal/testing/setting"
 )
 
 var namespaceNumber atomic.Int64
@@ -205,8 +207,8 @@ func (s *side) events(w *stream) []object {
 			if events = append(events, event); last {
 				return events
 			}
-		case <-time.After(time.Minute):
-			return append(events, object{"type": "nothing for a minute"})
+		case <-time.After(setting.Patience()):
+			return append(events, object{"type": "nothing for a long time"})
 		}
 	}
 }

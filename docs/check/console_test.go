@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -162,6 +163,10 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 		parts[folder] = append(parts[folder], p)
 	}
 	build(t)
+	// Another run would delete the copies of this one: it waits until they are left.
+	lock := must.Get(os.Create(root + "/.local/pages.lock"))(t)
+	t.Cleanup(func() { _ = lock.Close() })
+	must.Do(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	sessions := map[string]*session{}
 	for folder := range parts {
 		sessions[folder] = newSession(t, folder)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,11 +44,9 @@ func newSession(t *testing.T, folder string) *session {
 	original := must.Get(filepath.Abs(root))(t)
 	s := &session{folder: filepath.Join(original, ".local", folder)}
 	local := filepath.Join(s.folder, ".local")
-	// No variable leads to a cluster of the user, or makes tests long.
-	s.env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "KUBE") || strings.HasPrefix(variable, "MAKE") ||
-			strings.HasPrefix(variable, "HACK_TESTS=")
-	})
+	// No variable leads to a cluster or a repository of the user, or makes tests long.
+	s.env = slices.DeleteFunc(os.Environ(), regexp.MustCompile(
+		`^(KUBE|MAKE|HACK_TESTS=|GIT_(DIR|WORK_TREE|INDEX_FILE)=)`).MatchString)
 	s.env = append(s.env, "LC_ALL=C", "TERM=dumb", "KUBECACHEDIR="+local+"/cache",
 		"KUBECONFIG="+local+"/nowhere.yaml", "KUBERC="+local+"/kuberc.yaml")
 	s.do(t, original, `copy=.local/`+folder+` &&
