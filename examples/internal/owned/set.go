@@ -38,13 +38,11 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 			written = true
 			continue
 		}
-		isReady, isNotKept := condition.Status == metav1.ConditionTrue,
-			strings.HasSuffix(condition.Reason, reasonNotKept)
 		if ready == nil || ready.Status == metav1.ConditionTrue &&
-			(!isReady || !strings.HasSuffix(ready.Reason, reasonNotKept)) {
+			(condition.Status != metav1.ConditionTrue || !isNotKept(ready)) {
 			ready = condition
 		}
-		if !isReady && !isNotKept { // what is not kept is there
+		if condition.Status != metav1.ConditionTrue && !isNotKept(condition) {
 			break
 		}
 	}
@@ -52,6 +50,11 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 		return nil, nil
 	}
 	return ready, nil
+}
+
+// isNotKept reports whether an object is there, but not as it was sent.
+func isNotKept(condition *metav1.Condition) bool {
+	return strings.HasSuffix(condition.Reason, reasonNotKept)
 }
 
 // Seen reports whether the informers show the last writes on behalf of the owner with that key. If
