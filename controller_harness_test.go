@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -34,8 +34,7 @@ type harness struct {
 	kube kubernetes.Interface // of the test
 	foo  clientset.Interface  // of the test
 
-	client     kubernetes.Interface // the controller's
-	options    options
+	options    *options
 	errors     *atomic.Int32 // reported so far
 	controller *Controller   // that was started last
 	stop       func()        // stops it, and waits for its end
@@ -46,9 +45,10 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := fakes.New(t, "artifacts/examples/crd.yaml")
+		flags := []string{"--workers=2", "--health-probe-bind-address=0", "--metrics-bind-address=0"}
 		test(t, &harness{Server: server, t: t, kube: kubernetes.NewForConfigOrDie(server.Others),
-			foo:    clientset.NewForConfigOrDie(server.Others),
-			client: kubernetes.NewForConfigOrDie(server.Config), errors: fakes.CountErrors(t)})
+			foo:     clientset.NewForConfigOrDie(server.Others),
+			options: must.Get(parseFlags(flags, nil))(t), errors: fakes.CountErrors(t)})
 	})
 }
 
@@ -56,22 +56,12 @@ func bubble(t *testing.T, test func(*testing.T, *harness)) {
 func (h *harness) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	clients := &clients{&process.Clients{Kube: h.client}, clientset.NewForConfigOrDie(h.Config)}
-	recorder := must.Get(newRecorder(ctx, h.client))(h.t)
-	kubeFactory, fooFactory := newInformerFactories(clients, &h.options, nil)
-	controller := must.Get(NewController(h.client, clients.foo,
-		fooFactory.Samplecontroller().V1alpha1().Foos(), kubeFactory.Apps().V1().Deployments(),
-		recorder))(h.t)
-	kubeFactory.StartWithContext(ctx)
-	fooFactory.StartWithContext(ctx)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		controller.Run(ctx, 2)
-		recorder.Flush(time.Second)
-	}()
-	h.t.Cleanup(func() { kubeFactory.Shutdown(); fooFactory.Shutdown() })
-	h.controller, h.stop = controller, func() { cancel(); <-stopped }
+	p, controller, err := newProcess(ctx, h.Config, h.options, nil)
+	must.Do(h.t, err)
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	h.controller = controller
+	h.stop = sync.OnceFunc(func() { cancel(); must.Do(h.t, <-ended) })
 	h.t.Cleanup(h.stop)
 	synctest.Wait()
 }
@@ -111,12 +101,11 @@ func (h *harness) deployments(namespace string) objects[appsv1.Deployment] {
 	return h.kube.AppsV1().Deployments(namespace)
 }
 
-func createIn[T any](h *harness, in objects[T], object *T) {
+// write writes an object with a method of its client: Create, Update or UpdateStatus.
+func write[T, O any](h *harness, with func(context.Context, *T, O) (*T, error), object *T) {
 	h.t.Helper()
-	h.act(func() error {
-		_, err := in.Create(context.Background(), object, metav1.CreateOptions{})
-		return err
-	})
+	var options O
+	h.act(func() error { _, err := with(context.Background(), object, options); return err })
 }
 
 func getFrom[T any](h *harness, in objects[T], name string) *T {
@@ -128,18 +117,14 @@ func changeIn[T any](h *harness, in objects[T], name string, change func(*T)) {
 	h.t.Helper()
 	object := getFrom(h, in, name)
 	change(object)
-	h.act(func() error {
-		_, err := in.Update(context.Background(), object, metav1.UpdateOptions{})
-		return err
-	})
+	write(h, in.Update, object)
 }
 
 func (h *harness) createFoo(foo *v1alpha1.Foo) {
 	h.t.Helper()
-	createIn(h, h.foos(), foo)
+	write(h, h.foos().Create, foo)
 }
 
-// changeFoo changes a Foo.
 func (h *harness) changeFoo(name string, to func(*v1alpha1.Foo)) {
 	h.t.Helper()
 	changeIn(h, h.foos(), name, to)
@@ -189,7 +174,7 @@ func (h *harness) expectStatus(name, ready string, available int32) {
 
 func (h *harness) createDeployment(deployment *appsv1.Deployment) {
 	h.t.Helper()
-	createIn(h, h.deployments(deployment.Namespace), deployment)
+	write(h, h.deployments(deployment.Namespace).Create, deployment)
 }
 
 func (h *harness) changeDeployment(name string, to func(*appsv1.Deployment)) {
@@ -213,11 +198,7 @@ func (h *harness) rollOut(name string) {
 		ObservedGeneration: deployment.Generation,
 		Replicas:           replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
 	}
-	h.act(func() error {
-		_, err := h.deployments(namespace).UpdateStatus(
-			context.Background(), deployment, metav1.UpdateOptions{})
-		return err
-	})
+	write(h, h.deployments(namespace).UpdateStatus, deployment)
 }
 
 func (h *harness) getDeployment(name string) *appsv1.Deployment {
@@ -267,10 +248,10 @@ func (h *harness) expectEvents(reason string, want int) {
 	}
 }
 
-// expectWrites checks how many writes with that verb and resource were made; "*" stands for all.
+// expectWrites checks how many requests with that verb and resource were made; "*" is all writes.
 func (h *harness) expectWrites(verb, resource string, want int) {
 	h.t.Helper()
 	if got := len(h.Requests(verb, resource)); got != want {
-		h.t.Errorf("writes (%s %s): got %d, want %d", verb, resource, got, want)
+		h.t.Errorf("requests (%s %s): got %d, want %d", verb, resource, got, want)
 	}
 }

@@ -40,6 +40,12 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 		if got := foo.Status.Selector; got != want {
 			t.Errorf("selector: got %q, want %q", got, want)
 		}
+		web := h.getDeployment("web")
+		web.Status.AvailableReplicas = 1
+		write(h, h.deployments(namespace).UpdateStatus, web)
+		if got := h.getFoo("example-foo").Status; got.Replicas != 2 || got.AvailableReplicas != 1 {
+			t.Errorf("status: got %+v, want 2 replicas, 1 available", got)
+		}
 	})
 }
 
@@ -187,6 +193,7 @@ func TestRestartWritesNothing(t *testing.T) {
 		h.start()
 
 		h.expectWrites("*", "*", 0)
+		h.expectWrites("get", "*", 0)
 	})
 }
 

@@ -212,9 +212,8 @@ func TestFooOfAnyVersionIsAnOwner(t *testing.T) {
 func TestReadyWhenTheDeploymentIsOverridden(t *testing.T) {
 	foo := newFoo("example-foo", "web", new(int32(1)))
 	messages := map[patch.Outcome]string{
-		patch.NotKept: `Deployment "web": the API server does not keep what the controller sends as ` +
-			`spec.x`,
-		patch.Contested: `Deployment "web": somebody sets back each repair of spec.x`,
+		patch.NotKept:   `Deployment "web": the API server does not keep what the controller sends as `,
+		patch.Contested: `Deployment "web": somebody sets back each repair of `,
 	}
 	for name, test := range map[string]struct {
 		change  func(*appsv1.Deployment)
@@ -245,15 +244,19 @@ func TestReadyWhenTheDeploymentIsOverridden(t *testing.T) {
 				Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: replicas,
 			}
 
-			got := newFoo("example-foo", "web", nil)
+			fields := patch.Names(patch.Fields(deployment, withOwnedFields(deployment, foo)))
+			got := newFoo("example-foo", "web", new(int32(1)))
 			got.Status = desiredStatus(foo, deployment, judgedConditions(foo, deployment, patch.Judgment{
-				Outcome: test.outcome, Fields: "spec.x", Writers: "somebody",
+				Outcome: test.outcome, Fields: fields, Writers: "somebody",
 			})...)
+			if test.outcome == patch.NotKept { // while the Foo is being deleted, the same is true
+				got.Status = terminatingStatus(got, deployment)
+			}
 
 			if ready(got) != test.want {
 				t.Errorf("Ready: got %s, want %s", ready(got), test.want)
 			}
-			message := messages[test.outcome]
+			message := messages[test.outcome] + fields
 			condition := meta.FindStatusCondition(got.Status.Conditions, "Overridden")
 			if condition == nil || condition.Status != "True" || condition.Message != message {
 				t.Errorf("Overridden: got %v, want the message %s", condition, message)

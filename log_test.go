@@ -17,12 +17,12 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// captureLog captures what the program logs at -v=5 until the test ends. The returned function
+// captureLog captures what the program logs with -v until the test ends. The returned function
 // returns the lines so far that contain one of the texts.
-func captureLog(t *testing.T) func(texts ...string) []string {
+func captureLog(t *testing.T, v int) func(texts ...string) []string {
 	t.Helper()
 	logger := ktesting.NewLogger(ktesting.NopTL{},
-		ktesting.NewConfig(ktesting.Verbosity(5), ktesting.BufferLogs(true)))
+		ktesting.NewConfig(ktesting.Verbosity(v), ktesting.BufferLogs(true)))
 	t.Cleanup(klog.CaptureState().Restore)
 	klog.SetLoggerWithOptions(logger, klog.ContextualLogger(true))
 	buffer := logger.GetSink().(ktesting.Underlier).GetBuffer()
@@ -52,7 +52,7 @@ var resourceVersion = regexp.MustCompile(`resourceVersion="\d+"`)
 // of what the sync wrote. A handler may log that before or after the sync ends.
 func TestLogTellsTheWayOfAFoo(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		log := captureLog(t)
+		log := captureLog(t, 5)
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		h.rollOut("web")
@@ -86,31 +86,32 @@ func TestLogTellsTheWayOfAFoo(t *testing.T) {
 }
 
 func TestLogTellsHowSyncsFail(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		log := captureLog(t)
-		utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, // the harness only counts errors
-			func(ctx context.Context, err error, message string, values ...any) {
-				klog.FromContext(ctx).Error(err, message, values...)
-			})
-		h.Fail("create", "deployments", 2, apierrors.NewServiceUnavailable("injected"))
-		h.Fail("update", "foos/status", 1, apierrors.NewConflict(v1alpha1.Resource("foos"), "web",
-			errors.New("injected")))
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		h.wait(time.Second)
-		h.stop()
+	for v, normal := range map[int][]string{
+		0: nil,
+		4: {`INFO Retrying after a conflict foo="default/example-foo" err="updating status: Operation ` +
+			`cannot be fulfilled on foos.samplecontroller.k8s.io \"web\": injected"`},
+	} {
+		bubble(t, func(t *testing.T, h *harness) {
+			log := captureLog(t, v)
+			utilruntime.ErrorHandlers = append(utilruntime.ErrorHandlers, // the harness only counts errors
+				func(ctx context.Context, err error, message string, values ...any) {
+					klog.FromContext(ctx).Error(err, message, values...)
+				})
+			h.Fail("create", "deployments", 2, apierrors.NewServiceUnavailable("injected"))
+			h.Fail("update", "foos/status", 1, apierrors.NewConflict(v1alpha1.Resource("foos"), "web",
+				errors.New("injected")))
+			h.start()
+			h.createFoo(newFoo("example-foo", "web", nil))
+			h.wait(time.Second)
+			h.stop()
 
-		const failed = `ERROR Syncing failed, will retry err="creating Deployment: injected" ` +
-			`foo="default/example-foo" retries=`
-		expectLines(t, log("workers", "etry"), []string{
-			"INFO Starting the workers count=2",
-			failed + "0",
-			failed + "1",
-			`INFO Retrying after a conflict foo="default/example-foo" err="updating status: Operation ` +
-				`cannot be fulfilled on foos.samplecontroller.k8s.io \"web\": injected"`,
-			"INFO Stopped the workers",
+			const failed = `ERROR Syncing failed, will retry err="creating Deployment: injected" ` +
+				`foo="default/example-foo" retries=`
+			want := append([]string{"INFO Starting the workers count=2", failed + "0", failed + "1"},
+				append(normal, "INFO Stopped the workers")...)
+			expectLines(t, log("workers", "etry"), want)
 		})
-	})
+	}
 }
 
 func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
@@ -143,7 +144,7 @@ func TestLogSaysWhyAFooIsQueuedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, h *harness) {
-				log := captureLog(t)
+				log := captureLog(t, 5)
 				test.before(t, h)
 				h.start()
 				h.createFoo(newFoo("example-foo", "web", nil))

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	k8smetrics "k8s.io/component-base/metrics"
 
-	"example.com/sample-controller/internal/process"
 	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -68,11 +67,12 @@ func TestNegativeResyncIsRefused(t *testing.T) {
 
 func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Before("create", "deployments", 2, func(ctx context.Context) error {
+		takes := 3 * time.Second // a create
+		h.Before("create", "deployments", 3, func(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(3 * time.Second):
+			case <-time.After(takes):
 				return nil
 			}
 		})
@@ -90,6 +90,14 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 			t.Error("want Deployments a and b, whose creates had begun, and not c")
 		}
 		h.expectEvents("DeploymentCreated", 2) // written before the end
+
+		takes = time.Hour
+		h.start()
+		begin = time.Now()
+		h.stop()
+		if got := time.Since(begin); got > 10*time.Second {
+			t.Errorf("stopping took %v, want 10s at most", got)
+		}
 	})
 }
 
@@ -108,14 +116,10 @@ func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
 func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.createDeployment(foreignDeployment(nil))
-		clients := &clients{&process.Clients{Kube: h.client}, h.foo}
-		factory, _ := newInformerFactories(clients, &h.options, nil)
-		deployments := factory.Apps().V1().Deployments().Informer()
-		factory.StartWithContext(t.Context())
 		h.start()
 		h.createFoo(newFoo("example-foo", "of-a-foo", nil))
 
-		if got := deployments.GetStore().ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
+		if got := h.controller.deploymentsByUID.ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
 			t.Errorf("keys in the cache: got %v, want [default/of-a-foo]", got)
 		}
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,11 +70,15 @@ func (b *bench) createNamespace(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	return cluster.WaitUntil(time.Minute, 100*time.Millisecond, func() error {
-		_, err := b.cluster.Kube.CoreV1().ServiceAccounts(namespace).Get(
-			ctx, "default", metav1.GetOptions{})
+	accounts := b.cluster.Kube.CoreV1().ServiceAccounts(namespace)
+	err = cluster.WaitUntil(time.Minute, 100*time.Millisecond, func() error {
+		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
+		if ctx.Err() != nil {
+			return nil // there is nothing to wait for any more
+		}
 		return err
 	})
+	return cmp.Or(ctx.Err(), err)
 }
 
 // pause stops the other controllers of the control plane, for good: if they went on, they would

@@ -86,7 +86,7 @@ func (o options) run(ctx context.Context) error {
 // an error, it returns the results so far. Repetition 0 only warms up.
 func (o options) measure(ctx context.Context) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
-	c, err := cluster.Start(root, "bench")
+	c, err := cluster.Start(root, cluster.NewName())
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,15 @@ func (r *Results) write(path string) error {
 		return err
 	}
 	text = bytes.ReplaceAll(text, []byte(`{"Contender"`), []byte("\n"+`{"Contender"`)) // a line each
-	return os.WriteFile(path, append(text, '\n'), 0o644)
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile replaces a file at once: if the disk is full, the old text stays.
+func writeFile(path string, text []byte) error {
+	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // readResults reads results from a file.

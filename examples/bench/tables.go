@@ -253,5 +253,5 @@ func draw() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
-	return os.WriteFile(page, []byte(filled), 0o644)
+	return writeFile(page, []byte(filled))
 }

@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/informers"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/process"
 )
@@ -151,6 +154,19 @@ func TestEachProbeFollowsItsCheck(t *testing.T) {
 			if got := fmt.Sprint(recorder.Code, " ", recorder.Body); got != want {
 				t.Errorf("%s: got %q, want %q", other, got, want)
 			}
+		}
+	}
+
+	address := must.Get(process.FreeAddress())(t)
+	o := &Options{HealthAddress: address, Metrics: metrics.Config{Address: "0"}}
+	clients := must.Get(NewClients(&rest.Config{}, o))(t)
+	p := &Process{Options: o, Clients: clients, Informers: &informers.Group{}} // with empty caches
+	must.Do(t, p.startServers(t.Context()))
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503} {
+		response := must.Get(http.Get("http://" + address + path))(t)
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s before the caches are filled: got %d, want %d", path, response.StatusCode, want)
 		}
 	}
 }

@@ -216,6 +216,7 @@ func TestWhatTheAPIServerStoresInstead(t *testing.T) {
 				n.foos.When("web", "is Ready", isReady)
 			} else {
 				n.foos.When("web", "is not Ready: "+test.ready, notReadyBecause(test.ready))
+				n.OnlyWarning(t, "web")
 			}
 			n.CatchUp()
 			foo := n.foos.Get("web")

@@ -6,12 +6,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
 )
 
@@ -33,34 +29,7 @@ func TestTokenOfTheDeployedControllerLivesForAnHour(t *testing.T) {
 }
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
-	deployment := suite.Deploy(t, deployDir, nil)
-	namespace := must.Get(suite.Kube.CoreV1().Namespaces().Get(
-		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
-	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
-		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
-	}
-
-	suite.Eventually(t, "all replicas are available", func() (bool, string) {
-		deployment := must.Get(suite.Kube.AppsV1().Deployments(deployment.Namespace).Get(
-			t.Context(), deployment.Name, metav1.GetOptions{}))(t)
-		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
-			fmt.Sprintf("%+v", deployment.Status)
-	})
-
-	// Their admission proves something only if other Pods are refused.
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: deployment.Spec.Template.Labels},
-		Spec:       deployment.Spec.Template.Spec,
-	}
-	pods, options := suite.Kube.CoreV1().Pods(deployment.Namespace), metav1.CreateOptions{DryRun: dryRun}
-	if _, err := pods.Create(t.Context(), pod, options); err != nil {
-		t.Errorf("creating a Pod of the Deployment: %v", err)
-	}
-	pod.Spec.SecurityContext.RunAsNonRoot = nil
-	_, err := pods.Create(t.Context(), pod, options)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "runAsNonRoot") {
-		t.Errorf("a Pod that may run as root: got error %v, want it forbidden", err)
-	}
+	suite.PodsMeetTheRestrictedStandard(t, deployDir)
 }
 
 func TestRolesOfUsersIncludeFoos(t *testing.T) {

@@ -155,6 +155,7 @@ func TestReadyIsNeverClaimedTooEarly(t *testing.T) {
 			return // that was the last change
 		}
 	}
+	t.Error("the watch of Foos ended before the last change")
 }
 
 func TestFooIsNotReadyWhileItsDeploymentIsNot(t *testing.T) {

@@ -14,7 +14,7 @@ func TestProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 func TestDeployedControllerSaysInItsLogWhyItEnds(t *testing.T) {
 	noServer := suite.Server("https://127.0.0.1:1")
 	program := suite.StartProgram(t, "--logging-format=json", noServer)
-	<-program.Exited // as it does in TestProgramThatCannotWorkSaysWhatToDo
+	program.AwaitEnd(t)
 
 	var line struct{ Msg, Err string }
 	err := json.Unmarshal([]byte(program.LastLine()), &line)

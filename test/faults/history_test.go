@@ -128,13 +128,13 @@ func (h *history) lastWave() {
 	h.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(h.users.names)) {
 		total.count("Foos scaled")
-		h.must(h.users.scale(name))
+		h.repeat(h.users.scale(name))
 	}
 	time.Sleep(time.Second) // requests fail for this long
 }
 
-// must calls do until it succeeds.
-func (h *history) must(do func() error) {
+// repeat calls do until it succeeds.
+func (h *history) repeat(do func() error) {
 	h.t.Helper()
 	must.Do(h.t, waitUntil(do))
 }
@@ -158,12 +158,12 @@ func (h *history) settle() {
 		}
 		total.count(wrong)
 		h.t.Fatalf("still wrong %v after the last fault: %v\nthe control plane works: look at the "+
-			"controller; if this machine is slow or busy, try again with -patience %v",
+			"controller; if this machine is slow or busy, try again with -patience %v -timeout 60m",
 			*patience, err, 4**patience)
 	}
 	h.t.Logf("settled %v after the last fault", time.Since(begin).Round(time.Millisecond))
 	total.add("Foos checked", len(h.users.names))
-	h.must(func() error {
+	h.repeat(func() error {
 		if late := h.writesInAWhile(); len(late) > 0 {
 			return fmt.Errorf("the controller still writes: %v", late)
 		}

@@ -20,7 +20,7 @@ var electionFlags = []string{"--leader-elect", "--leader-elect-lease-duration=8s
 
 func (h *history) awaitLeader(before string) (holder string) {
 	h.t.Helper()
-	h.must(func() error {
+	h.repeat(func() error {
 		leases, err := kubeClient.CoordinationV1().Leases(h.namespace).List(
 			context.Background(), metav1.ListOptions{})
 		if err != nil {
@@ -80,7 +80,7 @@ func TestFrozenLeaderGivesWay(t *testing.T) {
 // await waits until user has made that many requests for which selects returns true.
 func (h *history) await(user, what string, times int, selects func(audit.Request) bool) {
 	h.t.Helper()
-	h.must(func() error {
+	h.repeat(func() error {
 		if n := len(h.requests(h.begin, user, selects)); n < times {
 			return fmt.Errorf("%s has not %s: it made %d such requests", user, what, n)
 		}

@@ -31,6 +31,7 @@ import (
 	"example.com/sample-controller/internal/testing/cluster"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/setting"
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/internal/testing/suite/audit"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
@@ -63,6 +64,9 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8") // the tests mostly wait
 	flag.Parse()
 	cluster.Main(root, root+"artifacts/examples/crd.yaml", func(c *cluster.Cluster) (code int, err error) {
+		if err := suite.Build(root, "make -s build"); err != nil {
+			return 1, err
+		}
 		controlPlane, kubeClient, fooClient = c, c.Kube, clientset.NewForConfigOrDie(c.Config)
 		defer fmt.Println(&total)
 		return m.Run(), nil

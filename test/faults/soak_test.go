@@ -66,8 +66,8 @@ func newSoaking(t *testing.T) *soaking {
 	}
 	for _, h := range s.histories() {
 		h.users.newNames = true
-		h.must(h.users.create("first", "first"))
-		h.must(h.right) // the controller has filled its caches, so that nothing must end it
+		h.repeat(h.users.create("first", "first"))
+		h.repeat(h.right) // the controller has filled its caches, so that nothing must end it
 		h.nextRound()
 	}
 	return s
@@ -139,7 +139,7 @@ func (s *soaking) settle() {
 // waits for a name is a reason that is left over.
 func (h *history) nextRound() {
 	h.t.Helper()
-	h.must(func() error {
+	h.repeat(func() error {
 		is, err := h.look()
 		if err == nil {
 			h.users.reasonsToCreate, h.users.reasonsToDelete = is.pending()

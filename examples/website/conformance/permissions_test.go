@@ -48,9 +48,5 @@ func TestMetricsThatTheAlertsNameExist(t *testing.T) {
 }
 
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
-	deployment := suite.Deploy(t, deployDir, nil)
-	suite.Eventually(t, "the API server has admitted the Pods", func() (bool, string) {
-		return suite.Kubectl(t, "", "get", "pods", "--namespace="+deployment.Namespace,
-			"--output=name", "--selector=app.kubernetes.io/name="+deployment.Name) != "", "there are none"
-	})
+	suite.PodsMeetTheRestrictedStandard(t, deployDir)
 }

@@ -27,7 +27,7 @@ import (
 type Server struct {
 	*apiserver.Server
 	Config, Others *rest.Config
-	// Watched, if it is not nil, is called for each request through Config.
+	// Watched, if it is not nil, is called for each request for objects through Config.
 	Watched func(*apiserver.Request)
 
 	mu       sync.Mutex
@@ -109,7 +109,7 @@ func (s *Server) note(r *apiserver.Request) func(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
-	if s.Watched != nil {
+	if s.Watched != nil && r.Verb != "" {
 		s.Watched(r)
 	}
 	for _, f := range s.failures {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // PID returns the process ID.
@@ -16,7 +17,9 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // Get returns what a process serves at url. It leaves no connection open, which would count as one of
 // the process.
 func Get(url string) ([]byte, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute,
+	}
 	response, err := client.Get(url)
 	if err != nil {
 		return nil, err

@@ -110,7 +110,10 @@ func WriteKubeconfig(
 		change(config)
 	}
 	path = filepath.Join(dir, user+".yaml")
-	return path, clientcmd.WriteToFile(*config, path)
+	if err := clientcmd.WriteToFile(*config, path+".new"); err != nil {
+		return "", err
+	}
+	return path, os.Rename(path+".new", path) // a program that runs may read it at any time
 }
 
 // Prepare starts a process that waits until end is called or this process ends, and then runs a

@@ -150,7 +150,7 @@ func whoIsToBlame() string {
 		return err.Error()
 	}
 	return fmt.Sprintf("the control plane works: a Deployment that no %s owns was available after %v\n"+
-		"look at the controller; if this machine is slow or busy, try again with -patience %v "+
-		"(make test: HACK_PATIENCE=%v)",
+		"look at the controller; if this machine is slow or busy, try again with "+
+		"-patience %v -timeout 60m (make test: HACK_PATIENCE=%v)",
 		config.Kind, time.Since(begin).Round(10*time.Millisecond), 4*Patience, 4*Patience)
 }

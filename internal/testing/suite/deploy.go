@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func GetMetrics(t *testing.T, address, token string) (code int, body string) {
 	}
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
-	}}
+	}, Timeout: time.Minute}
 	response := must.Get(client.Do(request))(t)
 	defer response.Body.Close()
 	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(t))

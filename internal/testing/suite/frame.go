@@ -139,11 +139,7 @@ func ProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := StartProgram(t, "", obstacle.change)
-			select {
-			case <-program.Exited:
-			case <-time.After(Patience):
-				t.Fatalf("the controller still runs after %v, want it to exit with 1", Patience)
-			}
+			program.AwaitEnd(t)
 			if code := program.ExitCode(); code != 1 {
 				t.Errorf("the controller exited with %d, want 1", code)
 			}
@@ -153,6 +149,16 @@ func ProgramThatCannotWorkSaysWhatToDo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// AwaitEnd waits until the program has ended by itself.
+func (p *Program) AwaitEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case <-p.Exited:
+	case <-time.After(Patience):
+		t.Fatalf("the controller still runs after %v, want it to end", Patience)
 	}
 }
 

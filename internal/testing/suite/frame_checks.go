@@ -2,9 +2,11 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/testing/must"
@@ -45,6 +47,39 @@ func (n *Namespace) FewRequests(after audit.Mark, most int) {
 	if requests := n.Requests(after); len(requests) > most {
 		n.T.Errorf("the controller made %d requests, want at most %d; does it repeat them without "+
 			"a delay? %v", len(requests), most, requests)
+	}
+}
+
+// PodsMeetTheRestrictedStandard fails t unless the API server admits the Pods of the controller that
+// is installed from dir, and holds them to the restricted Pod Security Standard.
+func PodsMeetTheRestrictedStandard(t *testing.T, dir string) {
+	deployment := Deploy(t, dir, nil)
+	namespace := must.Get(Kube.CoreV1().Namespaces().Get(
+		t.Context(), deployment.Namespace, metav1.GetOptions{}))(t)
+	if level := namespace.Labels["pod-security.kubernetes.io/enforce"]; level != "restricted" {
+		t.Fatalf("the namespace enforces the Pod Security Standard %q, want restricted", level)
+	}
+	Eventually(t, "all replicas are available", func() (bool, string) {
+		deployment := must.Get(Kube.AppsV1().Deployments(deployment.Namespace).Get(
+			t.Context(), deployment.Name, metav1.GetOptions{}))(t)
+		return *deployment.Spec.Replicas == 2 && deployment.Status.AvailableReplicas == 2,
+			fmt.Sprintf("%+v", deployment.Status)
+	})
+
+	// Their admission proves something only if other Pods are refused.
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: deployment.Spec.Template.Labels},
+		Spec:       deployment.Spec.Template.Spec,
+	}
+	pods := Kube.CoreV1().Pods(deployment.Namespace)
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if _, err := pods.Create(t.Context(), pod, options); err != nil {
+		t.Errorf("creating a Pod of the Deployment: %v", err)
+	}
+	pod.Spec.SecurityContext.RunAsNonRoot = nil
+	_, err := pods.Create(t.Context(), pod, options)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "runAsNonRoot") {
+		t.Errorf("a Pod that may run as root: got error %v, want it forbidden", err)
 	}
 }
 

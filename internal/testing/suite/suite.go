@@ -144,15 +144,15 @@ func startSerial() (wait func() error) {
 	}
 }
 
-// build builds the controller, unless -controller names another one.
-func build() error {
+// Build runs line in root, which builds the controller, unless -controller names another one.
+func Build(root, line string) error {
 	if name := flag.Lookup("controller"); name.Value.String() != name.DefValue {
 		return nil
 	}
-	command := exec.Command("hack/env", "-c", config.Build)
-	command.Dir = config.Root
+	command := exec.Command("hack/env", "-c", line)
+	command.Dir = root
 	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", config.Build, err, output)
+		return fmt.Errorf("%s: %w: %s", line, err, output)
 	}
 	return nil
 }
@@ -163,7 +163,8 @@ func run(m *testing.M, hurry func() error) (code int, err error) {
 	}
 	defer os.RemoveAll(tempDir)
 	for _, prepare := range []func() error{
-		build, connect, installCRD, hurry, makeOrphan, checkControlPlane,
+		func() error { return Build(config.Root, config.Build) },
+		connect, installCRD, hurry, makeOrphan, checkControlPlane,
 	} {
 		if err := prepare(); err != nil {
 			return 1, err
@@ -173,10 +174,10 @@ func run(m *testing.M, hurry func() error) (code int, err error) {
 	if installed {
 		err = kubectlCommand("delete", "namespace", config.Name, "--ignore-not-found", "--wait=false").Run()
 	}
-	if shared == nil || err != nil {
+	if shared == nil {
 		return code, err
 	}
-	err = shared.Stop()
+	err = errors.Join(err, shared.Stop())
 	if code != 0 || err != nil {
 		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.Output())
 	}
