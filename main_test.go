@@ -119,7 +119,8 @@ func TestCacheHoldsOnlyDeploymentsOfFoos(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "of-a-foo", nil))
 
-		if got := h.controller.deploymentsByUID.ListKeys(); !slices.Equal(got, []string{"default/of-a-foo"}) {
+		got := h.controller.deploymentsByUID.ListKeys()
+		if !slices.Equal(got, []string{"default/of-a-foo"}) {
 			t.Errorf("keys in the cache: got %v, want [default/of-a-foo]", got)
 		}
 	})

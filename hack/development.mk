@@ -24,7 +24,7 @@ mutants: # break the code in every listed way; each time, a test must fail
 	go -C hack test -skip /conformance -timeout 60m ./mutants -mutants
 
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,broken,go -C hack test -run /conformance -timeout 60m ./mutants -mutants)
+	@$(call on,broken,go -C hack test -run /conformance -timeout 90m ./mutants -mutants)
 
 faults-long: build # make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m

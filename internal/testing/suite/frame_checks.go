@@ -50,8 +50,8 @@ func (n *Namespace) FewRequests(after audit.Mark, most int) {
 	}
 }
 
-// PodsMeetTheRestrictedStandard fails t unless the API server admits the Pods of the controller that
-// is installed from dir, and holds them to the restricted Pod Security Standard.
+// PodsMeetTheRestrictedStandard fails t unless the API server admits the Pods of the controller
+// that is installed from dir, and holds them to the restricted Pod Security Standard.
 func PodsMeetTheRestrictedStandard(t *testing.T, dir string) {
 	deployment := Deploy(t, dir, nil)
 	namespace := must.Get(Kube.CoreV1().Namespaces().Get(
