@@ -210,7 +210,7 @@ func (s *session) createNamespace(ctx context.Context, r *result) error {
 		found, err := namespaces.Get(ctx, ownNamespace, metav1.GetOptions{})
 		return err != nil || found.GetDeletionTimestamp() == nil, err
 	}
-	err := wait.PollUntilContextCancel(ctx, quietInterval, true, isStable)
+	err := wait.PollUntilContextTimeout(ctx, quietInterval, time.Minute, true, isStable)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}

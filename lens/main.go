@@ -164,8 +164,9 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 		filepath.Join(o.root, "hack/compile"), "the program", binary, "--", ".")
 	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
 	compile.Stdout, compile.Stderr = os.Stderr, os.Stderr
-	// hack/compile removes its files.
-	compile.Cancel, compile.WaitDelay = func() error { return compile.Process.Signal(syscall.SIGTERM) }, stopTimeout
+	// hack/compile removes its files when go has ended.
+	compile.SysProcAttr, compile.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, stopTimeout
+	compile.Cancel = func() error { return syscall.Kill(-compile.Process.Pid, syscall.SIGTERM) }
 	if err := compile.Run(); err != nil {
 		return nil, fmt.Errorf("building the program in %s: %w", o.program, err)
 	}

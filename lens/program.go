@@ -81,7 +81,8 @@ func (p *program) start() error {
 	return nil
 }
 
-// terminal is the standard error of the lens. A program must not end because nobody can read that.
+// terminal is the standard error of the lens. A program must not end because a disk
+// is full.
 type terminal struct{}
 
 func (terminal) Write(p []byte) (int, error) {

@@ -264,9 +264,11 @@ func (w *workspace) film(e *exercise) error {
 	case w.ctx.Err() != nil:
 	case ok:
 		w.say("Nothing goes wrong, so there is no film.")
-	case film.Convert(folder) != nil: // the tests ended too early to write one
-		w.say("There is no film: %s", shortest(output))
 	default:
+		if err := film.Convert(folder); err != nil { // mostly, the tests ended too early to write one
+			w.say("There is no film: %s\n\n(%v)", shortest(output), err)
+			return nil
+		}
 		w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
 	}
 	return nil

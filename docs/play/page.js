@@ -25,8 +25,8 @@
   document.addEventListener("DOMContentLoaded", () => document.body.prepend(loading));
 
   worker.onerror = ({ message }) => {
-    document.body.prepend(loading);
     say(`The controller does not run: ${message}`);
+    document.body?.prepend(loading);
   };
   worker.onmessage = ({ data: { number, status, text, loaded, size, ready } }) => {
     if (loaded) say(`The controller is loaded: ${(100 * loaded / size).toFixed(0)} %`);

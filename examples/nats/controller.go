@@ -215,6 +215,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 	if isGone(foo) {
 		return c.finalize(ctx, foo)
 	}
+	c.told.Delete(key)
 	value, err := c.defaults.Foos(key.Namespace).Get(defaultName)
 	if err == nil && foo.Spec.Replicas == nil {
 		foo = foo.DeepCopy()
@@ -263,7 +264,7 @@ func (c *Controller) finalize(ctx context.Context, foo *v1alpha1.Foo) error {
 	}
 	if len(left) > 0 && foo.DeletionTimestamp == nil && !c.options.deleteMissing {
 		if at, told := c.told.Load(cache.MetaObjectToName(foo)); told &&
-			time.Since(at.(time.Time)) < c.options.resync {
+			time.Since(at.(time.Time)) < c.options.resync/2 {
 			return nil // the Deployment has changed
 		}
 		c.told.Store(cache.MetaObjectToName(foo), time.Now())

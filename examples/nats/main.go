@@ -184,7 +184,7 @@ func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "spec."), ".")
 	refused := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...)
 	if len(refused) > 0 {
-		return fmt.Errorf("%q is not NAMESPACE.NAME: %s", key, strings.Join(refused, "; "))
+		return fmt.Errorf("%q is not NAMESPACE.NAME: %s", strings.TrimPrefix(key, "spec."), strings.Join(refused, "; "))
 	}
 	var foo struct {
 		Spec v1alpha1.FooSpec `json:"spec"`
@@ -200,7 +200,11 @@ func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
 	}
 	fields := json.NewDecoder(strings.NewReader(spec))
 	fields.DisallowUnknownFields()
-	if err := fields.Decode(&foo.Spec); err != nil {
+	err = fields.Decode(&foo.Spec)
+	if err == nil && fields.Decode(new(any)) != io.EOF {
+		err = errors.New("something follows the JSON object")
+	}
+	if err != nil {
 		return fmt.Errorf("reading the spec: %w", err)
 	}
 	value, _ := json.Marshal(foo) // no error: it is plain data

@@ -78,9 +78,6 @@ func (c *command) create(ctx context.Context) (output string, err error) {
 		for {
 			object := &unstructured.Unstructured{}
 			err := documents.Decode(&object.Object)
-			if errors.Is(err, io.EOF) && output == "" {
-				return "", fmt.Errorf("no objects passed to %s", c.args[0])
-			}
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -96,7 +93,10 @@ func (c *command) create(ctx context.Context) (output string, err error) {
 			}
 		}
 	}
-	return output, nil
+	if output == "" {
+		err = fmt.Errorf("no objects passed to %s", c.args[0])
+	}
+	return output, err
 }
 
 // object returns the object of a kubectl create without files.

@@ -264,9 +264,14 @@ function drawObjects() {
   const here = all.filter(([, object]) => object.resourceVersion);
   oneNamespace = new Set(all.map(([, object]) => object.namespace)).size < 2;
   const stored = new Set(here.map(([id]) => id));
-  // Owners may be a circle: all of these are roots.
-  const rootOf = (owner, depth = 5) => (!stored.has(owner) || !depth ? ""
-    : rootOf(lens.one(owner).owner, depth - 1) || owner);
+  const rootOf = (owner) => {
+    for (let i = 0; i < 5 && stored.has(owner); i++) {
+      const next = lens.one(owner).owner;
+      if (!stored.has(next)) return owner;
+      owner = next;
+    }
+    return ""; // it is a root itself; or the owners are a circle, and all of them are roots
+  };
   const owned = Map.groupBy(here, ([, { owner }]) => rootOf(owner));
   const units = (owned.get("") ?? []).map((root) => [root, ...(owned.get(root[0]) ?? [])]);
   const { x, y, w, h } = parts.server.content;

@@ -17,7 +17,7 @@ const (
 	reasonNameTaken   = "NameTaken"
 	reasonRejected    = "Rejected"
 	reasonContested   = "Contested"
-	reasonNotKept     = "NotKept" // of an object that is ready
+	reasonNotKept     = "NotKept" // of an object that is ready, or that has lost its label
 )
 
 // maxMessage is the maximum size of an Event's note, in bytes. A condition's message may be longer.
@@ -36,8 +36,8 @@ func (o *Objects[O, T]) nameTaken(object T) *metav1.Condition {
 }
 
 // NotReady returns a Ready condition that is False. The message may come from anybody, for example
-// from an admission webhook. Control characters are replaced, because with some, kubectl could not
-// print the object. A message that is too long is cut: the API server would refuse the Event.
+// from an admission webhook. What cannot be printed is replaced, because kubectl could not print
+// the object. A message that is too long is cut: the API server would refuse the Event.
 func NotReady(reason, message string) *metav1.Condition {
 	message = strings.Map(printable, message)
 	if len(message) > maxMessage {
@@ -48,10 +48,11 @@ func NotReady(reason, message string) *metav1.Condition {
 	}
 }
 
-// Failed reports whether condition is about a failure: a name that is taken, or an object that the
-// API server refuses. Somebody has to do something about it, so it deserves a Warning.
+// Failed reports whether condition is about a failure: a name that is taken, for example, or an
+// object that the API server refuses. Somebody has to do something about it, so it deserves a Warning.
 func Failed(condition metav1.Condition) bool {
-	return strings.HasSuffix(condition.Reason, reasonNameTaken) ||
+	return condition.Status == metav1.ConditionFalse && isNotKept(&condition) ||
+		strings.HasSuffix(condition.Reason, reasonNameTaken) ||
 		strings.HasSuffix(condition.Reason, reasonRejected) ||
 		strings.HasSuffix(condition.Reason, reasonContested)
 }

@@ -62,8 +62,9 @@ func TestObjectThatIsNotKeptIsNotReady(t *testing.T) {
 	for _, want := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
 		o.repairs = patch.NewRepairs()
 		o.repairs.Created(cache.MetaObjectToName(owner), owner, two, o.desired(two, owner))
-		if got, err := o.repair(t.Context(), owner, two); err != nil || got.Status != want {
-			t.Errorf("got %v (error: %v), want %s", got, err, want)
+		got, err := o.repair(t.Context(), owner, two)
+		if err != nil || got.Status != want || Failed(*got) != (want == metav1.ConditionFalse) {
+			t.Errorf("got %v (error: %v), want %s, and False to be a failure", got, err, want)
 		}
 		must.Do(t, o.kind.Informer.GetStore().Delete(one))
 	}

@@ -19,11 +19,12 @@ type Set[O Object] []interface {
 	NotReadyReasons() []string
 }
 
-// Sync takes one step towards all objects that owner should have. It goes on if an
-// object has nothing to report yet, such as after a write, so that a new owner gets all its objects
-// in one sync. It stops at the first object that is not ready: what comes after it may need it.
+// Sync takes one step towards all objects that owner should have. It goes on if an object has
+// nothing to report yet, such as after a write, so that a new owner gets all its objects in one sync.
+// It stops at an object that is not ready, unless that is there and only is not kept as it was sent:
+// what comes after it may need it.
 //
-// Sync returns the condition of that object. If all objects are ready, it returns the condition of the
+// Sync returns the condition of the first object that is not ready. If all objects are ready, it returns the condition of the
 // last one or, if the API server does not keep all fields of an object, the condition of that object.
 // Nil means: nothing to report yet, after a write for example. An event or a delay brings the key of
 // owner back.
