@@ -92,7 +92,7 @@ func (c *Controller) updateStatus(
 	updated.Status = desired
 	updated, err := c.fooClient.SamplecontrollerV1alpha1().Foos(foo.Namespace).UpdateStatus(
 		ctx, updated, metav1.UpdateOptions{FieldManager: controllerName})
-	if patch.IsGone(err) {
+	if apierrors.IsNotFound(err) && !patch.IsRefusal(err) {
 		return nil // deleted; the event of that is on the way
 	}
 	if err != nil {
