@@ -40,9 +40,9 @@ func TestStatusFollowsTheDeployment(t *testing.T) {
 		if got := foo.Status.Selector; got != want {
 			t.Errorf("selector: got %q, want %q", got, want)
 		}
-		web := h.getDeployment("web")
-		web.Status.AvailableReplicas = 1
-		write(h, h.deployments(namespace).UpdateStatus, web)
+		deployment := h.getDeployment("web")
+		deployment.Status.AvailableReplicas = 1
+		write(h, h.deployments(namespace).UpdateStatus, deployment)
 		if got := h.getFoo("example-foo").Status; got.Replicas != 2 || got.AvailableReplicas != 1 {
 			t.Errorf("status: got %+v, want 2 replicas, 1 available", got)
 		}
