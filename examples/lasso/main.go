@@ -87,13 +87,12 @@ func run(signaled context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // the Lease does not wait behind other requests
 	rest.AddUserAgent(config, controllerName)
 	kubeClient, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("creating the client for Leases and Events: %w", err)
 	}
-	config.QPS = float32(*qps)
+	config.QPS = float32(*qps) // not for kubeClient: the Lease does not wait behind other requests
 	elector, err := leader.NewElector(leader.Config{
 		Client: kubeClient.CoordinationV1(), Namespace: namespace, Name: controllerName,
 		LeaseDuration: *leaseDuration, RenewDeadline: *renewDeadline, RetryPeriod: *retryPeriod,

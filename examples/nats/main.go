@@ -163,9 +163,9 @@ func use(ctx context.Context, o *options) error {
 	}
 	switch args := os.Args[1:]; {
 	case len(args) == 3 && args[0] == "put":
-		return put(ctx, foos, "spec."+args[1], args[2])
+		return put(ctx, foos, args[1], args[2])
 	case len(args) == 3 && args[0] == "default":
-		return put(ctx, defaults, "spec."+args[1]+"."+defaultName, args[2])
+		return put(ctx, defaults, args[1]+"."+defaultName, args[2])
 	case len(args) == 2 && args[0] == "delete":
 		_, err := foos.Get(ctx, "spec."+args[1]) // a marker for what never was would stay for ever
 		if err == nil {
@@ -178,14 +178,15 @@ func use(ctx context.Context, o *options) error {
 	return errors.New("usage: put KEY SPEC | delete KEY | get | default NAMESPACE SPEC")
 }
 
-// put makes a Foo, or changes those fields of its spec that are in the JSON of spec. The bucket
+// put makes the Foo of key, or changes those fields of its spec that are in the JSON of spec. The bucket
 // refuses that if somebody else has changed the Foo since it was read.
 func put(ctx context.Context, b jetstream.KeyValue, key, spec string) error {
-	namespace, name, _ := strings.Cut(strings.TrimPrefix(key, "spec."), ".")
+	namespace, name, _ := strings.Cut(key, ".")
 	refused := append(validation.IsDNS1123Label(namespace), validation.IsDNS1123Subdomain(name)...)
 	if len(refused) > 0 {
-		return fmt.Errorf("%q is not NAMESPACE.NAME: %s", strings.TrimPrefix(key, "spec."), strings.Join(refused, "; "))
+		return fmt.Errorf("%q is not NAMESPACE.NAME: %s", key, strings.Join(refused, "; "))
 	}
+	key = "spec." + key
 	var foo struct {
 		Spec v1alpha1.FooSpec `json:"spec"`
 	}

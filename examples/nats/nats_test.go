@@ -78,7 +78,7 @@ func (w *world) start(flags ...string) (stop func()) {
 }
 
 func (w *world) put(name string) {
-	must.Do(w, put(w.Context(), w.foos, "spec.default."+name, `{"deploymentName":"`+name+`"}`))
+	must.Do(w, put(w.Context(), w.foos, "default."+name, `{"deploymentName":"`+name+`"}`))
 }
 
 func (w *world) version(deployment string) string {
@@ -161,14 +161,14 @@ func TestRestart(t *testing.T) {
 func TestWhatIsNewIsNotOverwritten(t *testing.T) {
 	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
-	for key, spec := range map[string]string{"spec.web": "{}", "spec.default.Web": "{}",
-		"spec.default.a": `{"replica":2}`, "spec.default.b": `{"replicas":2}}`} {
+	for key, spec := range map[string]string{"web": "{}", "default.Web": "{}",
+		"default.a": `{"replica":2}`, "default.b": `{"replicas":2}}`} {
 		if err := put(t.Context(), w.foos, key, spec); err == nil {
 			t.Errorf("put %s %s: got no error", key, spec)
 		}
 	}
 	for _, want := range []error{jetstream.ErrKeyExists, jetstream.ErrKeyRevisionMismatch} {
-		err := put(t.Context(), late{w.foos}, "spec.default.a", `{"replicas":2}`)
+		err := put(t.Context(), late{w.foos}, "default.a", `{"replicas":2}`)
 		if !errors.Is(err, want) {
 			t.Errorf("put: got %v, want %v", err, want)
 		}

@@ -223,10 +223,13 @@ func (c *command) delete(ctx context.Context) (output string, err error) {
 			return apierrors.IsNotFound(err) || err == nil && now.GetUID() != before.GetUID(), nil
 		})
 	}
+	if !c.wait {
+		return output, nil
+	}
 	for _, isGone := range isGone {
-		if c.wait && err == nil {
-			err = wait.PollUntilContextCancel(ctx, waitInterval, true, isGone)
+		if err := wait.PollUntilContextCancel(ctx, waitInterval, true, isGone); err != nil {
+			return output, err
 		}
 	}
-	return output, err
+	return output, nil
 }

@@ -104,14 +104,13 @@ func (w *watch) answered(m *Model, e *wire.Event) {
 	case 410:
 		w.expire(m)
 	default:
-		if len(w.open) > 0 {
-			return
+		note := e.Reason
+		if e.Code != 0 { // there is an answer
+			note = fmt.Sprintf("%d %s", e.Code, e.Reason)
 		}
-		if e.Code == 0 { // no answer
-			w.to(m, "closed", e.Reason)
-			return
+		if len(w.open) == 0 {
+			w.to(m, "closed", note)
 		}
-		w.to(m, "closed", fmt.Sprintf("%d %s", e.Code, e.Reason))
 	}
 }
 

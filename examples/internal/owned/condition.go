@@ -57,6 +57,11 @@ func Failed(condition metav1.Condition) bool {
 		strings.HasSuffix(condition.Reason, reasonContested)
 }
 
+// isNotKept reports whether an object is there, but not as it was sent.
+func isNotKept(condition *metav1.Condition) bool {
+	return strings.HasSuffix(condition.Reason, reasonNotKept)
+}
+
 // printable returns r, or a replacement if r is neither printable nor white space. With some control
 // characters in a status, such as U+007F, `kubectl get -o yaml` prints only an error.
 func printable(r rune) rune {

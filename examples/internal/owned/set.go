@@ -2,7 +2,6 @@ package owned
 
 import (
 	"context"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -24,10 +23,10 @@ type Set[O Object] []interface {
 // It stops at an object that is not ready, unless that is there and only is not kept as it was sent:
 // what comes after it may need it.
 //
-// Sync returns the condition of the first object that is not ready. If all objects are ready, it returns the condition of the
-// last one or, if the API server does not keep all fields of an object, the condition of that object.
-// Nil means: nothing to report yet, after a write for example. An event or a delay brings the key of
-// owner back.
+// Sync returns the condition of the first object that is not ready. If all objects are ready, it
+// returns the condition of the last one or, if the API server does not keep all fields of an object,
+// the condition of that object. Nil means: nothing to report yet, after a write for example. An event
+// or a delay brings the key of owner back.
 func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err error) {
 	written := false
 	for _, objects := range s {
@@ -51,11 +50,6 @@ func (s Set[O]) Sync(ctx context.Context, owner O) (ready *metav1.Condition, err
 		return nil, nil
 	}
 	return ready, nil
-}
-
-// isNotKept reports whether an object is there, but not as it was sent.
-func isNotKept(condition *metav1.Condition) bool {
-	return strings.HasSuffix(condition.Reason, reasonNotKept)
 }
 
 // Seen reports whether the informers show the last writes on behalf of the owner with that key. If

@@ -92,7 +92,8 @@ func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
 	case method == http.MethodDelete && response.StatusCode == http.StatusNotFound:
 		return nil // another registry may answer so to a second DELETE
 	case response.StatusCode < 200 || response.StatusCode > 299:
-		return fmt.Errorf("%s %s: %s: %s", method, request.URL.Redacted(), response.Status, bytes.TrimSpace(answer))
+		return fmt.Errorf("%s %s: %s: %s", method, request.URL.Redacted(), response.Status,
+			bytes.TrimSpace(answer))
 	}
 	return err
 }
