@@ -6,7 +6,7 @@ export PROGRAM
 
 #= The book, the lens and the examples
 
-.PHONY: lens lens-build lens-record play learn conformance-examples bench bench-long docs chapters generate-all
+.PHONY: lens lens-build lens-record play learn conformance-examples bench bench-long docs generate-all
 
 lens: up lens-build foos ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@. hack/env && only_controller "$$CLUSTER" && \
@@ -47,10 +47,6 @@ bench-long: bench # run the benchmark with up to 20,000 Foos
 docs: # update the listings and the transcripts in all pages
 	go -C docs test ./check -update
 	go -C docs test ./check -run TestConsoles -count=1 -timeout 30m -console -update -patience 3m
-
-chapters: # execute the chapters of the tutorial after the demo, in order, and then backwards
-	go -C docs test ./check -run TestConsoles -count=1 -timeout 60m -console -again -patience 3m \
-	  -page '^README.md|^docs/tutorial'
 
 generate-all: # the same, and for examples/website and docs/tutorial/14-versions
 	hack/update-codegen.sh all

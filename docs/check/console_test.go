@@ -21,8 +21,6 @@ var (
 		"that -page matches, on a control plane of their own")
 	pageFilter = flag.String("page", "", "with -console, execute only the pages whose path matches "+
 		"this regular `expression`")
-	again = flag.Bool("again", false, "with -console and without -update, execute the chapters a "+
-		"second time, backwards and without their last command: each must work whatever was done before")
 )
 
 // execute makes the edits and executes the consoles of a page. It stops at the first problem, but
@@ -145,13 +143,6 @@ func TestConsolesShowWhatHappens(t *testing.T) {
 	pages := slices.DeleteFunc(allPages(t), func(p *page) bool {
 		return !slices.ContainsFunc(p.blocks, isConsole) || !filter.MatchString(p.path)
 	})
-	if *again && !*update {
-		for _, p := range slices.Backward(pages) {
-			if p.chapter() != 0 {
-				pages = append(pages, p.leftEarly())
-			}
-		}
-	}
 	// Most commands wait, so there are three sessions beside each other, also on two processors, where
 	// t.Parallel runs two. Pages of two sessions never use the same port.
 	parts := map[string][]*page{}
@@ -187,11 +178,6 @@ func (s *session) executeAll(t *testing.T, pages []*page) {
 			s.begin(t)
 			problems, should := s.execute(p)
 			s.end()
-			if len(problems) == 0 && p.chapter() != 0 && !p.left {
-				if err := s.run(s.folder, `[ ! -e .local/clusters/dev ]`); err != nil {
-					problems = append(problems, fmt.Sprintf("%s: the page leaves a control plane: %v", p.path, err))
-				}
-			}
 			if *update && len(should) > 0 {
 				p.set(should)
 				p.save(t)
@@ -204,20 +190,6 @@ func (s *session) executeAll(t *testing.T, pages []*page) {
 }
 
 func isConsole(b *block) bool { return b.language == "console" }
-
-// leftEarly returns the page without its last console, as for a reader who stops before it.
-func (p *page) leftEarly() *page {
-	left := *p
-	left.left = true
-	left.blocks = slices.Clone(p.blocks)
-	for i, b := range slices.Backward(left.blocks) {
-		if isConsole(b) {
-			left.blocks = slices.Delete(left.blocks, i, i+1)
-			break
-		}
-	}
-	return &left
-}
 
 func TestBrokenConsolesAreNoticed(t *testing.T) {
 	tests := []struct{ name, text, want string }{

@@ -30,7 +30,6 @@ type page struct {
 	path   string // relative to the repository
 	lines  []string
 	blocks []*block
-	left   bool // without its last console
 }
 
 // block is what stands between two fences. The line right above it says how it is checked:

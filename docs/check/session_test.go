@@ -79,21 +79,13 @@ defaults: [{command: wait, options: [{name: timeout, default: "%v"}]}]
 `
 )
 
-// run executes a command that is not on a page.
-func (s *session) run(folder, command string) error {
-	shell := exec.Command("bash", "-c", command)
-	shell.Dir, shell.Env = folder, s.env
-	output, err := shell.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, output)
-	}
-	return nil
-}
-
+// do executes a command that is not on a page.
 func (s *session) do(t *testing.T, folder, command string) {
 	t.Helper()
-	if err := s.run(folder, command); err != nil {
-		t.Fatalf("%s: %v", command, err)
+	shell := exec.Command("bash", "-c", command)
+	shell.Dir, shell.Env = folder, s.env
+	if output, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, output)
 	}
 }
 
