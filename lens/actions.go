@@ -29,6 +29,8 @@ const (
 	holdTime = 5 * time.Second
 	// actionTimeout limits what a button does.
 	actionTimeout = 5 * time.Minute
+	// namespaceNote is a file in the lens's folder, which tells cleanUp what namespace was created.
+	namespaceNote = "namespace"
 )
 
 // action is something that a button of the page does. actions.yaml explains the fields.
@@ -44,24 +46,17 @@ type action struct {
 	watch string // the resource whose watch it breaks
 }
 
-// The lens leaves these notes in its folder for cleanUp.
-const (
-	namespaceNote = "namespace" // the namespace that it has created
-	serverNote    = "killed"    // the local control plane whose API server it has killed
-)
-
 //go:embed actions.yaml
 var actionsFile []byte
 
 // readActions returns the actions that are in the file.
-func readActions(burst int, cluster string) (all []action, err error) {
+func readActions(burst int) (all []action, err error) {
 	text := bytes.ReplaceAll(actionsFile, []byte("BURST"), []byte(strconv.Itoa(burst)))
-	text = bytes.ReplaceAll(text, []byte("CLUSTER"), []byte(cluster))
 	var table map[string][]action
 	if err := yaml.UnmarshalStrict(text, &table); err != nil {
 		return nil, err
 	}
-	for _, who := range []string{"foos", "plain", "deployments", "all", "local", "watches"} {
+	for _, who := range []string{"foos", "plain", "deployments", "all", "watches"} {
 		for _, a := range table[who] {
 			a.who = who
 			all = append(all, a)
@@ -81,7 +76,7 @@ func (s *session) actions() (all []action) {
 	foos := len(watching) == 0 || has("foos")
 	fits := map[string]bool{
 		"foos": foos, "deployments": foos || has("deployments"), "plain": !foos && has("deployments"),
-		"all": true, "local": s.cluster.local != "",
+		"all": true,
 	}
 	for _, a := range s.table {
 		a.Group = "Do something"
@@ -140,9 +135,6 @@ func (s *session) do(ctx context.Context, a action) result {
 			err = s.asUser(ctx, command, &r)
 		}
 	}
-	if err == nil && a.Does == "start-server" {
-		err = s.leaveNote(serverNote, "")
-	}
 	if err != nil {
 		r.Error = err.Error()
 	}
@@ -168,8 +160,6 @@ func (s *session) breaks(a action) error {
 		return s.program.signal(syscall.SIGTERM)
 	case "start":
 		return s.program.start()
-	case "kill-server":
-		return s.leaveNote(serverNote, s.cluster.local)
 	}
 	return nil
 }
@@ -214,12 +204,12 @@ func (s *session) createNamespace(ctx context.Context, r *result) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err := s.leaveNote(namespaceNote, ownNamespace); err != nil {
+	if err := s.noteNamespace(ownNamespace); err != nil {
 		return err
 	}
 	err = s.asUser(ctx, "kubectl create namespace "+ownNamespace, r)
 	if err != nil && (strings.Contains(r.Output, "AlreadyExists") || strings.Contains(r.Output, "Forbidden")) {
-		return cmp.Or(s.leaveNote(namespaceNote, ""), err) // it is not ours
+		return cmp.Or(s.noteNamespace(""), err) // it is not ours
 	}
 	return err
 }

@@ -32,19 +32,17 @@ func TestActionsFitTheProgram(t *testing.T) {
 	const everybody = "conflict error kill stop start"
 	for _, test := range []struct {
 		watches []string
-		local   string
 		has     string
 		hasNot  string
 	}{
-		{nil, "", "create delete-deployment " + everybody, "create-deployment hold-foos kill-server"},
-		{[]string{foosPath, deploymentsPath}, "dev", "create burst delete-deployment hold-foos " +
-			"hold-deployments cut-foos expire-deployments kill-server " + everybody, "create-deployment"},
-		{[]string{foosPath}, "", "create delete-deployment cut-foos", "cut-deployments"},
-		{[]string{deploymentsPath}, "", "create-deployment delete-deployment hold-deployments", "create"},
-		{[]string{"/api/v1/pods"}, "", "cut-pods " + everybody, "create delete-deployment"},
+		{nil, "create delete-deployment " + everybody, "create-deployment hold-foos"},
+		{[]string{foosPath, deploymentsPath}, "create burst delete-deployment hold-foos " +
+			"hold-deployments cut-foos expire-deployments " + everybody, "create-deployment"},
+		{[]string{foosPath}, "create delete-deployment cut-foos", "cut-deployments"},
+		{[]string{deploymentsPath}, "create-deployment delete-deployment hold-deployments", "create"},
+		{[]string{"/api/v1/pods"}, "cut-pods " + everybody, "create delete-deployment"},
 	} {
 		s := newTestSession(t, emptyServer)
-		s.cluster.local = test.local
 		watches(s, test.watches...)
 		var ids []string
 		for _, a := range s.actions() {
@@ -72,7 +70,6 @@ func TestActionsFitTheProgram(t *testing.T) {
 
 func TestScenariosConsistOfActions(t *testing.T) {
 	s := newTestSession(t, emptyServer)
-	s.cluster.local = "dev"
 	watches(s, foosPath, deploymentsPath)
 	ids := []string{"create-deployment"}
 	for _, a := range s.actions() {
@@ -155,28 +152,6 @@ func TestButtonsRunTheirCommands(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(s.folder, namespaceNote)); err == nil {
 			t.Error("at the end, the namespace would be deleted")
-		}
-	}
-}
-
-func TestKilledServerIsNoted(t *testing.T) {
-	s := newTestSession(t, emptyServer)
-	s.table = must.Get(readActions(1, "dev"))(t)
-	s.cluster.local = "dev"
-	s.root = t.TempDir()
-	must.Do(t, os.Mkdir(filepath.Join(s.root, "hack"), 0o755))
-	for _, test := range []struct{ id, cluster, want string }{
-		{"kill-server", "true", "dev"}, {"start-server", "false", "dev"}, {"start-server", "true", ""},
-	} {
-		script := []byte("#!/bin/sh\n" + test.cluster)
-		must.Do(t, os.WriteFile(filepath.Join(s.root, "hack/cluster"), script, 0o755))
-		a, ok := s.action(test.id)
-		if want := []string{"hack/cluster " + test.id + " dev"}; !ok || !slices.Equal(a.Commands, want) {
-			t.Errorf("%s: %q", test.id, a.Commands)
-		}
-		s.do(t.Context(), a)
-		if note, _ := os.ReadFile(filepath.Join(s.folder, serverNote)); string(note) != test.want {
-			t.Errorf("%s: the note for the end is %q", test.id, note)
 		}
 	}
 }

@@ -20,12 +20,10 @@ import (
 type cluster struct {
 	config     *rest.Config
 	kubeconfig *clientcmdapi.Config // with this cluster's context only
-	// local is the name by which hack/cluster knows it, or "" if it is another cluster.
-	local string
 }
 
 // findCluster returns the cluster that kubectl would talk to. It makes no request.
-func findCluster(root string) (*cluster, error) {
+func findCluster() (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	kubeconfig, err := rules.Load()
 	if err != nil {
@@ -48,21 +46,7 @@ func findCluster(root string) (*cluster, error) {
 	}
 	config.QPS = -1
 	rest.AddUserAgent(config, "lens")
-	file := kubeconfig.Contexts[kubeconfig.CurrentContext].LocationOfOrigin
-	return &cluster{config: config, kubeconfig: kubeconfig, local: localName(root, file)}, nil
-}
-
-// localName returns the name of the local control plane that a kubeconfig belongs to, or "".
-func localName(root, kubeconfig string) string {
-	kubeconfig, err := filepath.EvalSymlinks(kubeconfig)
-	if err == nil {
-		kubeconfig, err = filepath.Abs(kubeconfig)
-	}
-	folder, name := filepath.Split(filepath.Dir(kubeconfig))
-	if err != nil || filepath.Clean(folder) != filepath.Join(root, ".local/clusters") {
-		return ""
-	}
-	return name
+	return &cluster{config: config, kubeconfig: kubeconfig}, nil
 }
 
 // loopback reports whether the API server is on this machine. If something forwards the port, the
@@ -98,7 +82,6 @@ func (c *cluster) writeProxyConfig(file, proxy string) error {
 
 // cleanUp undoes what the lens has changed. It runs when the lens ends, even if that is killed.
 const cleanUp = `
-	[ ! -s "$0/killed" ] || hack/cluster start-server "$(cat "$0/killed")"
 	if [ -s "$0/namespace" ]; then
 		# A button may hold this Foo.
 		kubectl -n "$(cat "$0/namespace")" patch foo/example-foo --type=merge -p '{"metadata":{"finalizers":null}}' 2>/dev/null
@@ -130,7 +113,7 @@ func (c *cluster) makeFolder(root string) (folder string, undo func(), err error
 	}
 	// cat ends when undo closes its input, or when this process ends, even if it is killed.
 	command := exec.Command("sh", "-c", "cat;"+cleanUp, folder)
-	command.Dir, command.Stderr = root, os.Stderr
+	command.Stderr = os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C must not end it
 	input, err := command.StdinPipe()
 	if err == nil {

@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 		fmt.Printf("Open this file in your browser: %s\n", filepath.Join(o.films, "index.html"))
 		return nil
 	}
-	c, err := findCluster(o.root)
+	c, err := findCluster()
 	if err != nil {
 		return err
 	}
@@ -118,12 +118,10 @@ func parseFlags(args []string) (o *options, err error) {
 		return nil, fmt.Errorf("-record needs -scenario, and a folder that is there: %s", folder)
 	}
 	here, err := os.Getwd()
-	if err == nil {
-		o.root, err = filepath.EvalSymlinks(here)
-	}
 	if err != nil {
 		return nil, err
 	}
+	o.root = here
 	for !exists(filepath.Join(o.root, "lens/web")) {
 		if o.root == filepath.Dir(o.root) {
 			return nil, fmt.Errorf("run it in the repository: there is no lens/web above %s", here)

@@ -178,7 +178,6 @@ func (w *reply) Write(text []byte) (int, error) {
 // cluster is the API server in the page.
 type cluster struct {
 	config *rest.Config
-	local  string
 	shell  *kubectl.Shell
 	typed  string // by the user: the input of kubectl, unless a command pipes another one into it
 }
@@ -188,5 +187,5 @@ func (s *session) shell(ctx context.Context, line string) (output string, err er
 	return s.cluster.shell.Run(ctx, line, s.cluster.typed)
 }
 
-// leaveNote does nothing: nothing is left when the page is gone.
-func (s *session) leaveNote(string, string) error { return nil }
+// noteNamespace does nothing: nothing is left when the page is gone.
+func (s *session) noteNamespace(string) error { return nil }

@@ -51,29 +51,13 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-func TestLocalControlPlaneIsRecognized(t *testing.T) {
-	root := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
-	for file, want := range map[string]string{
-		".local/clusters/dev/kubeconfig.yaml": "dev", ".local/clusters/kubeconfig.yaml": "",
-		".local/clusters/a/b/kubeconfig.yaml": "", "kubeconfig.yaml": "",
-	} {
-		full := filepath.Join(root, file)
-		must.Do(t, os.MkdirAll(filepath.Dir(full), 0o755))
-		useCluster(t, full, "https://127.0.0.1:1")
-		c, err := findCluster(root)
-		if err != nil || c.local != want {
-			t.Errorf("%s: %q, %v, want %q", file, c.local, err, want)
-		}
-	}
-}
-
 func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 	folder := t.TempDir()
 	useCluster(t, filepath.Join(folder, "kubeconfig"), "https://127.0.0.1:1")
 	t.Setenv("PATH", os.Getenv("PATH")) // makeFolder changes it
 	t.Setenv("KUBECACHEDIR", "")
 	t.Setenv("KUBERC", "hostile")
-	c := must.Get(findCluster(folder))(t)
+	c := must.Get(findCluster())(t)
 	made, undo, err := c.makeFolder(folder)
 	must.Do(t, err)
 	forProgram := filepath.Join(made, "program.yaml")
@@ -103,24 +87,19 @@ func TestKubeconfigsLeadToTheProxyAndToOneCluster(t *testing.T) {
 func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 	root, calls := t.TempDir(), filepath.Join(t.TempDir(), "calls")
 	fakeKubectl(t, `echo "kubectl $*" >>`+calls)
-	must.Do(t, os.Mkdir(filepath.Join(root, "hack"), 0o755))
-	script := []byte("#!/bin/sh\necho \"cluster $*\" >>" + calls)
-	must.Do(t, os.WriteFile(filepath.Join(root, "hack/cluster"), script, 0o755))
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBECACHEDIR", "")
 	t.Setenv("KUBERC", "")
-	for _, test := range []struct{ killed, namespace, want string }{
-		{"", "", ""},
-		{"dev", "lens", "cluster start-server dev\n" +
-			`kubectl -n lens patch foo/example-foo --type=merge -p {"metadata":{"finalizers":null}}` +
+	for _, test := range []struct{ namespace, want string }{
+		{"", ""},
+		{"lens", `kubectl -n lens patch foo/example-foo --type=merge -p {"metadata":{"finalizers":null}}` +
 			"\nkubectl delete namespace lens --timeout=2m\n"},
 	} {
 		c := &cluster{kubeconfig: clientcmdapi.NewConfig()}
 		folder, undo, err := c.makeFolder(root)
 		must.Do(t, err)
 		s := &session{folder: folder}
-		must.Do(t, s.leaveNote(serverNote, test.killed))
-		must.Do(t, s.leaveNote(namespaceNote, test.namespace))
+		must.Do(t, s.noteNamespace(test.namespace))
 		undo()
 		if got, _ := os.ReadFile(calls); string(got) != test.want {
 			t.Errorf("%+v: called %q", test, got)
@@ -130,7 +109,7 @@ func TestCleanUpUndoesWhatIsNoted(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	t.Chdir("..")
-	root := must.Get(filepath.EvalSymlinks(must.Get(os.Getwd())(t)))(t)
+	root := must.Get(os.Getwd())(t)
 	o, err := parseFlags([]string{"-program", "./lens/", "-burst=7", "--", "go", "run", "-x"})
 	if err != nil || o.program != "lens" || o.burst != 7 ||
 		strings.Join(o.command, " ") != "go run -x" {

@@ -148,15 +148,12 @@ func eachLine(log io.Reader, secret string, each func(line string)) (last string
 func (s *session) shell(ctx context.Context, line string) (output string, err error) {
 	command := exec.CommandContext(ctx, "sh", "-c", line)
 	command.Dir = s.root
-	command.WaitDelay = time.Second // an API server that it starts may hold its output open
+	command.WaitDelay = time.Second // what the shell has started may run for longer than ctx
 	text, err := command.CombinedOutput()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
-	}
 	return string(text), err
 }
 
-// leaveNote leaves a note for cleanUp.
-func (s *session) leaveNote(name, text string) error {
-	return os.WriteFile(filepath.Join(s.folder, name), []byte(text), 0o600)
+// noteNamespace makes cleanUp remove a namespace, or none if it is "".
+func (s *session) noteNamespace(name string) error {
+	return os.WriteFile(filepath.Join(s.folder, namespaceNote), []byte(name), 0o600)
 }

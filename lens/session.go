@@ -74,7 +74,7 @@ func newSession(o *options, c *cluster, folder string, p *program) (*session, er
 	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
 	p.changed = func(change model.Program) { s.lens.see(model.Seen{Program: &change}) }
 	var err error
-	if s.table, err = readActions(o.burst, c.local); err != nil {
+	if s.table, err = readActions(o.burst); err != nil {
 		return nil, err
 	}
 	if s.client, err = dynamic.NewForConfig(c.config); err != nil {

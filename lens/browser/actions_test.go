@@ -265,23 +265,23 @@ func TestWhatIsGoneIsSaidAndComesBack(t *testing.T) {
 	p := begin(t)
 	p.press(t, "create")
 	p.settle(t)
-	for _, test := range []struct{ end, says, begin string }{
-		{"kill", "The program has exited", "start"},
-		{"kill-server", "The API server does not answer", "start-server"},
-	} {
-		status := fmt.Sprintf(`document.querySelector("[role=status]").innerText.includes(%q)`, test.says)
-		p.press(t, test.end)
-		p.mustWait(t, status)
-		if test.end == "kill" {
-			p.mustWait(t, `parts.queue.text.textContent.includes("gone") &&
-				getComputedStyle(document.querySelector(".flow")).opacity < 1 &&
-				!["handlers", "slots", "flights", "keys", "requests"].some((layer) =>
-					document.querySelector("[data-layer=" + layer + "] [data-id]"))`)
-		}
-		p.press(t, test.begin)
-		p.mustWait(t, "!"+status)
-		p.settle(t)
-	}
+	const status = `document.querySelector("[role=status]").innerText`
+	const exited, silent = status + `.includes("The program has exited")`,
+		status + `.includes("The API server does not answer")`
+	p.press(t, "kill")
+	p.mustWait(t, exited)
+	p.mustWait(t, `parts.queue.text.textContent.includes("gone") &&
+		getComputedStyle(document.querySelector(".flow")).opacity < 1 &&
+		!["handlers", "slots", "flights", "keys", "requests"].some((layer) =>
+			document.querySelector("[data-layer=" + layer + "] [data-id]"))`)
+	p.press(t, "start")
+	p.mustWait(t, "!"+exited)
+	p.settle(t)
+	must.Do(t, controlPlane.Kill("kube-apiserver"))
+	p.mustWait(t, silent)
+	must.Do(t, controlPlane.Mend())
+	p.mustWait(t, "!"+silent)
+	p.settle(t)
 	p.press(t, "scale")
 	p.until(t, func() error { return hasReplicas(3) })
 	p.settle(t)
