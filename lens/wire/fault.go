@@ -31,13 +31,9 @@ func (p *Proxy) CutWatches(resource string) {
 }
 
 // ExpireWatches ends all watches of a resource, or all if it is empty, as if the API server had
-// forgotten its history: with 410 Expired. The next watch of the resource gets the same answer if
-// it begins at a resourceVersion, so that the program must list.
+// forgotten its history: with 410 Expired. An informer lists then.
 func (p *Proxy) ExpireWatches(resource string) {
-	p.forWatches(resource, func(x *exchange) {
-		p.expired[x.event.Resource] = true
-		x.expire(errExpired)
-	})
+	p.forWatches(resource, func(x *exchange) { x.expire(errExpired) })
 }
 
 func (p *Proxy) forWatches(resource string, do func(*exchange)) {
@@ -62,15 +58,8 @@ func (p *Proxy) FailNextWrite(code int) {
 func (p *Proxy) fault(x *exchange) (code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := &x.event
-	switch {
-	case e.isWrite():
+	if x.event.isWrite() {
 		code, p.failNext = p.failNext, 0
-	case p.expired[e.Resource] && (e.Verb == "watch" || e.Verb == "list"):
-		delete(p.expired, e.Resource)
-		if e.Verb == "watch" && x.since != "" && x.since != "0" {
-			code = http.StatusGone
-		}
 	}
 	return code
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -33,44 +32,6 @@ func TestExpiredWatchEndsWith410(t *testing.T) {
 		}
 		l.wantWaiting(0)
 	})
-}
-
-func TestProgramHasToListAfter410(t *testing.T) {
-	const (
-		list     = deploymentsPath
-		begin    = deploymentsPath + "?watch=true"
-		goOn     = begin + "&resourceVersion=7"
-		anywhere = begin + "&resourceVersion=0"
-		another  = "/api/v1/pods?watch=true&resourceVersion=7"
-	)
-	for name, requests := range map[string][]struct {
-		path string
-		code int
-	}{
-		"a watch goes on":         {{goOn, 410}, {goOn, 200}},
-		"another resource":        {{another, 200}, {goOn, 410}},
-		"the program lists":       {{list, 200}, {goOn, 200}},
-		"a watch lists":           {{begin, 200}, {goOn, 200}},
-		"a watch begins anywhere": {{anywhere, 200}, {goOn, 200}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := startLine(t, func(w http.ResponseWriter, r *http.Request) {
-				if len(r.URL.Query().Get("first")) > 0 {
-					newChannel().ServeHTTP(w, r)
-				}
-			})
-			body := l.watch(deploymentsPath + "?watch=true&first=true")
-			l.ExpireWatches("")
-			if _, err := io.ReadAll(body); err != nil {
-				t.Error(err)
-			}
-			for _, request := range requests {
-				if code, body := l.get(request.path); code != request.code {
-					t.Errorf("%s: got %d (%s), want %d", request.path, code, body, request.code)
-				}
-			}
-		})
-	}
 }
 
 func TestNextWriteFails(t *testing.T) {

@@ -33,9 +33,8 @@ type Proxy struct {
 
 	mu        sync.Mutex
 	exchanges map[*exchange]bool
-	requests  int             // so far
-	failNext  int             // HTTP status of the next write, or 0
-	expired   map[string]bool // resources whose next watch cannot begin at a resourceVersion
+	requests  int // so far
+	failNext  int // HTTP status of the next write, or 0
 }
 
 // New returns a Proxy to the API server of config, with the credentials of config. It calls observe
@@ -55,7 +54,7 @@ func New(config *rest.Config, observe func(Event)) (*Proxy, error) {
 	return &Proxy{
 		gate:   gate{holds: map[string]time.Time{}, changed: make(chan struct{})},
 		target: target, next: next, observe: observe,
-		exchanges: map[*exchange]bool{}, expired: map[string]bool{},
+		exchanges: map[*exchange]bool{},
 	}, nil
 }
 
@@ -197,18 +196,15 @@ type exchange struct {
 	// These are of a watch.
 	watching    context.Context // ends with ctx, or when the watch expires
 	expire      context.CancelCauseFunc
-	since       string // the resourceVersion at which it begins
-	sendInitial bool   // it begins with the initial list
+	sendInitial bool // it begins with the initial list
 
 	arrived, answered bool  // have been reported
 	err               error // why there is no answer, or why the watch has ended
 }
 
 func newExchange(p *Proxy, r *http.Request) *exchange {
-	query := r.URL.Query()
 	x := &exchange{
-		p: p, event: requested(r), since: query.Get("resourceVersion"),
-		sendInitial: query.Get("sendInitialEvents") == "true",
+		p: p, event: requested(r), sendInitial: r.URL.Query().Get("sendInitialEvents") == "true",
 	}
 	x.ctx, x.cancel = context.WithCancelCause(r.Context())
 	x.watching, x.expire = context.WithCancelCause(x.ctx)
