@@ -64,8 +64,8 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	}()
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = handlers[:1]
-	x := &explorer{families: families{controller: &c, tried: map[string]bool{}}, t: t, limit: limit,
-		found: found, filmed: filmed, crds: crds, calm: map[string]*result{}, failures: map[string]failures{}}
+	x := &explorer{controller: &c, t: t, limit: limit, found: found, filmed: filmed, crds: crds,
+		tried: map[string]bool{}, calm: map[string]*result{}, failures: map[string]failures{}}
 	defer x.summarize()
 	defer x.checkIsAlive()
 	var plans []plan

@@ -90,7 +90,7 @@ func (a Answer) isFor(r Request) bool {
 
 // errors answers each request with each error, once and for good. Without -explore.every, it takes
 // the first request of each kind.
-func (x *families) errors(p plan, r *result) (plans []plan) {
+func (x *explorer) errors(p plan, r *result) (plans []plan) {
 	for _, r := range r.requests {
 		if len(p.faults) > 0 || !*every && x.tried[r.Kind] {
 			continue
@@ -111,7 +111,7 @@ var telling = [][]string{{"409-Conflict/once", "cut-after/once"},
 	{"403/for-good", "409-Conflict/for-good", "timeout-after/once", "422/once"}}
 
 // failure returns the plan with a request that gets an error.
-func (x *families) failure(p plan, r Request, a Answer, forGood bool) plan {
+func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 	f := fault{at: r, forGood: forGood, hook: hook{request: a.instead}}
 	f.what = fmt.Sprintf("the request %s got the answer %q", r, a.Name)
 	often, rest := "once", time.Duration(0)

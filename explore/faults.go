@@ -67,14 +67,6 @@ func (f fault) in(w *World) hook {
 	return f.hook
 }
 
-// families makes the cases of a controller in which something goes wrong. The method for a family gets a
-// plan and its result, and returns the plans with one more fault.
-type families struct {
-	controller *Controller
-	tried      map[string]bool // kinds of requests that have had every error
-	outcomes   []Outcome
-}
-
 // The places of a fault of a request.
 const (
 	before = "before" // the request is made
@@ -97,7 +89,7 @@ func around(
 }
 
 // surprises disturbs each event of the watches. Only -explore.every tries the rare ways.
-func (x *families) surprises(p plan, r *result) (plans []plan) {
+func (x *explorer) surprises(p plan, r *result) (plans []plan) {
 	begin := 1 + slices.IndexFunc(r.events, func(e Request) bool {
 		return len(p.faults) > 0 && e.String() == p.faults[0].at.String()
 	})
@@ -132,7 +124,7 @@ func (x *families) surprises(p plan, r *result) (plans []plan) {
 
 // slow lets each write take more than a second, so that a time is another one in each write, even if
 // it has no fractions of seconds.
-func (x *families) slow(p plan, _ *result) []plan {
+func (x *explorer) slow(p plan, _ *result) []plan {
 	p.name, p.slow, p.more = path.Join(p.name, "writes"), true, 0
 	return []plan{p}
 }
@@ -154,7 +146,7 @@ const (
 // go on: the other workers, the other informers and, if the wait is long enough, the users. Without
 // -explore.every, it takes only the writes, and only the long waits. So does a second wait, which
 // would otherwise take hours.
-func (x *families) schedules(p plan, r *result) (plans []plan) {
+func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 	few := len(p.faults) > 0 || !*every
 	add := func(of Request, place string, waits ...string) {
 		for _, wait := range waits {
@@ -184,7 +176,7 @@ func (x *families) schedules(p plan, r *result) (plans []plan) {
 }
 
 // schedule returns the plan with a request or an event that waits.
-func (x *families) schedule(p plan, r *result, of Request, place, wait string) plan {
+func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
 		aStep:   3 * time.Second,
 		tooLong: max(r.untilStep(of, x.controller.Delay), x.controller.Timeout) + 2*time.Second}[wait]

@@ -24,7 +24,7 @@ const takeover = 2 * time.Second
 // Without -explore.every, it takes the first write of each kind, and the process ends a moment later. Gets,
 // and the moment after a request, are taken only if there is something outside. Otherwise, they are like
 // the moment before the next write.
-func (x *families) twins(p plan, r *result) (plans []plan) {
+func (x *explorer) twins(p plan, r *result) (plans []plan) {
 	tried := map[string]bool{}
 	for _, at := range r.requests {
 		isGet := at.verb == "get" && !isSideshow(at.resource) && (*every || x.controller.Outside != nil)
@@ -45,7 +45,7 @@ func (x *families) twins(p plan, r *result) (plans []plan) {
 }
 
 // twin returns the plan with a process that is frozen at a request, and how long it then goes on.
-func (x *families) twin(p plan, at Request, place, end string) plan {
+func (x *explorer) twin(p plan, at Request, place, end string) plan {
 	request := around(place, func(w *World, p *process) { w.replace(p, end) })
 	p = p.with(strings.Join([]string{at.String(), place, end}, "/"), 2, fault{at: at, hook: hook{request: request,
 		what: fmt.Sprintf("the process was frozen %s its request %s until another one had taken over and "+
@@ -100,7 +100,7 @@ func (w *World) replace(p *process, end string) {
 //
 // If the process dies when it has the answer, but has done nothing more, that looks the same from
 // outside as if it dies before the answer: what it knew is lost.
-func (x *families) crashes(p plan, r *result) (plans []plan) {
+func (x *explorer) crashes(p plan, r *result) (plans []plan) {
 	for _, at := range r.requests {
 		if !*every && !at.write || len(p.faults) > 0 && at.Process <= p.faults[0].at.Process {
 			continue
@@ -157,7 +157,7 @@ func more(got, calm *result) {
 // The API server has no streams, as if its feature WatchList were off: a stream waits until it shows
 // the newest state. But after most errors of a stream, client-go lists, and takes an old list, too:
 // Reflector.ListAndWatchWithContext in its tools/cache.
-func (x *families) lags(p plan, r *result) (plans []plan) {
+func (x *explorer) lags(p plan, r *result) (plans []plan) {
 	deletes := slices.ContainsFunc(slices.Collect(maps.Keys(r.written)),
 		func(d deed) bool { return d.what == "deleted" })
 	if len(p.faults) > 0 || !*every && !deletes {

@@ -17,14 +17,16 @@ import (
 
 // explorer explores one controller.
 type explorer struct {
-	families
-	t        *testing.T
-	found    func(Finding) // gets what is wrong, unless it is nil
-	filmed   string        // the name of a case
-	crds     []*apiserver.CRD
-	calm     map[string]*result  // by scenario, what comes of it if nothing goes wrong
-	failures map[string]failures // by what was wrong first
-	limit    limit
+	controller *Controller
+	t          *testing.T
+	found      func(Finding) // gets what is wrong, unless it is nil
+	filmed     string        // the name of a case
+	crds       []*apiserver.CRD
+	tried      map[string]bool // kinds of requests that have had every error
+	outcomes   []Outcome
+	calm       map[string]*result  // by scenario, what comes of it if nothing goes wrong
+	failures   map[string]failures // by what was wrong first
+	limit      limit
 }
 
 // played returns the steps of a scenario, with the waits of users. What the cluster does after a
