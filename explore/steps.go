@@ -75,7 +75,7 @@ func on(
 	return Step{step, func(w *World) {
 		resource, name, _ := strings.Cut(object, "/")
 		var sub []string
-		if i := strings.LastIndex(name, "/"); i > 0 && (name[i:] == "/status" || name[i:] == "/scale") {
+		if i := strings.LastIndex(name, "/"); i > 0 && name[i:] == "/status" {
 			name, sub = name[:i], []string{name[i+1:]}
 		}
 		gvr, namespaced, ok := w.server.Lookup(resource)

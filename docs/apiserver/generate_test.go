@@ -94,10 +94,6 @@ func subresource(r *rand.Rand, st *step, res resource) {
 	switch {
 	case res.status && (strings.Contains(st.Body, "status") || maybe(r, 15)):
 		st.Subresource = "status"
-	case res.scale && maybe(r, 15) && st.Method == http.MethodPatch:
-		st.Subresource = "scale"
-		st.Body = pick(r, []string{`{"spec": {"replicas": 4}}`, `{"spec": {"replicas": -4}}`,
-			`{"metadata": {"resourceVersion": "$RV"}, "spec": {"replicas": 5}}`})
 	case st.Resource == "namespaces" && st.Method == http.MethodPut && maybe(r, 50):
 		st.Subresource = "finalize"
 	}
@@ -185,28 +181,27 @@ type resource struct {
 	valid      string   // the body of a create
 	edits      []string // merge patches
 	status     bool
-	scale      bool
 }
 
 var resources = map[string]resource{
 	"configmaps": {"/api/v1", true, `{"data": {"a": "1"}}`, []string{`{"data": {"a": "2"}}`,
-		`{"data": {"a": null, "b": "1"}}`, `{"data": {"a": 1}}`}, false, false},
+		`{"data": {"a": null, "b": "1"}}`, `{"data": {"a": 1}}`}, false},
 	"leases": {"/apis/coordination.k8s.io/v1", true, `{"spec": {"holderIdentity": "x"}}`,
 		[]string{`{"spec": {"holderIdentity": "y", "leaseTransitions": 2}}`,
-			`{"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}`}, false, false},
+			`{"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}`}, false},
 	"serviceaccounts": {"/api/v1", true, `{}`, []string{`{"automountServiceAccountToken": false}`},
-		false, false},
-	"namespaces": {"/api/v1", false, `{}`, []string{`{"spec": {"finalizers": []}}`}, true, false},
+		false},
+	"namespaces": {"/api/v1", false, `{}`, []string{`{"spec": {"finalizers": []}}`}, true},
 	"events": {"/api/v1", true, `{"involvedObject": {"namespace": "$NS", "name": "a", "kind": "Foo"},
 		"reason": "R", "message": "m", "type": "Normal", "count": 1}`,
-		[]string{`{"count": 2, "message": "n"}`, `{"series": null}`}, false, false},
+		[]string{`{"count": 2, "message": "n"}`, `{"series": null}`}, false},
 	"deployments": {"/apis/apps/v1", true, `{"spec": {"selector": {"matchLabels": {"app": "a"}},
 		"template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [
 		{"name": "web", "image": "web:1", "ports": [{"containerPort": 80}]}]}}}}`,
 		[]string{`{"spec": {"replicas": 2}}`, `{"spec": {"replicas": null}}`,
 			`{"spec": {"paused": true}}`, `{"spec": {"template": {"spec": {"containers": [
 			{"name": "web", "image": "web"}]}}}}`, `{"status": {"replicas": 3}}`,
-			`{"spec": {"replicas": "x"}}`}, true, true},
+			`{"spec": {"replicas": "x"}}`}, true},
 	"foos": {"/apis/samplecontroller.k8s.io/v1alpha1", true, `{"kind": "Foo", "spec": {"deploymentName": "a"},
 		"apiVersion": "samplecontroller.k8s.io/v1alpha1"}`, []string{`{"spec": {"replicas": 2}}`, `{"spec": {"replicas": null}}`,
 		`{"spec": {"replicas": -1}}`, `{"spec": {"deploymentName": "A_"}}`,
@@ -215,7 +210,7 @@ var resources = map[string]resource{
 		`{"status": {"conditions": [{"type": "Ready", "status": "Maybe", "reason": "R",
 			"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`,
 		`{"status": {"conditions": [{"type": "Ready", "status": "True", "reason": "R",
-			"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`}, true, true},
+			"message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`}, true},
 }
 
 func (st step) path() string {

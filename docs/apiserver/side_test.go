@@ -130,8 +130,7 @@ func (s *side) substitute(text, key string, behind int) string {
 
 func (s *side) remember(st step, key string, answer object) {
 	metadata, _ := answer["metadata"].(object)
-	isScale := answer["kind"] == "Scale"
-	if metadata["uid"] == nil || metadata["resourceVersion"] == nil || isScale || st.Name == "" {
+	if metadata["uid"] == nil || metadata["resourceVersion"] == nil || st.Name == "" {
 		return
 	}
 	seen := s.seen[key]

@@ -37,6 +37,7 @@ type customKind struct {
 	validator validation.SchemaValidator
 	status    validation.SchemaValidator // nil if there is no schema for it
 	cel       *cel.Validator             // nil if there are no rules
+	scale     *apiextensionsv1.CustomResourceSubresourceScale
 }
 
 // CRD is a CustomResourceDefinition, understood. Servers share it.
@@ -118,10 +119,10 @@ func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersio
 	for _, selectable := range version.SelectableFields {
 		k.Fields = append(k.Fields, strings.TrimPrefix(selectable.JSONPath, "."))
 	}
+	c := &customKind{}
+	k.custom = c
 	if subresources := version.Subresources; subresources != nil {
-		if k.scale = subresources.Scale; k.scale != nil {
-			k.Subresources = append(k.Subresources, "scale")
-		}
+		c.scale = subresources.Scale
 		if subresources.Status != nil {
 			k.Subresources = append(k.Subresources, "status")
 		}
@@ -135,8 +136,6 @@ func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersio
 	if err != nil {
 		return err
 	}
-	c := &customKind{}
-	k.custom = c
 	if c.schema, err = structural.NewStructural(internal.OpenAPIV3Schema); err != nil {
 		return err
 	}
@@ -193,7 +192,7 @@ func (k *kind) validateCustom(
 			listErrs = nil
 		}
 	}
-	errs = append(errs, k.validateReplicas(object.Object, isStatus)...)
+	errs = append(errs, c.validateReplicas(object.Object, isStatus)...)
 	if !isStatus {
 		errs = append(errs, objectmeta.Validate(ctx, nil, object.Object, c.schema, false)...)
 	}
@@ -211,13 +210,13 @@ func (k *kind) validateCustom(
 }
 
 // validateReplicas returns what is wrong with the replicas that the subresource scale shows.
-func (k *kind) validateReplicas(object map[string]any, isStatus bool) (errs field.ErrorList) {
-	if k.scale == nil {
+func (c *customKind) validateReplicas(object map[string]any, isStatus bool) (errs field.ErrorList) {
+	if c.scale == nil {
 		return nil
 	}
-	paths := []string{k.scale.StatusReplicasPath}
+	paths := []string{c.scale.StatusReplicasPath}
 	if !isStatus {
-		paths = []string{k.scale.SpecReplicasPath, k.scale.StatusReplicasPath}
+		paths = []string{c.scale.SpecReplicasPath, c.scale.StatusReplicasPath}
 	}
 	for _, path := range paths {
 		replicas, _, err := unstructured.NestedInt64(object, split(path)...)

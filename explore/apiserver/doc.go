@@ -9,7 +9,7 @@
 //     API server has, each in its best version, and those of CustomResourceDefinitions.
 //   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
 //     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
-//     patches. dryRun. Status and scale; finalize of Namespaces. Bodies in JSON and Protocol
+//     patches. dryRun. Status; finalize of Namespaces. Bodies in JSON and Protocol
 //     Buffers, answers in JSON.
 //   - PartialObjectMetadata.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
@@ -39,7 +39,7 @@
 //     were is before-first-apply. An update that sends an object of before does not reset them.
 //   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.
 //     The Events of one of their two groups are not in the other one.
-//   - Subresources such as logs, binding, eviction and token; apply to scale. Answers in Protocol
+//   - Subresources such as scale, logs, binding, eviction and token. Answers in Protocol
 //     Buffers, CBOR, Tables, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. So no bookmark

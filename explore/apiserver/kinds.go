@@ -23,8 +23,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
 // Table is what Kubernetes' own code says of its kinds. TestTable of explore/board/kinds writes it.
@@ -70,7 +68,6 @@ type kind struct {
 	goType    reflect.Type                // nil for a custom resource
 	singular  string                      // name of the resource
 	listKind  string
-	scale     *apiextensionsv1.CustomResourceSubresourceScale
 	custom    *customKind
 	real      Kinds // nil for a custom resource, and without BuiltinKinds
 	converter func() managedfields.TypeConverter
@@ -105,15 +102,9 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 		k := &kind{Traits: traits, gvk: gvk, gvr: gvr, storage: gvr, real: BuiltinKinds,
 			goType: scheme.Scheme.KnownTypes(gv)[traits.Kind], converter: builtinConverter,
 			singular: strings.ToLower(traits.Kind), listKind: traits.Kind + "List"}
-		if k.real == nil {
-			k.Subresources = slices.DeleteFunc(slices.Clone(k.Subresources), func(name string) bool {
-				return !slices.Contains([]string{"status", "scale", "finalize"}, name)
-			})
-		}
-		if k.has("scale") {
-			k.scale = &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.replicas",
-				StatusReplicasPath: ".status.replicas", LabelSelectorPath: new(".spec.selector")}
-		}
+		k.Subresources = slices.DeleteFunc(slices.Clone(k.Subresources), func(name string) bool {
+			return name == "scale" || k.real == nil && name != "status" && name != "finalize"
+		})
 		kinds[gvr] = k
 	}
 	return kinds
@@ -211,12 +202,8 @@ func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 		d.Scope = apidiscoveryv2.ScopeNamespace
 	}
 	for _, name := range k.Subresources {
-		gvk := &k.gvk
-		if name == "scale" {
-			gvk = &scaleKind
-		}
 		d.Subresources = append(d.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name,
-			ResponseKind: (*metav1.GroupVersionKind)(gvk), Verbs: []string{"get", "patch", "update"}})
+			ResponseKind: (*metav1.GroupVersionKind)(&k.gvk), Verbs: []string{"get", "patch", "update"}})
 	}
 	return d
 }

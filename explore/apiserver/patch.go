@@ -1,15 +1,11 @@
 package apiserver
 
 import (
-	"bytes"
 	"errors"
 	"net/http"
-	"reflect"
-	"slices"
 	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,14 +25,14 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 )
 
-// patched returns an object, or what a subresource shows of it, after a patch.
+// patched returns an object after a patch.
 func (s *Server) patched(
 	r *Request, old *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
 	if old == nil {
 		return nil, r.notFound()
 	}
-	after, err := r.patch(s.encode(r.found(old).Object, ""))
+	after, err := r.patch(s.encode(old, ""))
 	if err != nil {
 		return nil, badRequest(err)
 	}
@@ -59,9 +55,6 @@ func (r *Request) patch(before []byte) (after []byte, err error) {
 	switch r.PatchType {
 	case types.StrategicMergePatchType:
 		meta := strategicpatch.PatchMetaFromStruct{T: r.kind.goType}
-		if r.Subresource == "scale" {
-			meta.T = reflect.TypeFor[autoscalingv1.Scale]()
-		}
 		after, err = strategicpatch.StrategicMergePatchUsingLookupPatchMeta(before, r.Patch, meta)
 		return after, withStatus(err, http.StatusInternalServerError, "")
 	case types.JSONPatchType:
@@ -85,9 +78,6 @@ func (r *Request) applied(
 ) (object, live *unstructured.Unstructured, err error) {
 	base := r.kind.newObject()
 	switch {
-	case r.Subresource == "scale":
-		return nil, nil, refusal(http.StatusNotImplemented, "", "apply to the subresource scale is not"+
-			" simulated")
 	case old != nil:
 		old = r.kind.tracked(old)
 		base = old.DeepCopy()
@@ -187,9 +177,6 @@ func (r *Request) track(object, old *unstructured.Unstructured) {
 		delete(metadataOf(object), "managedFields")
 		return
 	}
-	if r.Subresource == "scale" && !slices.ContainsFunc(old.GetManagedFields(), r.kind.ownsReplicas) {
-		return // as in a real API server, a Scale has none if nobody owns the replicas yet
-	}
 	manager := r.kind.manager(r.Subresource)
 	*object = *manager.UpdateNoErrors(old, object, r.Options.FieldManager).(*unstructured.Unstructured)
 }
@@ -212,15 +199,4 @@ func (k *kind) tracked(old *unstructured.Unstructured) *unstructured.Unstructure
 		result.SetManagedFields(updated.(*unstructured.Unstructured).GetManagedFields())
 	}
 	return result
-}
-
-// ownsReplicas reports whether an entry has the field that a Scale shows.
-func (k *kind) ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
-	set := &fieldpath.Set{}
-	err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes()))
-	var path fieldpath.Path
-	for _, name := range split(k.scale.SpecReplicasPath) {
-		path = append(path, fieldpath.MakePathOrDie(name)...)
-	}
-	return err == nil && set.Has(path)
 }

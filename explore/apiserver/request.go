@@ -7,11 +7,9 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	internalscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
@@ -225,14 +223,11 @@ func (r *Request) parseBody(body []byte, media string) error {
 
 // checkKind sets the kind of an object that has none, and may have none. It refuses another one.
 func (r *Request) checkKind(object map[string]any) error {
-	mustSayIt := r.kind.custom != nil && r.Subresource != "scale" || r.isApply()
+	mustSayIt := r.kind.custom != nil || r.isApply()
 	if kind := object["kind"]; object == nil || mustSayIt && (kind == nil || kind == "") {
 		return errNoKind
 	}
 	apiVersion, kind := r.kind.gvk.ToAPIVersionAndKind()
-	if r.Subresource == "scale" {
-		apiVersion, kind = scaleKind.ToAPIVersionAndKind()
-	}
 	setDefaults(object, map[string]any{"apiVersion": apiVersion, "kind": kind})
 	if object["apiVersion"] != apiVersion || object["kind"] != kind {
 		return apierrors.NewBadRequest(fmt.Sprintf("%v in version %v cannot be handled as a %s in %s",
@@ -242,10 +237,9 @@ func (r *Request) checkKind(object map[string]any) error {
 }
 
 // decode brings an object that a client has sent into the form in which it is kept.
-func (r *Request) decode(object *unstructured.Unstructured) (err error) {
-	if r.Subresource == "scale" {
-		object.Object, err = throughType(object.Object, reflect.TypeFor[autoscalingv1.Scale]())
-	} else if err = r.kind.canonical(object.Object); err == nil && r.kind.custom != nil {
+func (r *Request) decode(object *unstructured.Unstructured) error {
+	err := r.kind.canonical(object.Object)
+	if err == nil && r.kind.custom != nil {
 		err = r.kind.custom.complete(object.Object)
 	}
 	return err

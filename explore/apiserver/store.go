@@ -135,20 +135,12 @@ func (s *Server) get(r *Request) (*Response, error) {
 	if object == nil {
 		return nil, r.notFound()
 	}
-	return r.found(object), nil
+	return &Response{Code: 200, Object: object}, nil
 }
 
 // existing returns the object of a request in its version, or nil.
 func (s *Server) existing(r *Request) *unstructured.Unstructured {
 	return r.kind.view(s.table(r.kind).objects[keyOf(r.Namespace, r.Name)])
-}
-
-// found returns the answer that is an object.
-func (r *Request) found(object *unstructured.Unstructured) *Response {
-	if r.Subresource == "scale" {
-		object = r.kind.scaleOf(object)
-	}
-	return &Response{Code: 200, Object: object}
 }
 
 // parseRevision reads a resourceVersion; the empty one is 0.

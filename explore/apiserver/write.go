@@ -52,8 +52,6 @@ func (s *Server) write(r *Request) (*Response, error) {
 		return nil, r.conflict("no object has the UID " + string(uid))
 	case old == nil:
 		return s.create(r, object)
-	case r.Subresource == "scale":
-		object = k.withScale(old, object)
 	}
 	if !r.isApply() {
 		r.track(object, old)
@@ -192,7 +190,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	default:
 		object = k.view(s.commit(r, old, object, false))
 	}
-	return r.found(object), nil
+	return &Response{Code: http.StatusOK, Object: object}, nil
 }
 
 // prepare keeps what the server owns, and what a client cannot change with this subresource. It
