@@ -1,12 +1,9 @@
 package apiserver
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 )
 
 var deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
@@ -104,42 +99,6 @@ func TestUnknownFieldSurvivesAPatch(t *testing.T) {
 		if value != "yes" {
 			t.Errorf("%s: the field is gone", patchType)
 		}
-	}
-}
-
-func TestInformerFollows(t *testing.T) {
-	for _, streams := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			s := start()
-			if !streams {
-				s.DisableStreams()
-			}
-			client := kubernetes.NewForConfigOrDie(s.Config(nil))
-			factory := informers.NewSharedInformerFactory(client, 10*time.Hour)
-			lister := factory.Apps().V1().Deployments().Lister()
-			ctx, cancel := context.WithCancel(t.Context())
-			factory.Start(ctx.Done())
-			cache.WaitForCacheSync(ctx.Done(), factory.Apps().V1().Deployments().Informer().HasSynced)
-			if _, err := client.AppsV1().Deployments("default").Create(ctx, deployment("a"),
-				metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Hour)
-			synctest.Wait()
-			if _, err := lister.Deployments("default").Get("a"); err != nil {
-				t.Error(err)
-			}
-			if err := client.AppsV1().Deployments("default").Delete(ctx, "a",
-				metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			if _, err := lister.Deployments("default").Get("a"); !apierrors.IsNotFound(err) {
-				t.Errorf("got %v, want NotFound", err)
-			}
-			cancel()
-			factory.Shutdown()
-		})
 	}
 }
 
