@@ -54,7 +54,6 @@ func List[T any](s State, resource string) (list []*T) {
 	return list
 }
 
-// all returns all objects of a resource.
 func (s State) all(resource string) []*object {
 	gvr, _, ok := s.server.Lookup(resource)
 	if !ok {

@@ -182,7 +182,6 @@ type limit struct {
 	time  time.Duration
 }
 
-// newLimit returns what the flags say.
 func newLimit() (l limit, err error) {
 	if *every {
 		return l, nil

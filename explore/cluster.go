@@ -131,7 +131,6 @@ func setStatus[T, Status any](w *World, resource string, desired func(*T) *Statu
 	return err
 }
 
-// names returns the names of all objects of a resource.
 func (w *World) names(resource string) map[string]bool {
 	names := map[string]bool{}
 	for _, o := range w.State().all(resource) {

@@ -110,7 +110,6 @@ var telling = [][]string{{"409-Conflict/once", "cut-after/once"},
 	{"409-AlreadyExists/once", "404/once", "500/once", "500/for-good"},
 	{"403/for-good", "409-Conflict/for-good", "timeout-after/once", "422/once"}}
 
-// failure returns the plan with a request that gets an error.
 func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 	f := fault{at: r, forGood: forGood, hook: hook{request: a.instead}}
 	f.what = fmt.Sprintf("the request %s got the answer %q", r, a.Name)
@@ -144,7 +143,6 @@ func (x *explorer) failure(p plan, r Request, a Answer, forGood bool) plan {
 	return p
 }
 
-// waits returns how long the controller waited each time before it made a request again.
 func waits(got *result, r Request) (waits []time.Duration) {
 	var last time.Time
 	for _, other := range got.requests {

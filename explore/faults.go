@@ -175,7 +175,6 @@ func (x *explorer) schedules(p plan, r *result) (plans []plan) {
 	return plans
 }
 
-// schedule returns the plan with a request or an event that waits.
 func (x *explorer) schedule(p plan, r *result, of Request, place, wait string) plan {
 	d := map[string]time.Duration{moment: time.Millisecond, while: 2 * time.Second,
 		aStep:   3 * time.Second,

@@ -56,7 +56,6 @@ func (w *World) shoot(s Shot) {
 	w.film = append(w.film, s)
 }
 
-// shootRequest adds a Shot of a request.
 func (w *World) shootRequest(r *apiserver.Request, s Shot) {
 	s.Request = w.numberOf(r)
 	s.Verb, s.Path, s.Subresource = r.Verb, r.Path, r.Subresource
@@ -112,7 +111,6 @@ func (r reel) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// logger returns the logger of a process.
 func (w *World) logger() klog.Logger {
 	verbosity := 0
 	if w.filmed {

@@ -19,7 +19,6 @@ import (
 // from run to run, such as UIDs and times.
 type picture map[string]map[string]string // by object, by field
 
-// picture returns what the state looks like now.
 func (w *World) picture() picture { return pictureOf(w.objects()) }
 
 func pictureOf(all []*object) picture {

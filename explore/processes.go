@@ -113,7 +113,6 @@ func (x *explorer) crashes(p plan, r *result) (plans []plan) {
 	return plans
 }
 
-// crash returns the plan with a process that dies at a request.
 func (p plan) crash(at Request, place string, late bool) plan {
 	name, next := at.String()+"/"+place, time.Millisecond
 	what := fmt.Sprintf("the process died %s its request %s", place, at)

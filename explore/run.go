@@ -45,7 +45,6 @@ func (s *Scenario) played(c *Controller) (steps []Step) {
 	return steps
 }
 
-// run runs a case in a world of its own.
 func (x *explorer) run(t *testing.T, p plan) *result {
 	t.Helper()
 	var r result

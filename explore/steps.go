@@ -39,7 +39,6 @@ func Create(object string) Step {
 // namespace than the default, or "namespaces/red", which is in none.
 func Patch(object, patch string) Step { return patchAs("", "patch", object, patch) }
 
-// patchAs returns a step in which a field manager patches an object.
 func patchAs(manager, verb, object, patch string) Step {
 	name := fmt.Sprintf("%s %s %s", verb, object, strings.Join(strings.Fields(patch), " "))
 	return on(name, object, func(c dynamic.ResourceInterface, name string, sub ...string) error {

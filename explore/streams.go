@@ -107,7 +107,6 @@ func (s *stream) deliver(events ...watch.Event) {
 	s.waiting = nil
 }
 
-// show shows an event.
 func (s *stream) show(event watch.Event) {
 	s.shoot("shown", event)
 	s.Send(event)

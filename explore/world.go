@@ -192,7 +192,6 @@ func (w *World) startIf(isToStart func() bool) {
 	}
 }
 
-// restart stops the process, and starts another one.
 func (w *World) restart() {
 	w.stop()
 	w.start()
@@ -213,7 +212,6 @@ func (w *World) stop() {
 	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 
-// wait waits while the process is frozen.
 func (p *process) wait() {
 	p.world.mu.Lock()
 	frozen := p.frozen

@@ -114,7 +114,6 @@ func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// addVersion adds what a version says.
 func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersion) error {
 	for _, selectable := range version.SelectableFields {
 		k.Fields = append(k.Fields, strings.TrimPrefix(selectable.JSONPath, "."))

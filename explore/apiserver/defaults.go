@@ -60,7 +60,6 @@ var otherDefaults = map[string]func(map[string]any){
 	},
 }
 
-// rolling sets the defaults of a strategy.
 func rolling(strategy map[string]any) {
 	if setDefaults(strategy, map[string]any{"type": "RollingUpdate"}); strategy["type"] == "RollingUpdate" {
 		setDefaults(strategy, map[string]any{"rollingUpdate": map[string]any{}})

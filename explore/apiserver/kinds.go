@@ -192,7 +192,6 @@ func (s *Server) discovery(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-// discovery returns what discovery says of a kind.
 func (k *kind) discovery() apidiscoveryv2.APIResourceDiscovery {
 	d := apidiscoveryv2.APIResourceDiscovery{Resource: k.gvr.Resource, Scope: apidiscoveryv2.ScopeCluster,
 		SingularResource: k.singular, ResponseKind: (*metav1.GroupVersionKind)(&k.gvk),

@@ -146,7 +146,6 @@ func (oneVersion) ConvertToVersion(
 	return object, nil
 }
 
-// customConverter makes a converter of a schema.
 func customConverter(k *kind) managedfields.TypeConverter {
 	models, folder := map[string]*spec.Schema{}, "#/definitions/"
 	reference := func(name string) spec.Ref { return spec.MustCreateRef(folder + name) }

@@ -105,7 +105,6 @@ var infos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"
 // manyObjects are the verbs of requests that are about all objects that they select.
 var manyObjects = []string{"list", "watch", "deletecollection"}
 
-// parsePath understands the path and the method.
 func (r *Request) parsePath(s *Server, from *http.Request) error {
 	info, err := infos.NewRequestInfo(from)
 	if err != nil || !info.IsResourceRequest {
@@ -131,7 +130,6 @@ func (r *Request) parsePath(s *Server, from *http.Request) error {
 	return nil
 }
 
-// parseList understands the options of a list.
 func (r *Request) parseList(query url.Values) error {
 	// It decodes nothing if there is no option at all.
 	r.List.LabelSelector, r.List.FieldSelector = labels.Everything(), fields.Everything()
@@ -178,7 +176,6 @@ func readObject(body []byte, media string) (object map[string]any, err error) {
 	return object, err
 }
 
-// parseWrite understands an object or a patch.
 func (r *Request) parseWrite(body []byte, media string) error {
 	patchType := types.PatchType(media)
 	if errs := validation.ValidatePatchOptions(&r.Options, patchType); len(errs) > 0 {
@@ -205,7 +202,6 @@ func (r *Request) parseWrite(body []byte, media string) error {
 	return errFormat
 }
 
-// parseBody understands an object.
 func (r *Request) parseBody(body []byte, media string) error {
 	object, err := readObject(body, media)
 	if err == nil {

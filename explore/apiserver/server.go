@@ -128,7 +128,6 @@ func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	return result, nil
 }
 
-// answer returns the server's answer to a request.
 func (c client) answer(r *http.Request, body []byte) (*Response, error) {
 	request, err := c.server.parse(r, body)
 	if err != nil {
@@ -169,7 +168,6 @@ var verbs = map[string]func(*Server, *Request) (*Response, error){
 	"delete": (*Server).delete, "deletecollection": (*Server).deleteCollection,
 }
 
-// serve answers a request.
 func (s *Server) serve(r *Request) (*Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +207,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// encodeResponse returns the body of an answer.
 func (s *Server) encodeResponse(response *Response, accept string) []byte {
 	switch {
 	case response.raw != nil:

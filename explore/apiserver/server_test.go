@@ -18,7 +18,6 @@ import (
 
 var deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
 
-// start returns a server with Foos.
 func start() *Server { return New(must(ReadCRDs("../../artifacts/examples/crd.yaml"))...) }
 
 func deployment(name string) *appsv1.Deployment {

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
-// write answers a create, an update and a patch.
 func (s *Server) write(r *Request) (*Response, error) {
 	k, old, object := r.kind, s.existing(r), r.Body.DeepCopy()
 	var err error
@@ -238,7 +237,6 @@ func (k *kind) specChanged(object, old map[string]any) bool {
 		k.is("deployments") && !reflect.DeepEqual(annotations, before)
 }
 
-// keep sets a field to what it was.
 func keep(object, old map[string]any, name string) {
 	if value, ok := old[name]; ok {
 		object[name] = value

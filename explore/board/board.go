@@ -86,7 +86,6 @@ func Explore(t *testing.T, module string, c explore.Controller, known ...Known) 
 	}
 }
 
-// is reports whether a finding is what is known.
 func (k Known) is(f explore.Finding) bool {
 	return regexp.MustCompile(k.Where).MatchString(f.Case) && regexp.MustCompile(k.What).MatchString(f.Problem)
 }

@@ -58,7 +58,6 @@ func TestJobSet(t *testing.T) {
 	})
 }
 
-// finish returns a step in which a Job ends.
 func finish(job, how string) explore.Step {
 	return explore.Patch("jobs.batch/"+job+"/status", `status: {conditions: [{type: `+how+`, status: "True"}]}`)
 }

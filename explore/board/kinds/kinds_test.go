@@ -31,7 +31,6 @@ const plain, mergePatch, apply = "application/json", "application/merge-patch+js
 
 type object = map[string]any
 
-// output runs a command, which must succeed.
 func output(command ...string) string {
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = os.Stderr
@@ -72,7 +71,6 @@ func sides(t *testing.T) (both [2]rest.Interface) {
 	return both
 }
 
-// send returns the answer to a request.
 func send(to rest.Interface, method, path, media, body string) string {
 	answer, _ := to.Verb(method).RequestURI(path).SetHeader("Content-Type", media).SetHeader("Accept", plain).
 		Body([]byte(body)).Do(context.Background()).Raw()
@@ -239,7 +237,6 @@ func (p *probe) stored(stubs map[string]string) {
 	}
 }
 
-// create creates the object anew.
 func (p *probe) create(step, body string) {
 	p.remove()
 	p.send(step, "POST", p.paths, plain, body)

@@ -69,7 +69,6 @@ func (k kinds) kindOf(gvr schema.GroupVersionResource) (gvk schema.GroupVersionK
 	return gvk, scheme.Scheme.Recognizes(gvk)
 }
 
-// traits returns what the store of a resource says.
 func (k kinds) traits(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind) apiserver.Traits {
 	store := k.store(gvr, "")
 	t := apiserver.Traits{Kind: gvk.Kind, Namespaced: store.CreateStrategy.NamespaceScoped(),
