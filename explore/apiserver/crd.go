@@ -42,7 +42,7 @@ type customKind struct {
 
 // CRD is a CustomResourceDefinition, understood. Servers share it.
 type CRD struct {
-	kinds []*kind // one for each served version
+	kind *kind
 }
 
 // ReadCRDs reads CustomResourceDefinitions from YAML files. It skips other documents.
@@ -69,49 +69,34 @@ func ParseCRDs(text []byte) (crds []*CRD, _ error) {
 		if err == nil && definition.Kind != "CustomResourceDefinition" {
 			continue
 		}
-		crd := &CRD{}
+		var k *kind
 		if err == nil {
-			err = crd.understand(definition)
+			k, err = understand(definition)
 		}
 		if err != nil {
 			return nil, err
 		}
-		crds = append(crds, crd)
+		crds = append(crds, &CRD{k})
 	}
 	return crds, nil
 }
 
-// understand reads what a definition says. It changes the definition.
-func (c *CRD) understand(crd *apiextensionsv1.CustomResourceDefinition) error {
+// understand returns the kind that a definition has. It changes the definition.
+func understand(crd *apiextensionsv1.CustomResourceDefinition) (*kind, error) {
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
-	var stored schema.GroupVersionResource
-	for _, version := range crd.Spec.Versions {
-		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name,
-			Resource: crd.Spec.Names.Plural}
-		if version.Storage {
-			stored = gvr
-		}
-		if !version.Served {
-			continue
-		}
-		names := crd.Spec.Names
-		k := &kind{gvk: gvr.GroupVersion().WithKind(names.Kind), gvr: gvr, singular: names.Singular,
-			listKind: names.ListKind, Traits: Traits{Conditional: true, Generation: true,
-				ShortNames: names.ShortNames, Categories: names.Categories,
-				Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}}
-		if err := k.addVersion(version); err != nil {
-			return err
-		}
-		c.kinds = append(c.kinds, k)
+	served := slices.DeleteFunc(crd.Spec.Versions,
+		func(version apiextensionsv1.CustomResourceDefinitionVersion) bool { return !version.Served })
+	if len(served) != 1 {
+		return nil, fmt.Errorf("%s serves %d versions: only definitions that serve one are simulated",
+			crd.Name, len(served))
 	}
-	for _, k := range c.kinds {
-		k.storage = stored
-	}
-	if conversion := crd.Spec.Conversion; len(c.kinds) > 1 && conversion != nil &&
-		conversion.Strategy != apiextensionsv1.NoneConverter {
-		return errors.New("of several versions, only those with the conversion None are simulated")
-	}
-	return nil
+	names := crd.Spec.Names
+	gv := schema.GroupVersion{Group: crd.Spec.Group, Version: served[0].Name}
+	k := &kind{gvk: gv.WithKind(names.Kind), gvr: gv.WithResource(names.Plural), singular: names.Singular,
+		listKind: names.ListKind, Traits: Traits{Conditional: true, Generation: true,
+			ShortNames: names.ShortNames, Categories: names.Categories,
+			Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped}}
+	return k, k.addVersion(served[0])
 }
 
 func (k *kind) addVersion(version apiextensionsv1.CustomResourceDefinitionVersion) error {

@@ -50,7 +50,7 @@ func (s *Server) delete(r *Request) (*Response, error) {
 		object = old.DeepCopy()
 	}
 	if !r.isDryRun() && (!stays || !sameObject(object, old)) {
-		object = k.view(s.commit(r, old, object, !stays))
+		s.commit(r, old, object, !stays)
 	}
 	if !stays && !k.ReturnedByDelete {
 		object = asObject(statusKind, &metav1.Status{Status: metav1.StatusSuccess,

@@ -18,8 +18,7 @@
 //     objects that begin or cease to match a selector; timeouts. One counter is the resourceVersion of
 //     all resources.
 //   - Custom resources, with the code of apiextensions-apiserver: pruning, defaults, validation
-//     by schema, CEL and the limits of scale, ratcheting, and list types. Several versions, if
-//     nothing needs conversion.
+//     by schema, CEL and the limits of scale, ratcheting, and list types.
 //   - Kubernetes' own kinds as a real API server stores them, if the package
 //     explore/board/kinds is imported. Its documentation lists the differences.
 //   - Without explore/board/kinds, unknown fields of built-in kinds are kept. An apply to them fails.
@@ -37,8 +36,9 @@
 //     the others are generated. A Service gets no IP address.
 //   - Managed fields before the first apply to an object. Then the manager of all fields that there
 //     were is before-first-apply. An update that sends an object of before does not reset them.
-//   - Other versions of built-in kinds; conversion webhooks; CustomResourceDefinitions as objects.
-//     The Events of one of their two groups are not in the other one.
+//   - Other versions of built-in kinds, and more than one served version of a custom resource;
+//     CustomResourceDefinitions as objects. The Events of one of their two groups are not in the
+//     other one.
 //   - Subresources such as scale, logs, binding, eviction and token. Answers in Protocol
 //     Buffers, CBOR, Tables, OpenAPI, warnings, compression. Unknown fields are not refused
 //     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.

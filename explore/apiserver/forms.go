@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"maps"
 	"reflect"
 	"strings"
 
@@ -11,24 +10,6 @@ import (
 
 func metadataOf(object *unstructured.Unstructured) map[string]any {
 	return object.Object["metadata"].(map[string]any)
-}
-
-// view returns an object that is stored in the version of a kind, or nil if there is none.
-func (k *kind) view(object *unstructured.Unstructured) *unstructured.Unstructured {
-	if k.gvr == k.storage {
-		return object
-	}
-	return converted(object, k.gvk.GroupVersion().String())
-}
-
-// converted returns an object in another version, without changing its fields.
-func converted(object *unstructured.Unstructured, apiVersion string) *unstructured.Unstructured {
-	if object == nil || object.GetAPIVersion() == apiVersion {
-		return object
-	}
-	content := maps.Clone(object.Object)
-	content["apiVersion"] = apiVersion
-	return &unstructured.Unstructured{Object: content}
 }
 
 // sameObject reports whether two objects differ in nothing but times of managed fields.

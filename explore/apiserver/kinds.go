@@ -64,9 +64,8 @@ type kind struct {
 	Traits
 	gvk       schema.GroupVersionKind
 	gvr       schema.GroupVersionResource
-	storage   schema.GroupVersionResource // whose objects these are: of the version that is stored
-	goType    reflect.Type                // nil for a custom resource
-	singular  string                      // name of the resource
+	goType    reflect.Type // nil for a custom resource
+	singular  string       // name of the resource
 	listKind  string
 	custom    *customKind
 	real      Kinds // nil for a custom resource, and without BuiltinKinds
@@ -99,7 +98,7 @@ var builtin = sync.OnceValue(func() map[schema.GroupVersionResource]*kind {
 		apiVersion, resource := path.Split(name)
 		gv := must(schema.ParseGroupVersion(strings.TrimSuffix(apiVersion, "/")))
 		gvk, gvr := gv.WithKind(traits.Kind), gv.WithResource(resource)
-		k := &kind{Traits: traits, gvk: gvk, gvr: gvr, storage: gvr, real: BuiltinKinds,
+		k := &kind{Traits: traits, gvk: gvk, gvr: gvr, real: BuiltinKinds,
 			goType: scheme.Scheme.KnownTypes(gv)[traits.Kind], converter: builtinConverter,
 			singular: strings.ToLower(traits.Kind), listKind: traits.Kind + "List"}
 		k.Subresources = slices.DeleteFunc(slices.Clone(k.Subresources), func(name string) bool {

@@ -78,9 +78,7 @@ func New(crds ...*CRD) *Server {
 		must(s.create(r, namespace))
 	}
 	for _, crd := range crds {
-		for _, k := range crd.kinds {
-			s.kinds[k.gvr] = k
-		}
+		s.kinds[crd.kind.gvr] = crd.kind
 	}
 	return s
 }

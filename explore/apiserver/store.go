@@ -38,20 +38,17 @@ type Write struct {
 func keyOf(namespace, name string) string { return path.Join("/", namespace, name) }
 
 func (s *Server) table(k *kind) *table {
-	t := s.tables[k.storage]
+	t := s.tables[k.gvr]
 	if t == nil {
 		t = &table{objects: map[string]*unstructured.Unstructured{}}
-		s.tables[k.storage] = t
+		s.tables[k.gvr] = t
 	}
 	return t
 }
 
 // commit writes an object, and tells the watches. With deleted, object is the last state.
-func (s *Server) commit(
-	r *Request, old, object *unstructured.Unstructured, deleted bool,
-) *unstructured.Unstructured {
+func (s *Server) commit(r *Request, old, object *unstructured.Unstructured, deleted bool) {
 	s.revision++
-	object = converted(object, r.kind.storage.GroupVersion().String())
 	object.SetResourceVersion(strconv.FormatInt(s.revision, 10))
 	s.encoded.Store(object, marshal(object.Object)) // it does not change any more
 	t, key := s.table(r.kind), keyOf(object.GetNamespace(), object.GetName())
@@ -71,7 +68,6 @@ func (s *Server) commit(
 	for _, w := range slices.Clone(t.watches) {
 		w.notify(write)
 	}
-	return object
 }
 
 // since returns the writes after a revision.
@@ -100,7 +96,7 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 func (s *Server) sorted(r *Request, revision int64) (keys []string, _ []*unstructured.Unstructured) {
 	at, objects := s.table(r.kind).at(revision), []*unstructured.Unstructured{}
 	for _, key := range slices.Sorted(maps.Keys(at)) {
-		if object := r.kind.view(at[key]); r.selects(object) {
+		if object := at[key]; r.selects(object) {
 			keys, objects = append(keys, key), append(objects, object)
 		}
 	}
@@ -138,9 +134,9 @@ func (s *Server) get(r *Request) (*Response, error) {
 	return &Response{Code: 200, Object: object}, nil
 }
 
-// existing returns the object of a request in its version, or nil.
+// existing returns the object of a request, or nil.
 func (s *Server) existing(r *Request) *unstructured.Unstructured {
-	return r.kind.view(s.table(r.kind).objects[keyOf(r.Namespace, r.Name)])
+	return s.table(r.kind).objects[keyOf(r.Namespace, r.Name)]
 }
 
 // parseRevision reads a resourceVersion; the empty one is 0.

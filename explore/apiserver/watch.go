@@ -92,7 +92,7 @@ func (w *Watch) notify(write Write) {
 		return
 	}
 	r := w.Request
-	event, old := r.kind.view(write.Event), r.kind.view(write.Old)
+	event, old := write.Event, write.Old
 	is, was := write.New != nil && r.selects(event), old != nil && r.selects(old)
 	switch {
 	case is && was:

@@ -89,7 +89,7 @@ func (s *Server) create(r *Request, object *unstructured.Unstructured) (*Respons
 		return nil, apierrors.NewAlreadyExists(r.Resource.GroupResource(), object.GetName())
 	}
 	if !r.isDryRun() {
-		object = k.view(s.commit(r, nil, object, false))
+		s.commit(r, nil, object, false)
 	}
 	return &Response{Code: http.StatusCreated, Object: object}, nil
 }
@@ -187,7 +187,7 @@ func (s *Server) replace(r *Request, old, object *unstructured.Unstructured) (*R
 	case sameObject(object, old):
 		object = old
 	default:
-		object = k.view(s.commit(r, old, object, false))
+		s.commit(r, old, object, false)
 	}
 	return &Response{Code: http.StatusOK, Object: object}, nil
 }
