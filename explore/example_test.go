@@ -26,7 +26,7 @@ func register(p *process, gadget object) error {
 // TestRegistry explores a controller that has something outside of the cluster.
 func TestRegistry(t *testing.T) {
 	explore.Test(t, explore.Controller{
-		Run: program(register), CRDs: []string{gadgetsFile(t)},
+		Run: program(register), CRDs: []string{gadgets},
 		Outside: func() any { return &registry{} },
 		Scenarios: []explore.Scenario{{Name: "down", Steps: []explore.Step{
 			{Name: "the registry breaks down", Do: func(w *explore.World) {

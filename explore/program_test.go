@@ -2,9 +2,6 @@ package explore_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,33 +20,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-const gadgets = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}`
+const gadgets = "testdata/gadgets.yaml"
 
 var gadgetsResource = schema.GroupVersionResource{
 	Group: "example.com", Version: "v1", Resource: "gadgets"}
-
-// gadgetsFile returns the path of the definition of Gadgets.
-func gadgetsFile(t *testing.T) string {
-	t.Helper()
-	crd := filepath.Join(t.TempDir(), "crd.yaml")
-	if err := os.WriteFile(crd, []byte(gadgets), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return crd
-}
 
 type (
 	object = *unstructured.Unstructured

@@ -75,7 +75,6 @@ func lead(run run) run {
 // TestTwin shows what a Lease does not prevent: a process that was frozen does what it was about to,
 // after another one has taken over. What is outside needs a fence against that.
 func TestTwin(t *testing.T) {
-	crd := gadgetsFile(t)
 	for _, test := range []struct {
 		name  string
 		run   run
@@ -89,7 +88,7 @@ func TestTwin(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			found := map[bool]string{} // by whether a twin did it
 			for _, f := range explore.Find(t, explore.Controller{
-				Run: test.run, CRDs: []string{crd}, Outside: func() any { return &meter{} },
+				Run: test.run, CRDs: []string{gadgets}, Outside: func() any { return &meter{} },
 				Scenarios: []explore.Scenario{{Name: "set", Steps: steps(createGadget, changeGadget)}},
 				Eventually: func(now explore.State) []string {
 					m := now.Outside.(*meter)

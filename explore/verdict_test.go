@@ -42,7 +42,7 @@ type trial struct {
 // expect explores the program. What else is known of the controller is in c.
 func (test trial) expect(t *testing.T, c explore.Controller) {
 	t.Helper()
-	c.Run, c.CRDs, c.Settle = test.run, []string{gadgetsFile(t)}, test.settle
+	c.Run, c.CRDs, c.Settle = test.run, []string{gadgets}, test.settle
 	c.Scenarios = []explore.Scenario{{Name: "users", Steps: test.steps}}
 	if test.finds != "" { // soon
 		budget := flag.Lookup("explore.budget").Value
