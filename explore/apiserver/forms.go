@@ -37,10 +37,7 @@ func split(path string) []string { return strings.Split(strings.TrimPrefix(path,
 
 // asObject returns a value of a Go type as an object of a kind.
 func asObject(gvk schema.GroupVersionKind, value any) *unstructured.Unstructured {
-	content, err := converter.ToUnstructured(value)
-	if err != nil {
-		panic(err) // only of a type that is none of an API
-	}
+	content := must(converter.ToUnstructured(value)) // it fails only for a type that is none of an API
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(gvk)
 	return object

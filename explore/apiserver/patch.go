@@ -126,12 +126,9 @@ func (k *kind) manager(subresource string) *managedfields.FieldManager {
 	if k.custom != nil {
 		create = managedfields.NewDefaultCRDFieldManager
 	}
-	made, err := create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
-		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters)
-	if err != nil {
-		panic(err) // only without a converter
-	}
-	return made
+	// It fails only without a converter.
+	return must(create(k.converter(), oneVersion{}, unstructuredscheme.NewUnstructuredDefaulter(),
+		unstructuredscheme.NewUnstructuredCreator(), k.gvk, gv, subresource, filters))
 }
 
 // oneVersion stands for the conversions of objects that exist in one version.
@@ -162,11 +159,7 @@ func customConverter(k *kind) managedfields.TypeConverter {
 	object.AddExtension("x-kubernetes-group-version-kind", []any{map[any]any{
 		"group": k.gvk.Group, "version": k.gvk.Version, "kind": k.gvk.Kind}})
 	models["object"] = object
-	made, err := managedfields.NewTypeConverter(models, false)
-	if err != nil {
-		panic(err) // of a schema that was accepted
-	}
-	return made
+	return must(managedfields.NewTypeConverter(models, false)) // of a schema that was accepted
 }
 
 // track updates the managed fields of an object. They cost more than all else of a write, so an
