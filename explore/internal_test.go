@@ -152,26 +152,20 @@ func TestLimits(t *testing.T) {
 	for _, test := range []struct {
 		budget string
 		every  bool
-		says   string
+		want   limit
+		fails  bool
 	}{
-		{"500", false, "after 500 cases"}, {"2s", false, "after 2s"}, {"0", false, "never"}, {"2s", true, "never"},
-		{"soon", false, "-explore.budget=soon: want a time such as 10s, or a number of cases"},
+		{"500", false, limit{cases: 500}, false}, {"2s", false, limit{time: 2 * time.Second}, false},
+		{"0", false, limit{}, false}, {"2s", true, limit{}, false}, {"soon", false, limit{}, true},
 	} {
 		*budget, *every = test.budget, test.every
-		l, err := newLimit()
-		says := "never"
-		switch {
-		case err != nil:
-			says = err.Error()
-		case l.isUsed(500, time.Second) && !l.isUsed(499, time.Second):
-			says = "after 500 cases"
-		case l.isUsed(0, 2*time.Second) && !l.isUsed(5000, time.Second):
-			says = "after 2s"
-		case l.isUsed(5000, time.Hour):
-			says = "always"
+		if got, err := newLimit(); got != test.want || (err != nil) != test.fails {
+			t.Errorf("budget %s, every %t: got %v, %v, want %v", *budget, *every, got, err, test.want)
 		}
-		if says != test.says {
-			t.Errorf("budget %s, every %t: got %q, want %q", test.budget, test.every, says, test.says)
-		}
+	}
+	cases, seconds := limit{cases: 500}, limit{time: 2 * time.Second}
+	if !cases.isUsed(500, 0) || cases.isUsed(499, time.Hour) || (limit{}).isUsed(500, time.Hour) ||
+		!seconds.isUsed(0, 2*time.Second) || seconds.isUsed(500, time.Second) {
+		t.Error("a limit is reached too early or too late")
 	}
 }
