@@ -145,9 +145,9 @@ func selectors(r *rand.Rand, res resource) []string {
 	if !res.namespaced {
 		return []string{"fieldSelector=metadata.name%3D$NS-a"}
 	}
-	return []string{pick(r, []string{"labelSelector=app%3Da", "labelSelector=app%21%3Da", "limit=1",
+	return []string{pick(r, []string{"labelSelector=app%3Da", "labelSelector=app%21%3Da",
 		"fieldSelector=metadata.name%3Da", "fieldSelector=metadata.name%21%3Da", "resourceVersion=0",
-		"fieldSelector=spec.x%3Da", "labelSelector=%3D%3D", "resourceVersionMatch=Exact", "limit=10"})}
+		"fieldSelector=spec.x%3Da", "labelSelector=%3D%3D", "resourceVersionMatch=Exact"})}
 }
 
 // watchOptions are options of a watch that shows the last object of a sequence.

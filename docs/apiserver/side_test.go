@@ -145,7 +145,6 @@ func (s *side) remember(st step, key string, answer object) {
 func (s *side) normal(value object) object {
 	if items, ok := value["items"].([]any); ok {
 		delete(value["metadata"].(object), "resourceVersion") // others write, too
-		delete(value["metadata"].(object), "continue")
 		for i := range items {
 			items[i] = s.normal(items[i].(object))
 			delete(items[i].(object), "kind") // the real server leaves them out

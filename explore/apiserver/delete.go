@@ -108,7 +108,7 @@ func hasNamespaceFinalizers(k *kind, object *unstructured.Unstructured) bool {
 
 // deleteCollection deletes the objects that a request selects.
 func (s *Server) deleteCollection(r *Request) (*Response, error) {
-	response := s.page(r, s.revision, r.List.Limit, "")
+	response := s.listAt(r, s.revision)
 	for _, object := range response.items {
 		one := *r
 		one.Namespace, one.Name = object.GetNamespace(), object.GetName()

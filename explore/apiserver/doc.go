@@ -7,10 +7,9 @@
 //
 //   - Discovery, also aggregated, /version and /healthz. Kinds: those of client-go's scheme that an
 //     API server has, each in its best version, and those of CustomResourceDefinitions.
-//   - get, list (selectors, limit and continue, resourceVersion and its match), create (also with
-//     generateName), update, delete, deletecollection, and JSON, merge, strategic merge and apply
-//     patches. dryRun. Status; finalize of Namespaces. Bodies in JSON and Protocol
-//     Buffers, answers in JSON.
+//   - get, list (selectors, resourceVersion and its match), create (also with generateName), update,
+//     delete, deletecollection, and JSON, merge, strategic merge and apply patches. dryRun. Status;
+//     finalize of Namespaces. Bodies in JSON and Protocol Buffers, answers in JSON.
 //   - PartialObjectMetadata.
 //   - UIDs, generations, conflicts, preconditions, finalizers, propagation policies, Namespaces
 //     that are being deleted; no write where nothing changes.
@@ -41,7 +40,8 @@
 //     other one.
 //   - Subresources such as scale, logs, binding, eviction and token. Answers in Protocol
 //     Buffers, CBOR, Tables, OpenAPI, warnings, compression. Unknown fields are not refused
-//     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy.
+//     (fieldValidation). The option orphanDependents, in whose place is propagationPolicy. The option
+//     limit: a list has all objects.
 //   - Expiry of Events and of old versions: status 410 comes only from an Interceptor. So no bookmark
 //     is needed but the one that ends the objects of a stream. A list or a watch that wants a
 //     resourceVersion of the future gets status 504 at once.

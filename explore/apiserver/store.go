@@ -93,14 +93,14 @@ func (t *table) at(revision int64) map[string]*unstructured.Unstructured {
 }
 
 // sorted returns the objects that a request selects, in order.
-func (s *Server) sorted(r *Request, revision int64) (keys []string, _ []*unstructured.Unstructured) {
+func (s *Server) sorted(r *Request, revision int64) []*unstructured.Unstructured {
 	at, objects := s.table(r.kind).at(revision), []*unstructured.Unstructured{}
 	for _, key := range slices.Sorted(maps.Keys(at)) {
 		if object := at[key]; r.selects(object) {
-			keys, objects = append(keys, key), append(objects, object)
+			objects = append(objects, object)
 		}
 	}
-	return keys, objects
+	return objects
 }
 
 // selects reports whether the request is for this object.
@@ -156,40 +156,22 @@ func (s *Server) list(r *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, shown, limit := "", s.revision, r.List.Limit
-	match := r.List.ResourceVersionMatch
+	shown := s.revision
 	switch {
-	case r.List.Continue != "":
-		if from, shown, err = storage.DecodeContinue(r.List.Continue, "/"); err != nil {
-			return nil, apierrors.NewBadRequest("continue key is not valid: " + err.Error())
-		}
-	case match == metav1.ResourceVersionMatchExact, limit > 0 && revision > 0 && match == "":
+	case r.List.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
 		shown = revision
 	case r.AsOf > 0:
 		shown = max(r.AsOf, revision)
 	}
-	if r.List.ResourceVersion == "0" {
-		limit = 0
-	}
-	return s.page(r, shown, limit, from), nil
+	return s.listAt(r, shown), nil
 }
 
-// page returns limit objects, if it is not 0, from the key start on.
-func (s *Server) page(r *Request, revision, limit int64, start string) *Response {
-	keys, objects := s.sorted(r, revision)
-	begin, _ := slices.BinarySearch(keys, start)
-	keys, objects = keys[begin:], objects[begin:]
-	metadata := map[string]any{"resourceVersion": strconv.FormatInt(revision, 10)}
-	if limit > 0 && int64(len(objects)) > limit {
-		metadata["continue"], _ = storage.EncodeContinue(keys[limit], "/", revision)
-		if r.List.LabelSelector.Empty() && r.List.FieldSelector.Empty() {
-			metadata["remainingItemCount"] = int64(len(objects)) - limit
-		}
-		objects = objects[:limit]
-	}
-	list := map[string]any{"kind": r.kind.listKind, "metadata": metadata,
-		"apiVersion": r.kind.gvk.GroupVersion().String()}
-	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list}, items: objects}
+// listAt returns the list of a revision.
+func (s *Server) listAt(r *Request, revision int64) *Response {
+	list := map[string]any{"kind": r.kind.listKind, "apiVersion": r.kind.gvk.GroupVersion().String(),
+		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(revision, 10)}}
+	return &Response{Code: 200, Object: &unstructured.Unstructured{Object: list},
+		items: s.sorted(r, revision)}
 }
 
 // List returns the objects of a resource, in the order of a list. They must not be changed.
@@ -197,8 +179,7 @@ func (s *Server) List(resource schema.GroupVersionResource) []*unstructured.Unst
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.kinds[resource]; k != nil {
-		_, objects := s.sorted(&Request{kind: k}, s.revision)
-		return objects
+		return s.sorted(&Request{kind: k}, s.revision)
 	}
 	return nil
 }

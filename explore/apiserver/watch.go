@@ -57,8 +57,7 @@ func (s *Server) watch(r *Request) (*Response, error) {
 		if w.after = s.revision; r.AsOf > 0 {
 			w.after = max(r.AsOf, revision)
 		}
-		_, objects := s.sorted(r, w.after)
-		for _, object := range objects {
+		for _, object := range s.sorted(r, w.after) {
 			w.show(watch.Added, object)
 		}
 		if stream && r.List.AllowWatchBookmarks {
