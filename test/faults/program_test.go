@@ -111,7 +111,6 @@ func (s *supervisor) kill() {
 	defer s.mu.Unlock()
 	s.killed = true
 	s.current.Signal(syscall.SIGKILL)
-	total.count("controller killed")
 }
 
 // replace asks the current program to end, as a rolling update does, and waits until it has.
@@ -122,7 +121,6 @@ func (s *supervisor) replace() error {
 	s.asked = true
 	current.Signal(syscall.SIGTERM)
 	s.mu.Unlock()
-	total.count("controller replaced")
 	select {
 	case <-current.Exited:
 		return nil

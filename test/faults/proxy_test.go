@@ -90,7 +90,6 @@ func (p *proxy) draw(r *http.Request) (fault string, much float64) {
 			"watch expired later", "watch cut", "watch cut", "watch cut"}
 	}
 	if fault := faults[p.random.IntN(len(faults))]; p.random.Float64() < rate {
-		total.count("faults of the proxy")
 		return fault, p.random.Float64()
 	}
 	return "", 0

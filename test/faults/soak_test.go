@@ -121,7 +121,6 @@ func (s *soaking) settle() {
 	must.Do(s.t, controlPlane.Hurry())
 	select {
 	case <-s.program.Exited:
-		total.count(unexplained)
 		s.t.Fatalf("the controller that is measured ended: %s", s.program.LastLine())
 	default:
 	}

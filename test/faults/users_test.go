@@ -62,7 +62,6 @@ func (u *users) act(i int) error {
 		u.reasonsToCreate++
 		what, do = "Foos created", u.create(foo, u.newName(foo))
 	}
-	total.count(what)
 	if err := waitUntil(do); err != nil {
 		return fmt.Errorf("%s, of %s: %w", what, foo, err)
 	}
@@ -191,7 +190,6 @@ func (u *users) createAndScale(ended <-chan struct{}) error {
 		if i < *foos {
 			what, do = "Foos created", u.create(name, name)
 		}
-		total.count(what)
 		if err := waitUntil(do); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
