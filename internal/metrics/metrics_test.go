@@ -123,14 +123,6 @@ func TestRenewedCertificateIsServed(t *testing.T) {
 	}
 }
 
-func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
-	get := must.Get(loadCertificate(""))(t)
-	first := must.Get(get(nil))(t)
-	if second, _ := get(nil); second != first {
-		t.Error("the second connection got another certificate, want the same one")
-	}
-}
-
 func TestReasonsOfSyncErrors(t *testing.T) {
 	deployments := appsv1.Resource("deployments")
 	for _, test := range []struct {
