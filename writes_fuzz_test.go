@@ -26,6 +26,7 @@ import (
 	"example.com/sample-controller/explore/apiserver"
 	"example.com/sample-controller/internal/clientconfig"
 	"example.com/sample-controller/internal/process"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -129,17 +130,10 @@ type judge struct {
 func judges(f *testing.F) func(testing.TB) judge {
 	if *fuzzKubeconfig != "" {
 		rest.SetDefaultWarningHandler(rest.NoWarnings{})
-		config, err := clientconfig.Load(*fuzzKubeconfig)
-		if err != nil {
-			f.Fatal(err)
-		}
-		always := connect(f, config)
+		always := connect(f, must.Get(clientconfig.Load(*fuzzKubeconfig))(f))
 		return func(testing.TB) judge { return always }
 	}
-	crds, err := apiserver.ReadCRDs("artifacts/examples/crd.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
+	crds := must.Get(apiserver.ReadCRDs("artifacts/examples/crd.yaml"))(f)
 	return func(t testing.TB) judge {
 		return connect(t, apiserver.New(crds...).Config(nil))
 	}
@@ -150,15 +144,11 @@ func judges(f *testing.F) func(testing.TB) judge {
 func connect(t testing.TB, config *rest.Config) judge {
 	o := &options{Options: process.Options{QPS: -1}} // no client-side limit
 	o.Leader.Namespace = "default"
-	clients, err := newClients(config, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	created, err := clients.Kube.CoreV1().Namespaces().Create(context.Background(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "fuzz-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	clients := must.Get(newClients(config, o))(t)
+	namespaces := clients.Kube.CoreV1().Namespaces()
+	created := must.Get(namespaces.Create(context.Background(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "fuzz-"},
+	}, metav1.CreateOptions{}))(t)
 	return judge{clients, created.Name}
 }
 
@@ -274,11 +264,7 @@ func eventsRecorded(f *testing.F) func(*v1alpha1.Foo, v1alpha1.FooStatus) *event
 		written <- event
 		return true, event, nil
 	})
-	recorder, err := newRecorder(context.Background(), kube)
-	if err != nil {
-		f.Fatal(err)
-	}
-	c := &Controller{recorder: recorder}
+	c := &Controller{recorder: must.Get(newRecorder(context.Background(), kube))(f)}
 	return func(foo *v1alpha1.Foo, status v1alpha1.FooStatus) *eventsv1.Event {
 		defer kube.ClearActions()
 		c.recordFailure(foo, status)

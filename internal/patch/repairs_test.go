@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 var key = cache.NewObjectName("default", "a")
@@ -34,11 +36,8 @@ func judge(
 	t *testing.T, r *Repairs, generation int64, image string, live func() (Object, error),
 ) Judgment {
 	t.Helper()
-	judgment, err := r.Judge(key, owner(generation), deployment(image, "1"), deployment("web", "1"), live)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return judgment
+	observed, desired := deployment(image, "1"), deployment("web", "1")
+	return must.Get(r.Judge(key, owner(generation), observed, desired, live))(t)
 }
 
 // nobody is a writer of whom the API server knows nothing.

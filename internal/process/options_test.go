@@ -4,6 +4,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/internal/testing/must"
 )
 
 func parse(o *Options, args []string, usage io.Writer) error {
@@ -48,9 +50,7 @@ func TestMetricsAreSecureExceptOnALoopbackAddress(t *testing.T) {
 		{[]string{"--metrics-secure"}, true},
 	} {
 		var o Options
-		if err := parse(&o, test.args, io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, parse(&o, test.args, io.Discard))
 		if got := o.Metrics.IsSecure(); got != test.want {
 			t.Errorf("%v: secure metrics: got %v, want %v", test.args, got, test.want)
 		}
