@@ -3,15 +3,19 @@ package main
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kubeinformers "k8s.io/client-go/informers"
-	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
+	"example.com/sample-controller/internal/testing/must"
+	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-	informers "example.com/sample-controller/pkg/generated/informers/externalversions/samplecontroller/v1alpha1"
 )
 
 // keeper is an informer that keeps its event handler, so that a test can call it.
@@ -27,31 +31,21 @@ func (k *keeper) AddEventHandlerWithOptions(
 	return k.SharedIndexInformer.AddEventHandlerWithOptions(handler, options)
 }
 
-type keptFoos struct {
-	informers.FooInformer
-	*keeper
+// newKeeper returns one of objects like that one. It must not be started.
+func newKeeper(object runtime.Object) *keeper {
+	return &keeper{SharedIndexInformer: cache.NewSharedIndexInformer(nil, object, 0, cache.Indexers{})}
 }
-
-func (k keptFoos) Informer() cache.SharedIndexInformer { return k.keeper }
-
-type keptDeployments struct {
-	appsinformers.DeploymentInformer
-	*keeper
-}
-
-func (k keptDeployments) Informer() cache.SharedIndexInformer { return k.keeper }
 
 func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
-	foos := fooinformers.NewSharedInformerFactory(nil, 0).Samplecontroller().V1alpha1().Foos()
-	deployments := kubeinformers.NewSharedInformerFactory(nil, 0).Apps().V1().Deployments()
-	ofFoos := &keeper{SharedIndexInformer: foos.Informer()}
-	ofDeployments := &keeper{SharedIndexInformer: deployments.Informer()}
-	c, err := NewController(nil, nil, informers.ToTypedFooInformer(keptFoos{foos, ofFoos}),
-		appsinformers.ToTypedDeploymentInformer(keptDeployments{deployments, ofDeployments}),
-		events.NewFakeRecorder(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	foos := fooinformers.NewSharedInformerFactory(nil, 0)
+	deployments := kubeinformers.NewSharedInformerFactory(nil, 0)
+	ofFoos, ofDeployments := newKeeper(&v1alpha1.Foo{}), newKeeper(&appsv1.Deployment{})
+	foos.InformerFor(&v1alpha1.Foo{},
+		func(clientset.Interface, time.Duration) cache.SharedIndexInformer { return ofFoos })
+	deployments.InformerFor(&appsv1.Deployment{},
+		func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return ofDeployments })
+	c := must.Get(NewController(nil, nil, foos.Samplecontroller().V1alpha1().Foos(),
+		deployments.Apps().V1().Deployments(), events.NewFakeRecorder(1)))(t)
 
 	ofDeployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
 	ofFoos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})
