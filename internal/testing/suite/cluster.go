@@ -28,9 +28,7 @@ const hint = "unset KUBECONFIG: then the tests start a cluster of their own"
 // connect creates the clients.
 func connect() (err error) {
 	kubeconfig := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if auditLogPath == "" {
-		auditLogPath = filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log")
-	}
+	auditLogPath = filepath.Join(filepath.Dir(kubeconfig), "logs", "audit.log")
 	if Cluster, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w; %s", err, hint)
 	}
@@ -45,7 +43,7 @@ func connect() (err error) {
 // installCRD installs the CustomResourceDefinition and waits until its objects are served.
 func installCRD() error {
 	if _, err := os.Stat(kubectlPath); err != nil {
-		return fmt.Errorf("no kubectl: %w; build it with 'hack/cluster build' or set -kubectl", err)
+		return fmt.Errorf("no kubectl: %w; build it with 'hack/cluster build'", err)
 	}
 	if err := cluster.Install(kubectlCommand, config.CRD); err != nil {
 		return fmt.Errorf("installing the CRD: %w; %s", err, hint)

@@ -101,11 +101,7 @@ func checkShared() error {
 // Now returns the end of the audit log, where the next request will be noted.
 func Now(t *testing.T) audit.Mark {
 	t.Helper()
-	end, err := audit.End(auditLogPath)
-	if err != nil {
-		t.Fatalf("%v; name its file with -audit-log", err)
-	}
-	return end
+	return must.Get(audit.End(auditLogPath))(t)
 }
 
 // Requests returns the requests of p that stand after a mark in the audit log and for which selects
@@ -115,9 +111,7 @@ func (p *Program) Requests(
 ) (found []audit.Request) {
 	t.Helper()
 	requests, _, err := audit.Read(auditLogPath, after, p.User)
-	if err != nil {
-		t.Fatalf("%v; name its file with -audit-log", err)
-	}
+	must.Do(t, err)
 	for _, r := range requests {
 		if r.User() == p.User && selects(r) {
 			found = append(found, r)

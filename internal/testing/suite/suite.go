@@ -66,7 +66,7 @@ var (
 	// LeaderFlags are flags of the controller that switch on leader election.
 	LeaderFlags string
 
-	controllerCommand, auditLogPath, kubectlPath string
+	controllerCommand string
 )
 
 // What Run prepares.
@@ -77,8 +77,9 @@ var (
 	// Kube is such a client.
 	Kube kubernetes.Interface
 
-	config  Config
-	tempDir string // deleted at the end
+	config                    Config
+	auditLogPath, kubectlPath string
+	tempDir                   string // deleted at the end
 )
 
 // Define says what the suite is about, and defines its flags. It has to come before flag.Parse.
@@ -86,14 +87,12 @@ func Define(c Config) {
 	config = c
 	_ = flag.Set("test.parallel", "8") // even on few processors: the tests mostly wait
 	binaries := filepath.Join(c.Root, ".local", "bin") + string(filepath.Separator)
+	kubectlPath = binaries + "kubectl"
 	flag.StringVar(&controllerCommand, "controller", binaries+c.Controller,
 		"`command` that starts the controller under test, relative to this package")
 	flag.StringVar(&LeaderFlags, "leader-flags", "--leader-elect --leader-elect-lease-duration=8s "+
 		"--leader-elect-renew-deadline=6s --leader-elect-retry-period=500ms",
 		"`flags` that switch on leader election, with a Lease of 8s")
-	flag.StringVar(&auditLogPath, "audit-log", "",
-		"`file` with the API server's audit log (default: logs/audit.log beside the kubeconfig)")
-	flag.StringVar(&kubectlPath, "kubectl", binaries+"kubectl", "`path` of kubectl")
 	flag.DurationVar(&Patience, "patience", setting.Patience(),
 		"how long to wait for an expected change")
 }

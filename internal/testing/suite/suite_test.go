@@ -39,7 +39,6 @@ func TestPermissionAllowsOnlyWhatItNames(t *testing.T) {
 }
 
 func TestClusterWithoutAnAuditLogIsRefused(t *testing.T) {
-	defer func(path string) { auditLogPath = path }(auditLogPath)
 	file := filepath.Join(t.TempDir(), "kubeconfig.yaml")
 	must.Do(t, os.WriteFile(file, []byte(`{current-context: a, contexts: [{name: a, context: {cluster: a}}],
 		clusters: [{name: a, cluster: {server: "https://127.0.0.1"}}]}`), 0o600))
