@@ -47,26 +47,3 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 	}
 	check("a changed base", suite.Kubectl(t, "", "kustomize", dir+"/deploy/namespaced"))
 }
-
-// stays matches what keeps its name when kustomize renames objects: values of labels, the image, the
-// Lease, which the controller makes itself, pages, and queues.
-var stays = regexp.MustCompile(`app\.kubernetes\.io/(name|managed-by)|kubernetes\.io/metadata\.name|` +
-	`example\.com/sample-controller|job="sample-controller"|[ ,]name="sample-controller"|resourceNames|` +
-	`^ *- sample-controller$|namespace: sample-controller$|^kind|- name: sample-controller$|^ *name="|` +
-	`^  name: sample-controller$|pod=~"\(\.\+-\)\?|'sample-controller'|^ *#`)
-
-// A name in free text, such as an alert or a flag, stays behind if objects are renamed.
-func TestOtherNamesByKustomize(t *testing.T) {
-	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\n"+
-		"resources: [deploy, deploy/policy, monitoring]\n")
-	if renamed := strings.Count(manifest, "team-sample-controller-two"); renamed < 10 {
-		t.Fatalf("only %d names have changed", renamed)
-	}
-	for line := range strings.Lines(manifest) {
-		line = strings.TrimRight(line, "\n")
-		if !strings.Contains(line, "team-") && strings.Contains(line, "sample-controller") &&
-			!stays.MatchString(line) {
-			t.Errorf("the old name: %s", line)
-		}
-	}
-}
