@@ -60,16 +60,6 @@ func TestScaledFooScalesItsDeployment(t *testing.T) {
 	})
 }
 
-func TestAbsentReplicasAreOne(t *testing.T) {
-	bubble(t, func(_ *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil)) // the API server fills in 1
-		h.changeDeployment("web", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(7)) })
-
-		h.expectReplicas("web", 1)
-	})
-}
-
 func TestChangedDeploymentIsRepaired(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
