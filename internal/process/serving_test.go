@@ -110,12 +110,6 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAddressZeroServesNothing(t *testing.T) {
-	if err := serve(t.Context(), "metrics-bind-address", "0", nil, 1, nil); err != nil {
-		t.Errorf("got %v, want no error", err)
-	}
-}
-
 func TestServerRunsUntilTheContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
