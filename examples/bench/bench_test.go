@@ -115,46 +115,6 @@ func TestTableShowsMediansAndRatios(t *testing.T) {
 	}
 }
 
-func TestVerdictIsCertainIfTheBoundIsOutsideTheRange(t *testing.T) {
-	results := &Results{}
-	measured := func(contender string, value float64) {
-		results.Runs = append(results.Runs, Result{Contender: contender, Mode: modePaused, Foos: 10,
-			Figures: map[string]float64{"x": value}})
-	}
-	for i := range 10 {
-		measured(this, 100+float64(10*i)) // 100 to 190
-		measured("lasso", 100)
-	}
-	verdict := func(most float64, inverse bool) string {
-		return target{"X", modePaused, "x", most, inverse}.verdict(results, "lasso", 10)
-	}
-	for _, test := range []struct {
-		most    float64
-		inverse bool
-		want    string
-	}{
-		{1.8, false, "met: 1.10 to 1.80"}, {1.0, false, "missed: 1.10 to 1.80"},
-		{1.2, false, "not certain: 1.10 to 1.80"}, {0.9, true, "not certain: 0.56 to 0.91"},
-		{0.92, true, "met: 0.56 to 0.91"},
-	} {
-		if got := verdict(test.most, test.inverse); got != test.want {
-			t.Errorf("at most %v: got %q, want %q", test.most, got, test.want)
-		}
-	}
-	results.Runs = results.Runs[:8]
-	if got := verdict(2, false); got != "not certain: 1.00 to 1.30" {
-		t.Errorf("with four repetitions: got %q", got)
-	}
-	results.Runs = nil
-	for range 5 {
-		measured(this, 100.2)
-		measured("lasso", 100)
-	}
-	if got := verdict(1, false); got != "met: 1.00 to 1.00" {
-		t.Errorf("a difference that is not shown: got %q", got)
-	}
-}
-
 func TestContendersTakeTurns(t *testing.T) {
 	o := options{sizes: []int{100}, modes: []string{modePaused}, repetitions: 2}
 	var got []string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -51,79 +50,9 @@ var (
 	}
 )
 
-// target is what a figure of this controller should be at most, divided by a framework's.
-type target struct {
-	title, mode, figure string
-	most                float64
-	inverse             bool // more is better: the framework's divided by this controller's
-}
-
-var targets = []target{
-	{"CPU per Foo, paused", modePaused, "burst/cpu ms per Foo/controller", 0.8, false},
-	{"CPU per Foo, at work", modeWorking, "burst/cpu ms per Foo/controller", 0.8, false},
-	{"CPU of API server and etcd, paused", modePaused, "burst/cpu ms per Foo/servers", 1, false},
-	{"CPU of API server and etcd, at work", modeWorking, "burst/cpu ms per Foo/servers", 1, false},
-	{"requests per Foo, at work", modeWorking, "burst/requests per Foo", 1, false},
-	{"memory per Foo", modePaused, "memory/KiB per Foo", 0.8, false},
-	{"time for each Deployment, paused", modePaused, "burst/Deployments per second", 1, true},
-	{"time for each Deployment, at work", modeWorking, "burst/Deployments per second", 1, true},
-	{"Foo to Deployment, p50, paused", modePaused, "duel/to Deployment ms p50", 1, false},
-	{"Foo to Deployment, p50, at work", modeWorking, "duel/to Deployment ms p50", 1, false},
-	{"restart: the first new Deployment", modePaused, "restart/seconds", 1, false},
-	{"restart: CPU", modePaused, "restart/cpu ms per Foo/controller", 1, false},
-}
-
-// verdict compares the controllers in each repetition. The range has all of six ratios, and leaves
-// out the lowest and the highest of ten: then the true median is in it with a probability of 97 or
-// 98 %. Without five, nothing is certain.
-func (t target) verdict(r *Results, contender string, foos int) string {
-	var ratios []float64
-	others := r.repetitions(contender, t.mode, foos)
-	for i, run := range r.repetitions(this, t.mode, foos) {
-		ratio := run.Figures[t.figure] / others[i].Figures[t.figure]
-		if t.inverse {
-			ratio = 1 / ratio
-		}
-		ratios = append(ratios, math.Round(100*ratio)/100) // as it is shown
-	}
-	slices.Sort(ratios)
-	out := len(ratios) / 9
-	lowest, highest := ratios[out], ratios[len(ratios)-1-out]
-	said := "not certain"
-	switch {
-	case len(ratios) < 5:
-	case highest <= t.most:
-		said = "met"
-	case lowest > t.most:
-		said = "missed"
-	}
-	return fmt.Sprintf("%s: %.2f to %.2f", said, lowest, highest)
-}
-
-// targets returns a table of what should be, and of what is.
-func (r *Results) targets() string {
-	rows := [][]string{{"", "at most"}}
-	for _, c := range contenders[1:] {
-		rows[0] = append(rows[0], c.title+" ×")
-	}
-	foos := r.sizes()[len(r.sizes())-1]
-	for _, t := range targets {
-		if _, measured := r.median(this, t.mode, foos, t.figure); !measured {
-			continue
-		}
-		row := []string{t.title, fmt.Sprintf("%.2f", t.most)}
-		for _, c := range contenders[1:] {
-			row = append(row, t.verdict(r, c.id, foos))
-		}
-		rows = append(rows, row)
-	}
-	return markdown(rows)
-}
-
 // tables are the tables that the page can show, by name.
 var tables = map[string]func(*Results) string{
 	"machine":       (*Results).machine,
-	"targets":       (*Results).targets,
 	"cost-paused":   func(r *Results) string { return r.table(modePaused, cost) },
 	"cost-working":  func(r *Results) string { return r.table(modeWorking, cost) },
 	"speed-paused":  func(r *Results) string { return r.table(modePaused, speed) },
