@@ -1,12 +1,11 @@
 # The targets of the book, of the lens and of the examples.
 PROGRAM := .
 LENSFLAGS :=
-LONG :=
 export PROGRAM
 
 #= The book, the lens and the examples
 
-.PHONY: lens lens-build lens-record play learn conformance-examples bench bench-long docs generate-all
+.PHONY: lens lens-build lens-record play learn conformance-examples bench docs generate-all
 
 lens: up lens-build foos ## watch the controller, or PROGRAM, in a browser: docs/lens.md
 	@. hack/env && only_controller "$$CLUSTER" && \
@@ -40,9 +39,7 @@ conformance-examples: # the conformance suite on the same controller on other fr
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build
 	go -C examples build -o ../.local/bin/examples/ ./controller-runtime ./lasso
-	go -C examples/bench run . $(LONG)
-bench-long: LONG = -long
-bench-long: bench # run the benchmark with up to 20,000 Foos
+	go -C examples/bench run .
 
 docs: # update the listings and the transcripts in all pages
 	go -C docs test ./check -update

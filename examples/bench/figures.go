@@ -113,33 +113,22 @@ type Result struct {
 	Figures    map[string]float64
 }
 
-// repetitions returns the runs of a contender in a mode, with that many Foos.
-func (r *Results) repetitions(contender, mode string, foos int) (found []Result) {
+// repetitions returns the runs of a contender in a mode.
+func (r *Results) repetitions(contender, mode string) (found []Result) {
 	for _, run := range r.Runs {
-		if run.Contender == contender && run.Mode == mode && run.Foos == foos {
+		if run.Contender == contender && run.Mode == mode {
 			found = append(found, run)
 		}
 	}
 	return found
 }
 
-// sizes returns the numbers of Foos in the runs of this controller.
-func (r *Results) sizes() (sizes []int) {
-	for _, run := range r.Runs {
-		if run.Contender == this {
-			sizes = append(sizes, run.Foos)
-		}
-	}
-	slices.Sort(sizes)
-	return slices.Compact(sizes)
-}
-
 // median returns the median of a figure over the repetitions, and whether it was measured. A
 // repetition without the figure counts as 0: a request that was not made.
-func (r *Results) median(contender, mode string, foos int, figure string) (float64, bool) {
+func (r *Results) median(contender, mode, figure string) (float64, bool) {
 	var values []float64
 	measured := false
-	for _, run := range r.repetitions(contender, mode, foos) {
+	for _, run := range r.repetitions(contender, mode) {
 		value, ok := run.Figures[figure]
 		values, measured = append(values, value), measured || ok
 	}

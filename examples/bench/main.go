@@ -28,33 +28,27 @@ import (
 
 const root = "../.."
 
-// options are what is measured, and where the figures go.
+// options are what is measured.
 type options struct {
-	sizes       []int // numbers of Foos
+	foos        int
 	modes       []string
 	repetitions int
 	idleTime    time.Duration // how long to count requests while idle
-	file        string
 }
 
-// short is for all tables but the one that shows more Foos, for which long is.
-var (
-	short = options{[]int{1000}, modes, 6, 10 * time.Second, "results/short.json"}
-	long  = options{[]int{1000, 5000, 20000}, []string{modePaused}, 1, 10 * time.Second, "results/long.json"}
-)
+// ofPage is what the page shows.
+var ofPage = options{1000, modes, 6, 10 * time.Second}
+
+const figuresFile = "results/figures.json"
 
 func main() {
-	isLong := flag.Bool("long", false, "measure up to 20,000 Foos")
 	drawOnly := flag.Bool("draw", false, "measure nothing: write the tables of docs/performance.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := short, error(nil)
-	if *isLong {
-		o = long
-	}
+	var err error
 	if !*drawOnly {
-		err = o.run(ctx)
+		err = ofPage.run(ctx)
 	}
 	if err == nil {
 		err = draw()
@@ -74,12 +68,12 @@ func (o options) run(ctx context.Context) error {
 	}
 	results, err := o.measure(ctx)
 	if err != nil && results != nil && len(results.Runs) > 0 {
-		return errors.Join(err, results.write(o.file+".partial"))
+		return errors.Join(err, results.write(figuresFile+".partial"))
 	}
 	if err != nil {
 		return err
 	}
-	return results.write(o.file)
+	return results.write(figuresFile)
 }
 
 // measure starts a control plane and does the runs of the plan, which are in the order of modes. With
@@ -133,21 +127,19 @@ func (o options) measure(ctx context.Context) (*Results, error) {
 // plan returns the runs to do, without figures. The contenders take turns, so that a change on the
 // machine affects all of them. The first run warms up.
 func (o options) plan() []Result {
-	plan := []Result{{Contender: this, Mode: o.modes[0], Foos: min(o.sizes[0], 500)}}
+	plan := []Result{{Contender: this, Mode: o.modes[0], Foos: min(o.foos, 500)}}
 	order := slices.Clone(contenders)
 	for _, mode := range o.modes {
-		for _, foos := range o.sizes {
-			for repetition := range o.repetitions {
-				for _, c := range order {
-					plan = append(plan, Result{
-						Contender: c.id, Mode: mode, Foos: foos, Repetition: repetition + 1,
-					})
-				}
-				// Reverse and rotate the order, so that its effects cancel out.
-				slices.Reverse(order)
-				if repetition%2 == 1 {
-					order = append(order[1:], order[0])
-				}
+		for repetition := range o.repetitions {
+			for _, c := range order {
+				plan = append(plan, Result{
+					Contender: c.id, Mode: mode, Foos: o.foos, Repetition: repetition + 1,
+				})
+			}
+			// Reverse and rotate the order, so that its effects cancel out.
+			slices.Reverse(order)
+			if repetition%2 == 1 {
+				order = append(order[1:], order[0])
 			}
 		}
 	}
@@ -188,18 +180,18 @@ func writeFile(path string, text []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// readResults reads results from a file.
-func readResults(path string) (*Results, error) {
-	text, err := os.ReadFile(path)
+// readResults reads the results that the page shows.
+func readResults() (*Results, error) {
+	text, err := os.ReadFile(figuresFile)
 	if err != nil {
 		return nil, err
 	}
 	r := &Results{}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("reading %s: %w", figuresFile, err)
 	}
-	if len(r.sizes()) == 0 {
-		return nil, fmt.Errorf("%s has no figures of this controller; 'make bench' measures them", path)
+	if len(r.Runs) == 0 {
+		return nil, fmt.Errorf("%s has no figures; 'make bench' measures them", figuresFile)
 	}
 	return r, nil
 }

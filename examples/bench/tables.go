@@ -39,15 +39,6 @@ var (
 		{"needless writes", "restart/needless writes", "%.0f", false},
 		{"CPU", "restart/cpu ms per Foo/controller", "%.0f ms", true},
 	}
-	growth = []column{
-		{"CPU per Foo", "burst/cpu ms per Foo/controller", "%.2f ms", false},
-		{"requests per Foo", "burst/requests per Foo", "%.2f", false},
-		{"memory per Foo", "memory/KiB per Foo", "%.1f KiB", false},
-		{"Deployments per second", "burst/Deployments per second", "%.0f", false},
-		{"restart", "restart/seconds", "%.2f s", false},
-		{"needless writes", "restart/needless writes", "%.0f", false},
-		{"requests while idle", "idle/requests", "%.0f", false},
-	}
 )
 
 // tables are the tables that the page can show, by name.
@@ -58,52 +49,44 @@ var tables = map[string]func(*Results) string{
 	"speed-paused":  func(r *Results) string { return r.table(modePaused, speed) },
 	"speed-working": func(r *Results) string { return r.table(modeWorking, speed) },
 	"restart":       func(r *Results) string { return r.table(modePaused, restart) },
-	"growth":        func(r *Results) string { return r.table(modePaused, growth) },
 }
 
 // machine says what the figures were measured on.
 func (r *Results) machine() string {
-	repetitions := len(r.repetitions(this, r.Runs[0].Mode, r.sizes()[0]))
+	repetitions := len(r.repetitions(this, r.Runs[0].Mode))
 	return fmt.Sprintf("Measured on %s, on %d × %s, with %s and Kubernetes %s; medians of %d.\n",
 		r.Date, r.CPUs, r.CPU, r.Go, r.Kubernetes, repetitions)
 }
 
-// table returns a table in Markdown with a row for each contender and number of Foos.
+// table returns a table in Markdown with a row for each contender.
 func (r *Results) table(mode string, columns []column) string {
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
-		_, measured := r.median(this, mode, r.sizes()[0], c.figure)
+		_, measured := r.median(this, mode, c.figure)
 		return !measured
 	})
-	heads := []string{"", "Foos"}
-	if len(r.sizes()) == 1 {
-		heads = heads[:1]
-	}
+	heads := []string{""}
 	for _, c := range columns {
 		heads = append(heads, c.title)
 	}
 	rows := [][]string{heads}
 	for _, contender := range contenders {
-		for _, foos := range r.sizes() {
-			row := []string{contender.title, fmt.Sprint(foos)}[:len(heads)-len(columns)]
-			for _, c := range columns {
-				row = append(row, c.cell(r, contender.id, mode, foos))
-			}
-			if len(r.repetitions(contender.id, mode, foos)) > 0 {
-				rows = append(rows, row)
-			}
+		row := []string{contender.title}
+		for _, c := range columns {
+			row = append(row, c.cell(r, contender.id, mode))
 		}
+		rows = append(rows, row)
 	}
 	return markdown(rows)
 }
 
 // cell returns the text for a contender.
-func (c column) cell(r *Results, contender, mode string, foos int) string {
-	value, ok := r.median(contender, mode, foos, c.figure)
+func (c column) cell(r *Results, contender, mode string) string {
+	value, ok := r.median(contender, mode, c.figure)
 	if !ok {
 		return ""
 	}
 	text := fmt.Sprintf(c.format, value)
-	base, _ := r.median(this, mode, foos, c.figure)
+	base, _ := r.median(this, mode, c.figure)
 	if c.relative && contender != this && base > 0 {
 		text += fmt.Sprintf(" (%.2f ×)", value/base)
 	}
@@ -148,26 +131,25 @@ var contenders = []contender{
 
 const page = root + "/docs/performance.md"
 
-// marked matches the tables of the page, with the marks around them, which name the file of the
-// figures and the table: "<!-- bench: short cost-paused -->" and "<!-- end of bench -->".
+// marked matches the tables of the page, with the marks around them, which name the table:
+// "<!-- bench: cost-paused -->" and "<!-- end of bench -->".
 var marked = regexp.MustCompile(
-	`(?s)(<!-- bench: ([a-z]+) ([a-z-]+) -->\n).*?(<!-- end of bench -->)`)
+	`(?s)(<!-- bench: ([a-z-]+) -->\n).*?(<!-- end of bench -->)`)
 
 // fill returns the text of a page with the tables of the results.
 func fill(text string) (filled string, err error) {
+	results, err := readResults()
+	if err != nil {
+		return "", err
+	}
 	filled = marked.ReplaceAllStringFunc(text, func(place string) string {
 		parts := marked.FindStringSubmatch(place)
-		results, problem := readResults("results/" + parts[2] + ".json")
-		render := tables[parts[3]]
-		switch {
-		case problem != nil:
-			err = problem
-		case render == nil:
-			err = fmt.Errorf("there is no table %q", parts[3])
-		default:
-			return parts[1] + "\n" + render(results) + "\n" + parts[4]
+		render := tables[parts[2]]
+		if render == nil {
+			err = fmt.Errorf("there is no table %q", parts[2])
+			return place
 		}
-		return place
+		return parts[1] + "\n" + render(results) + "\n" + parts[3]
 	})
 	return filled, err
 }
