@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -67,17 +66,14 @@ func (o options) run(ctx context.Context) error {
 		}
 	}
 	results, err := o.measure(ctx)
-	if err != nil && results != nil && len(results.Runs) > 0 {
-		return errors.Join(err, results.write(figuresFile+".partial"))
-	}
 	if err != nil {
 		return err
 	}
-	return results.write(figuresFile)
+	return results.write()
 }
 
-// measure starts a control plane and does the runs of the plan, which are in the order of modes. With
-// an error, it returns the results so far. Repetition 0 only warms up.
+// measure starts a control plane and does the runs of the plan, which are in the order of modes.
+// Repetition 0 only warms up.
 func (o options) measure(ctx context.Context) (*Results, error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane")
 	c, err := cluster.Start(root, cluster.NewName())
@@ -100,15 +96,15 @@ func (o options) measure(ctx context.Context) (*Results, error) {
 			time.Since(begin).Seconds(), what)
 		if run.Mode == modePaused && (i == 0 || plan[i-1].Mode != modePaused) {
 			if err := b.pause(); err != nil {
-				return results, err
+				return nil, err
 			}
 		}
 		r, err := b.newRun(run)
 		if err != nil {
-			return results, err
+			return nil, err
 		}
 		if err := r.kill(r.phases(ctx)); err != nil {
-			return results, fmt.Errorf("%s: %w", what, err)
+			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		if run.Repetition > 0 {
 			run.Figures = rounded(r.figures)
@@ -117,7 +113,7 @@ func (o options) measure(ctx context.Context) (*Results, error) {
 		if i > 0 && i%len(contenders) == 0 {
 			fmt.Fprintf(os.Stderr, "%s: all at the same time, in turn\n", run.Mode)
 			if err := b.duel(ctx, results.Runs[len(results.Runs)-len(contenders):]); err != nil {
-				return results, fmt.Errorf("duel, %s: %w", run.Mode, err)
+				return nil, fmt.Errorf("duel, %s: %w", run.Mode, err)
 			}
 		}
 	}
@@ -162,22 +158,14 @@ func newResults(b *bench) (*Results, error) {
 	}, nil
 }
 
-// write writes results to a file, as JSON.
-func (r *Results) write(path string) error {
+// write writes results to the file, as JSON.
+func (r *Results) write() error {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 	text = bytes.ReplaceAll(text, []byte(`{"Contender"`), []byte("\n"+`{"Contender"`)) // a line each
-	return writeFile(path, append(text, '\n'))
-}
-
-// writeFile replaces a file at once: if the disk is full, the old text stays.
-func writeFile(path string, text []byte) error {
-	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return os.WriteFile(figuresFile, append(text, '\n'), 0o644)
 }
 
 // readResults reads the results that the page shows.

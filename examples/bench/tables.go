@@ -164,5 +164,5 @@ func draw() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
-	return writeFile(page, []byte(filled))
+	return os.WriteFile(page, []byte(filled), 0o644)
 }
