@@ -149,7 +149,7 @@ func fill(text string) (filled string, err error) {
 			err = fmt.Errorf("there is no table %q", parts[2])
 			return place
 		}
-		return parts[1] + "\n" + render(results) + "\n" + parts[3]
+		return parts[1] + render(results) + parts[3]
 	})
 	return filled, err
 }
