@@ -93,18 +93,23 @@ func TestFiguresComeFromTheTimesOfTheRequests(t *testing.T) {
 }
 
 func TestTableShowsMediansAndRatios(t *testing.T) {
-	run := func(contender string, value float64) Result {
-		return Result{Contender: contender, Mode: modePaused, Figures: map[string]float64{"x": value}}
+	run := func(contender, mode string, value float64) Result {
+		return Result{Contender: contender, Mode: mode, Figures: map[string]float64{"x": value}}
 	}
 	results := &Results{Runs: []Result{
-		run(this, 3), run(this, 4), run(this, 900), run("controller-runtime", 2), run("lasso", 8),
+		run(this, modePaused, 3), run(this, modePaused, 4), run(this, modePaused, 900),
+		run("lasso", modePaused, 8), run("lasso", modeWorking, 5),
 	}}
-	columns := []column{
-		{title: "X", figure: "x", format: "%.1f ms", relative: true}, {title: "Y", figure: "y"},
-	}
-	want := "| | X |\n|---|---|\n| this controller | 4.0 ms |\n" +
-		"| controller-runtime | 2.0 ms (0.50 ×) |\n| Lasso | 8.0 ms (2.00 ×) |\n"
-	if got := results.table(modePaused, columns); got != want {
+	const want = `| | | X |
+|---|---|---|
+| paused | this controller | 4.0 ms |
+| paused | controller-runtime | |
+| paused | Lasso | 8.0 ms (2.00 ×) |
+| at work | this controller | |
+| at work | controller-runtime | |
+| at work | Lasso | 5.0 ms |
+`
+	if got := results.table([]column{{"X", "x", "%.1f ms", true}}); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 }

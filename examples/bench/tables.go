@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -43,12 +42,10 @@ var (
 
 // tables are the tables that the page can show, by name.
 var tables = map[string]func(*Results) string{
-	"machine":       (*Results).machine,
-	"cost-paused":   func(r *Results) string { return r.table(modePaused, cost) },
-	"cost-working":  func(r *Results) string { return r.table(modeWorking, cost) },
-	"speed-paused":  func(r *Results) string { return r.table(modePaused, speed) },
-	"speed-working": func(r *Results) string { return r.table(modeWorking, speed) },
-	"restart":       func(r *Results) string { return r.table(modePaused, restart) },
+	"machine": (*Results).machine,
+	"cost":    func(r *Results) string { return r.table(cost) },
+	"speed":   func(r *Results) string { return r.table(speed) },
+	"restart": func(r *Results) string { return r.table(restart) },
 }
 
 // machine says what the figures were measured on.
@@ -58,28 +55,29 @@ func (r *Results) machine() string {
 		r.Date, r.CPUs, r.CPU, r.Go, r.Kubernetes, repetitions)
 }
 
-// table returns a table in Markdown with a row for each contender.
-func (r *Results) table(mode string, columns []column) string {
-	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
-		_, measured := r.median(this, mode, c.figure)
-		return !measured
-	})
-	heads := []string{""}
+// shown are the modes in the order of the page, with their names there.
+var shown = []struct{ mode, title string }{{modePaused, "paused"}, {modeWorking, "at work"}}
+
+// table returns a table in Markdown with a row for each contender in each mode.
+func (r *Results) table(columns []column) string {
+	heads := []string{"", ""}
 	for _, c := range columns {
 		heads = append(heads, c.title)
 	}
 	rows := [][]string{heads}
-	for _, contender := range contenders {
-		row := []string{contender.title}
-		for _, c := range columns {
-			row = append(row, c.cell(r, contender.id, mode))
+	for _, s := range shown {
+		for _, contender := range contenders {
+			row := []string{s.title, contender.title}
+			for _, c := range columns {
+				row = append(row, c.cell(r, contender.id, s.mode))
+			}
+			rows = append(rows, row)
 		}
-		rows = append(rows, row)
 	}
 	return markdown(rows)
 }
 
-// cell returns the text for a contender.
+// cell returns the text for a contender. What was not measured in a mode has an empty one.
 func (c column) cell(r *Results, contender, mode string) string {
 	value, ok := r.median(contender, mode, c.figure)
 	if !ok {
@@ -98,7 +96,7 @@ func markdown(rows [][]string) string {
 	var t strings.Builder
 	for i, row := range rows {
 		line := "| " + strings.Join(row, " | ") + " |"
-		fmt.Fprintln(&t, strings.ReplaceAll(line, "|  |", "| |"))
+		fmt.Fprintln(&t, strings.ReplaceAll(line, "|  ", "| "))
 		if i == 0 {
 			fmt.Fprintf(&t, "|%s\n", strings.Repeat("---|", len(row)))
 		}
@@ -132,9 +130,9 @@ var contenders = []contender{
 const page = root + "/docs/performance.md"
 
 // marked matches the tables of the page, with the marks around them, which name the table:
-// "<!-- bench: cost-paused -->" and "<!-- end of bench -->".
+// "<!-- bench: cost -->" and "<!-- end of bench -->".
 var marked = regexp.MustCompile(
-	`(?s)(<!-- bench: ([a-z-]+) -->\n).*?(<!-- end of bench -->)`)
+	`(?s)(<!-- bench: ([a-z]+) -->\n).*?(<!-- end of bench -->)`)
 
 // fill returns the text of a page with the tables of the results.
 func fill(text string) (filled string, err error) {
