@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -155,19 +153,6 @@ func (l *line) start(method, path string) (ended chan error) {
 		ended <- err
 	}()
 	return ended
-}
-
-// write sends something to the Proxy that need not be a whole request, and reads nothing.
-func (l *line) write(text string) {
-	l.t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(l.address, "http://"))
-	must.Do(l.t, err)
-	l.t.Cleanup(func() { connection.Close() })
-	err = errors.Join(
-		connection.(*net.TCPConn).SetReadBuffer(1<<16), // the kernel would read many megabytes
-		connection.SetWriteDeadline(time.Now().Add(patience)))
-	must.Do(l.t, err)
-	must.Get(io.WriteString(connection, text))(l.t)
 }
 
 func encode(t *testing.T, mediaType string, object runtime.Object) []byte {

@@ -64,10 +64,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.cancel(nil)
 	p.begin(x)
 	defer p.end(x)
-	stop := context.AfterFunc(x.ctx, func() { // a program that is frozen reads nothing
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
-	})
-	defer stop()
 	proxy := httputil.ReverseProxy{
 		Rewrite:   x.rewrite,
 		Transport: x,

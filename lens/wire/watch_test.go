@@ -180,24 +180,6 @@ func TestCutWatches(t *testing.T) {
 	})
 }
 
-// A program that is frozen does not read its watches.
-func TestCutWatchesThatNobodyReads(t *testing.T) {
-	c := newChannel()
-	l := startLine(t, c.ServeHTTP)
-	l.write("GET " + deploymentsPath + "?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	large := deployment("b", "1")
-	large.Annotations = map[string]string{"long": strings.Repeat("x", 1<<20)}
-	data := encodeEvent("ADDED", large)
-	for range 20 { // megabytes: the kernel keeps some
-		c.frames <- data
-	}
-	l.awaitKind(20, EventArrived)
-	another := l.watch("/api/v1/pods")
-	l.CutWatches("")
-	l.awaitKind(2, WatchClosed)
-	l.wantEnd(another)
-}
-
 func TestProgramEndsItsWatch(t *testing.T) {
 	inBothWays(t, func(t *testing.T, _ *channel, l *line) {
 		if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
