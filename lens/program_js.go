@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -13,7 +15,6 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"example.com/sample-controller/lens/model"
-	"example.com/sample-controller/lens/wire"
 )
 
 // program runs a function as if it was a process.
@@ -22,7 +23,7 @@ type program struct {
 	title   string
 	secret  string // in the path of the proxy
 	run     func(context.Context) error
-	proxy   *wire.Proxy
+	proxy   string // its address
 	logged  func(line string)
 	changed func(model.Program)
 
@@ -42,8 +43,8 @@ type process struct {
 
 // connect makes the program use the proxy.
 func (s *session) connect() (end func(), err error) {
-	s.program.proxy = s.proxy
-	return func() {}, nil
+	s.program.proxy, end, err = s.serve(s.proxy)
+	return end, err
 }
 
 // start starts the program, unless it runs.
@@ -58,7 +59,7 @@ func (p *program) start() error {
 		textlogger.Verbosity(5), textlogger.Output(x))))
 	ctx, x.stop = context.WithCancel(ctx)
 	x.alive, x.die = context.WithCancel(context.Background())
-	setCluster(&rest.Config{Host: "http://page", QPS: -1, Transport: p.proxy.Transport(x.alive)})
+	setCluster(&rest.Config{Host: p.proxy, QPS: -1, Dial: x.dial})
 	p.process = x
 	p.changed(model.Program{Command: p.title, Running: true})
 	go func() {
@@ -70,6 +71,19 @@ func (p *program) start() error {
 		close(x.exited)
 	}()
 	return nil
+}
+
+// dial connects the process within this page: Go has a network of its own there. The connection ends
+// with the process.
+func (x *process) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := x.alive.Err(); err != nil {
+		return nil, err
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err == nil {
+		context.AfterFunc(x.alive, func() { connection.Close() })
+	}
+	return connection, err
 }
 
 // end notes that the process has ended, and how.
@@ -89,7 +103,8 @@ func (x *process) end(note string) {
 func (x *process) Write(record []byte) (int, error) {
 	if x.alive.Err() == nil {
 		for line := range bytes.Lines(record) {
-			x.program.logged(string(bytes.TrimSuffix(line, []byte("\n"))))
+			text := string(bytes.TrimSuffix(line, []byte("\n")))
+			x.program.logged(strings.ReplaceAll(text, x.program.secret, ""))
 		}
 	}
 	return len(record), nil

@@ -14,24 +14,24 @@ import (
 )
 
 func TestExpiredWatchEndsWith410(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		var event metav1.WatchEvent
-		must.Do(t, json.Unmarshal(must.Get(l.endWatch(c, l.ExpireWatches))(t), &event))
-		got := decode(event.Object.Raw, jsonType)
-		if event.Type != "ERROR" || got.Kind != "Status" || got.Code != 410 || got.Reason != "Expired" {
-			t.Errorf("got %s %+v, want an ERROR with 410, Expired", event.Type, got)
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP)
+	var event metav1.WatchEvent
+	must.Do(t, json.Unmarshal(must.Get(l.endWatch(c, l.ExpireWatches))(t), &event))
+	got := decode(event.Object.Raw, jsonType)
+	if event.Type != "ERROR" || got.Kind != "Status" || got.Code != 410 || got.Reason != "Expired" {
+		t.Errorf("got %s %+v, want an ERROR with 410, Expired", event.Type, got)
+	}
+	events := append(l.awaitKind(4, EventArrived)[3:], l.awaitKind(3, EventPassed)[2:]...)
+	for _, e := range events {
+		if !e.Injected || e.Number != 4 || e.Type != "ERROR" || e.Code != 410 || e.Reason != "Expired" {
+			t.Errorf("got %+v, want an injected 410", e)
 		}
-		events := append(l.awaitKind(4, EventArrived)[3:], l.awaitKind(3, EventPassed)[2:]...)
-		for _, e := range events {
-			if !e.Injected || e.Number != 4 || e.Type != "ERROR" || e.Code != 410 || e.Reason != "Expired" {
-				t.Errorf("got %+v, want an injected 410", e)
-			}
-		}
-		if closed := l.awaitKind(1, WatchClosed)[0]; !closed.Injected || closed.Reason != "" {
-			t.Errorf("got %+v, want that the end was injected", closed)
-		}
-		l.wantWaiting(0)
-	})
+	}
+	if closed := l.awaitKind(1, WatchClosed)[0]; !closed.Injected || closed.Reason != "" {
+		t.Errorf("got %+v, want that the end was injected", closed)
+	}
+	l.wantWaiting(0)
 }
 
 func TestNextWriteFails(t *testing.T) {

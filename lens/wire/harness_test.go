@@ -40,10 +40,6 @@ type line struct {
 	address string // of the Proxy
 	api     *httptest.Server
 
-	inProcess bool // the program has no connection to the Proxy
-	alive     context.Context
-	kill      context.CancelFunc // if it is in this process
-
 	mu     sync.Mutex
 	seen   []Event
 	change chan struct{} // closed when there is another Event
@@ -54,8 +50,6 @@ func startLine(t *testing.T, handler http.HandlerFunc) *line {
 	l := &line{t: t, change: make(chan struct{})}
 	l.api = httptest.NewServer(handler)
 	t.Cleanup(l.api.Close)
-	l.alive, l.kill = context.WithCancel(context.Background())
-	t.Cleanup(l.kill)
 	l.Proxy = must.Get(New(&rest.Config{Host: l.api.URL}, l.observe))(t)
 	server := httptest.NewServer(l)
 	l.address = server.URL
@@ -127,9 +121,6 @@ func (l *line) do(method, path, contentType string, body []byte) (*http.Response
 
 // client returns an HTTP client that does not repeat requests: it has no connections to reuse.
 func (l *line) client() *http.Client {
-	if l.inProcess {
-		return &http.Client{Transport: l.Transport(l.alive)}
-	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	l.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}

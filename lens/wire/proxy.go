@@ -62,7 +62,6 @@ func New(config *rest.Config, observe func(Event)) (*Proxy, error) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := newExchange(p, r)
 	defer x.cancel(nil)
-	p.begin(x)
 	defer p.end(x)
 	proxy := httputil.ReverseProxy{
 		Rewrite:   x.rewrite,
@@ -73,89 +72,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		},
 	}
 	proxy.ServeHTTP(w, r.WithContext(x.ctx))
-}
-
-// Transport returns what a program in this process uses instead of a connection to the Proxy. When
-// ctx is done, it ends as connections do when their program is killed.
-func (p *Proxy) Transport(ctx context.Context) http.RoundTripper { return &transport{p, ctx} }
-
-type transport struct {
-	p   *Proxy
-	ctx context.Context
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := newExchange(t.p, r)
-	if err := t.ctx.Err(); err != nil {
-		x.cancel(nil)
-		return nil, err
-	}
-	t.p.begin(x)
-	stop := context.AfterFunc(t.ctx, func() { x.cancel(context.Canceled) })
-	out := r.Clone(x.ctx)
-	x.rewrite(&httputil.ProxyRequest{In: r, Out: out})
-	response, err := x.RoundTrip(out)
-	if err != nil {
-		response = &http.Response{Body: http.NoBody}
-	}
-	b := &body{ReadCloser: response.Body, x: x, stop: stop}
-	if response.Body = b; err != nil {
-		b.end()
-		return nil, err
-	}
-	return response, nil
-}
-
-// body is that of an answer to a program in this process. It ends the exchange.
-type body struct {
-	io.ReadCloser
-	x    *exchange
-	stop func() bool
-
-	mu    sync.Mutex
-	ended bool
-}
-
-// Read breaks as a connection does.
-func (b *body) Read(p []byte) (n int, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n, err = b.ReadCloser.Read(p); err == nil {
-		return n, nil
-	}
-	b.end()
-	if !errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-// Close also ends a Read.
-func (b *body) Close() error {
-	b.x.cancel(context.Canceled)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.end()
-	return nil
-}
-
-func (b *body) end() {
-	if !b.ended {
-		b.ended = true
-		b.ReadCloser.Close()
-		b.x.p.end(b.x)
-		b.stop()
-		b.x.cancel(nil)
-	}
-}
-
-func (p *Proxy) begin(x *exchange) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.exchanges[x] = true
-	p.requests++
-	x.event.Request = p.requests
 }
 
 func (p *Proxy) end(x *exchange) {
@@ -198,12 +114,18 @@ type exchange struct {
 	err               error // why there is no answer, or why the watch has ended
 }
 
+// newExchange begins an exchange, and end ends it.
 func newExchange(p *Proxy, r *http.Request) *exchange {
 	x := &exchange{
 		p: p, event: requested(r), sendInitial: r.URL.Query().Get("sendInitialEvents") == "true",
 	}
 	x.ctx, x.cancel = context.WithCancelCause(r.Context())
 	x.watching, x.expire = context.WithCancelCause(x.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.exchanges[x] = true
+	p.requests++
+	x.event.Request = p.requests
 	return x
 }
 

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,18 +12,6 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// inBothWays runs test with a program that has a connection, and with one in this process.
-func inBothWays(t *testing.T, test func(t *testing.T, c *channel, l *line)) {
-	for _, inProcess := range []bool{false, true} {
-		t.Run(fmt.Sprint("in process: ", inProcess), func(t *testing.T) {
-			c := newChannel()
-			l := startLine(t, c.ServeHTTP)
-			l.inProcess = inProcess
-			test(t, c, l)
-		})
-	}
-}
-
 func (l *line) wantWaiting(want int) {
 	l.t.Helper()
 	if n := l.Waiting(); n != want {
@@ -32,74 +19,66 @@ func (l *line) wantWaiting(want int) {
 	}
 }
 
-// wantEnd fails the test unless the answer breaks, and nothing else comes before that.
-func (l *line) wantEnd(body io.Reader) {
-	l.t.Helper()
-	if rest, err := io.ReadAll(body); !errors.Is(err, io.ErrUnexpectedEOF) || len(rest) > 0 {
-		l.t.Errorf("got %q, %v, want only %v", rest, err, io.ErrUnexpectedEOF)
-	}
-}
-
 func TestWatchEventsPass(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		body := l.watch(deploymentsPath + "?watch=true&sendInitialEvents=true")
-		want := []string{"request arrived 0", "request passed 0", "answered 200"}
-		for i, event := range []struct {
-			eventType             apiwatch.EventType
-			name, resourceVersion string
-			initial               bool
-		}{
-			{"ADDED", "b", "3", true},
-			{"BOOKMARK", "", "9", true},
-			{"MODIFIED", "b", "11", false},
-			{"BOOKMARK", "", "12", false},
-			{"DELETED", "b", "13", false},
-		} {
-			object := deployment(event.name, event.resourceVersion)
-			if event.resourceVersion == "9" {
-				object = bookmark()
-			}
-			data := encodeEvent(event.eventType, object)
-			c.frames <- data
-			l.wantNext(body, data)
-			for _, kind := range []Kind{EventArrived, EventPassed} {
-				want = append(want, fmt.Sprintf("%s %d: %s %s %s %v", kind, i+1, event.eventType, event.name,
-					event.resourceVersion, event.initial))
-			}
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP)
+	body := l.watch(deploymentsPath + "?watch=true&sendInitialEvents=true")
+	want := []string{"request arrived 0", "request passed 0", "answered 200"}
+	for i, event := range []struct {
+		eventType             apiwatch.EventType
+		name, resourceVersion string
+		initial               bool
+	}{
+		{"ADDED", "b", "3", true},
+		{"BOOKMARK", "", "9", true},
+		{"MODIFIED", "b", "11", false},
+		{"BOOKMARK", "", "12", false},
+		{"DELETED", "b", "13", false},
+	} {
+		object := deployment(event.name, event.resourceVersion)
+		if event.resourceVersion == "9" {
+			object = bookmark()
 		}
-		data := encodeEvent("ERROR", status(http.StatusGone))
+		data := encodeEvent(event.eventType, object)
 		c.frames <- data
 		l.wantNext(body, data)
-		close(c.frames)
-		if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
-			t.Errorf("got %q, %v at the end, want nothing", rest, err)
+		for _, kind := range []Kind{EventArrived, EventPassed} {
+			want = append(want, fmt.Sprintf("%s %d: %s %s %s %v", kind, i+1, event.eventType, event.name,
+				event.resourceVersion, event.initial))
 		}
+	}
+	data := encodeEvent("ERROR", status(http.StatusGone))
+	c.frames <- data
+	l.wantNext(body, data)
+	close(c.frames)
+	if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
+		t.Errorf("got %q, %v at the end, want nothing", rest, err)
+	}
 
-		l.awaitKind(1, WatchClosed)
-		var got []string
-		for _, e := range l.all() {
-			text := strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Code, " ", e.Reason))
-			if e.Object != nil {
-				text = fmt.Sprintf("%s %d: %s %s %s %v",
-					e.Kind, e.Number, e.Type, e.Object.Name, e.Object.ResourceVersion, e.Initial)
-			}
-			got = append(got, text)
-			if e.Request != 1 || e.Verb != "watch" || e.Resource != "deployments.apps" ||
-				e.Namespace != "a" || e.Injected {
-				t.Errorf("got %+v, want an event of the watch", e)
-			}
+	l.awaitKind(1, WatchClosed)
+	var got []string
+	for _, e := range l.all() {
+		text := strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Code, " ", e.Reason))
+		if e.Object != nil {
+			text = fmt.Sprintf("%s %d: %s %s %s %v",
+				e.Kind, e.Number, e.Type, e.Object.Name, e.Object.ResourceVersion, e.Initial)
 		}
-		want = append(want, "event arrived 410 Expired", "event passed 410 Expired", "watch closed 0")
-		if !slices.Equal(got, want) {
-			t.Errorf("got %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		got = append(got, text)
+		if e.Request != 1 || e.Verb != "watch" || e.Resource != "deployments.apps" ||
+			e.Namespace != "a" || e.Injected {
+			t.Errorf("got %+v, want an event of the watch", e)
 		}
-	})
+	}
+	want = append(want, "event arrived 410 Expired", "event passed 410 Expired", "watch closed 0")
+	if !slices.Equal(got, want) {
+		t.Errorf("got %s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // The events of several watches have one order, in which Step lets them pass.
 func TestHeldEventsPassInTheirOrder(t *testing.T) {
 	c := newChannel()
-	l := startLine(t, c.ServeHTTP) // in process, an event passes only when the program reads it
+	l := startLine(t, c.ServeHTTP)
 	bodies := []io.Reader{l.watch(deploymentsPath), l.watch(deploymentsPath)}
 	l.Pause()
 	var sent [][]byte
@@ -123,28 +102,28 @@ func TestHeldEventsPassInTheirOrder(t *testing.T) {
 // A bookmark is not held, but it must not overtake an event: after a bookmark, the program believes
 // that it has seen all that was before.
 func TestBookmarkDoesNotOvertake(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		body := l.watch(deploymentsPath)
-		l.Pause()
-		mark := encodeEvent("BOOKMARK", deployment("", "1"))
-		event := encodeEvent("ADDED", deployment("b", "2"))
-		c.frames <- mark
-		l.wantNext(body, mark)
-		c.frames <- event
-		c.frames <- mark
-		l.awaitKind(3, EventArrived)
-		l.wantWaiting(1)
-		l.Step()
-		l.wantNext(body, event)
-		l.wantNext(body, mark)
-		var types []string
-		for _, e := range l.awaitKind(3, EventPassed) {
-			types = append(types, e.Type)
-		}
-		if want := []string{"BOOKMARK", "ADDED", "BOOKMARK"}; !slices.Equal(types, want) {
-			t.Errorf("got %v, want %v", types, want)
-		}
-	})
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP)
+	body := l.watch(deploymentsPath)
+	l.Pause()
+	mark := encodeEvent("BOOKMARK", deployment("", "1"))
+	event := encodeEvent("ADDED", deployment("b", "2"))
+	c.frames <- mark
+	l.wantNext(body, mark)
+	c.frames <- event
+	c.frames <- mark
+	l.awaitKind(3, EventArrived)
+	l.wantWaiting(1)
+	l.Step()
+	l.wantNext(body, event)
+	l.wantNext(body, mark)
+	var types []string
+	for _, e := range l.awaitKind(3, EventPassed) {
+		types = append(types, e.Type)
+	}
+	if want := []string{"BOOKMARK", "ADDED", "BOOKMARK"}; !slices.Equal(types, want) {
+		t.Errorf("got %v, want %v", types, want)
+	}
 }
 
 // endWatch ends a watch with end, while an event is held. It returns what the program gets then.
@@ -168,44 +147,26 @@ func (l *line) endWatch(c *channel, end func(resource string)) (rest []byte, err
 }
 
 func TestCutWatches(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		rest, err := l.endWatch(c, l.CutWatches)
-		if !errors.Is(err, io.ErrUnexpectedEOF) || len(rest) > 0 {
-			t.Errorf("got %q, %v, want only %v", rest, err, io.ErrUnexpectedEOF)
-		}
-		closed := l.awaitKind(1, WatchClosed)[0]
-		if !closed.Injected || closed.Reason != errCut.Error() || l.Waiting() != 0 {
-			t.Errorf("got %+v, want that the watch was cut", closed)
-		}
-	})
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP)
+	rest, err := l.endWatch(c, l.CutWatches)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || len(rest) > 0 {
+		t.Errorf("got %q, %v, want only %v", rest, err, io.ErrUnexpectedEOF)
+	}
+	closed := l.awaitKind(1, WatchClosed)[0]
+	if !closed.Injected || closed.Reason != errCut.Error() || l.Waiting() != 0 {
+		t.Errorf("got %+v, want that the watch was cut", closed)
+	}
 }
 
 func TestProgramEndsItsWatch(t *testing.T) {
-	inBothWays(t, func(t *testing.T, _ *channel, l *line) {
-		if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
-			t.Fatal(err)
-		}
-		closed := l.awaitKind(1, WatchClosed)[0]
-		if closed.Reason != "the program closed the connection" || closed.Injected {
-			t.Errorf("got %+v, want that the program closed it", closed)
-		}
-	})
-}
-
-// What a program in this process does has no effect any more when it is killed.
-func TestKilledProgramInThisProcess(t *testing.T) {
-	c := newChannel()
-	l := startLine(t, c.ServeHTTP)
-	l.inProcess = true
-	body := l.watch(deploymentsPath)
-	l.kill()
-	l.wantEnd(body)
-	closed := l.awaitKind(1, WatchClosed)[0]
-	if closed.Reason != "the program closed the connection" {
-		t.Errorf("got %+v, want that the program closed it", closed)
+	l := startLine(t, newChannel().ServeHTTP)
+	if err := <-l.start(http.MethodGet, deploymentsPath+"?watch=true"); err != nil {
+		t.Fatal(err)
 	}
-	if err := <-l.start(http.MethodDelete, deploymentsPath+"/b"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a request of a killed program: got %v, want %v", err, context.Canceled)
+	closed := l.awaitKind(1, WatchClosed)[0]
+	if closed.Reason != "the program closed the connection" || closed.Injected {
+		t.Errorf("got %+v, want that the program closed it", closed)
 	}
 }
 
@@ -233,11 +194,11 @@ func TestAPIServerBreaksAWatch(t *testing.T) {
 }
 
 func TestBrokenFramesPass(t *testing.T) {
-	inBothWays(t, func(t *testing.T, c *channel, l *line) {
-		body := l.watch(deploymentsPath)
-		const data = "not JSON\n{\"type\": \"ADDED\""
-		c.frames <- []byte(data)
-		close(c.frames)
-		l.wantNext(body, []byte(data))
-	})
+	c := newChannel()
+	l := startLine(t, c.ServeHTTP)
+	body := l.watch(deploymentsPath)
+	const data = "not JSON\n{\"type\": \"ADDED\""
+	c.frames <- []byte(data)
+	close(c.frames)
+	l.wantNext(body, []byte(data))
 }
