@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -117,17 +118,8 @@ func parseFlags(args []string) (o *options, err error) {
 	if folder := filepath.Dir(o.record); o.record != "" && (o.scenario == nil || !exists(folder)) {
 		return nil, fmt.Errorf("-record needs -scenario, and a folder that is there: %s", folder)
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	o.root = here
-	for !exists(filepath.Join(o.root, "lens/web")) {
-		if o.root == filepath.Dir(o.root) {
-			return nil, fmt.Errorf("run it in the repository: there is no lens/web above %s", here)
-		}
-		o.root = filepath.Dir(o.root)
-	}
+	_, here, _, _ := runtime.Caller(0)
+	o.root = filepath.Dir(filepath.Dir(here))
 	if o.program == "" && len(o.command) > 0 {
 		return o, nil // nobody knows where its source is
 	}
