@@ -7,7 +7,6 @@ import (
 	"maps"
 	"mime"
 	"net/http"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,9 +27,8 @@ type content struct {
 	Status json.RawMessage // in a Status, it is a string
 	// These are of a Status.
 	Code   int
-	Reason string // of an Event, too
+	Reason string
 	// These are of an Event, in its two versions.
-	Note, Message             string
 	Regarding, InvolvedObject *Owner
 }
 
@@ -52,9 +50,6 @@ func contentOf(object runtime.Object) (c content) {
 	}
 	if data, err := json.Marshal(object); err == nil {
 		unmarshal(data, &c)
-	}
-	if c.Kind == "" { // a typed client leaves it out
-		c.Kind = reflect.Indirect(reflect.ValueOf(object)).Type().Name()
 	}
 	return c
 }
@@ -89,9 +84,6 @@ func (c *content) object(resource string) *Object {
 }
 
 func (c *content) summary() string {
-	if c.Regarding != nil || c.InvolvedObject != nil {
-		return c.Reason + ": " + c.Note + c.Message
-	}
 	var status struct {
 		AvailableReplicas int64
 		Conditions        []struct{ Type, Status, Reason string }
