@@ -101,7 +101,7 @@ func fakeKubectl(t *testing.T, script string) {
 // press presses the button of the page.
 func press(t *testing.T, s *session, id string) (r result) {
 	t.Helper()
-	w := post(s.routes(), "/actions/"+id, "")
+	w := post(s.routes(), "/actions/"+id)
 	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}

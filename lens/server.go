@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/subtle"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,7 +35,7 @@ func (s *session) routes() http.Handler {
 	})
 	mux.HandleFunc("POST /actions/{id}", s.serveAction)
 	mux.HandleFunc("GET /code", s.serveCode)
-	mux.HandleFunc("POST /gate", s.serveGate)
+	mux.HandleFunc("POST /gate/{mode}", s.serveGate)
 	mux.HandleFunc("POST /gate/step", func(http.ResponseWriter, *http.Request) { s.proxy.Step() })
 	mux.HandleFunc("GET /recording", s.serveRecording)
 	return withHeaders(mux)
@@ -136,12 +135,7 @@ func (s *session) serveAction(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *session) serveGate(w http.ResponseWriter, r *http.Request) {
-	var asked struct{ Mode string }
-	err := json.NewDecoder(r.Body).Decode(&asked)
-	if err == nil {
-		err = s.setGate(asked.Mode)
-	}
-	if err != nil {
+	if err := s.setGate(r.PathValue("mode")); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	}
 }

@@ -40,16 +40,16 @@ func TestPageLoadsNothingFromElsewhere(t *testing.T) {
 
 // get returns the answer to a request of the page.
 func get(handler http.Handler, path string) *httptest.ResponseRecorder {
-	return ask(handler, http.MethodGet, path, "")
+	return ask(handler, http.MethodGet, path)
 }
 
-func post(handler http.Handler, path, body string) *httptest.ResponseRecorder {
-	return ask(handler, http.MethodPost, path, body)
+func post(handler http.Handler, path string) *httptest.ResponseRecorder {
+	return ask(handler, http.MethodPost, path)
 }
 
-func ask(handler http.Handler, method, path, body string) *httptest.ResponseRecorder {
+func ask(handler http.Handler, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body)))
+	handler.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, nil))
 	return w
 }
 
@@ -177,22 +177,14 @@ func TestSlowPageHasToBeginAgain(t *testing.T) {
 func TestGate(t *testing.T) {
 	s := newTestSession(t, emptyServer)
 	routes := s.routes()
-	for _, test := range []struct {
-		body string
-		want model.Gate
-	}{
-		{`{"mode": "paused"}`, model.Gate{Mode: "paused"}},
-		{`{"mode": "slow"}`, model.Gate{Mode: "slow", Delay: "300ms"}},
-		{`{"mode": "open"}`, model.Gate{Mode: "open"}},
-	} {
-		if code := post(routes, "/gate", test.body).Code; code != http.StatusOK || s.lens.all()["gate"] != test.want {
-			t.Errorf("%s: %d, %+v", test.body, code, s.lens.all()["gate"])
+	for _, want := range []model.Gate{{Mode: "paused"}, {Mode: "slow", Delay: "300ms"}, {Mode: "open"}} {
+		code := post(routes, "/gate/"+want.Mode).Code
+		if code != http.StatusOK || s.lens.all()["gate"] != want {
+			t.Errorf("%s: %d, %+v", want.Mode, code, s.lens.all()["gate"])
 		}
 	}
-	for _, body := range []string{"", "{}", `{"mode": "fast"}`} {
-		if code := post(routes, "/gate", body).Code; code != http.StatusBadRequest {
-			t.Errorf("%q: %d, want 400", body, code)
-		}
+	if code := post(routes, "/gate/fast").Code; code != http.StatusBadRequest {
+		t.Errorf("an unknown mode: %d, want 400", code)
 	}
 }
 
@@ -212,7 +204,7 @@ func TestCodeIsFound(t *testing.T) {
 		}
 	}
 	for path, w := range map[string]*httptest.ResponseRecorder{
-		"place": get(routes, "/code?place=nowhere"), "action": post(routes, "/actions/fly", ""),
+		"place": get(routes, "/code?place=nowhere"), "action": post(routes, "/actions/fly"),
 	} {
 		if w.Code != http.StatusNotFound {
 			t.Errorf("an unknown %s: %d, want 404", path, w.Code)

@@ -18,7 +18,7 @@ const state = make("div", { class: "state", role: "status" });
 const pause = button("", togglePause, { class: "main", "aria-keyshortcuts": "Space" });
 const stepButton = button("Step ▸|", () => oneStep(1), { "aria-keyshortcuts": "ArrowRight" });
 const speeds = live
-  ? [["Slow", { mode: "slow" }], ["Fast", { mode: "open" }]]
+  ? [["Slow", "slow"], ["Fast", "open"]]
   : [["0.25×", 0.25], ["1×", 1], ["4×", 4]];
 const speedButtons = speeds.map(([name, value]) => button(name, () => setSpeed(value)));
 const scrub = make("input", { type: "range", min: 0, max: 1, step: 0.0005, value: 0,
@@ -51,13 +51,13 @@ document.body.append(
     panel("log", "What happens", make("div", { class: "entries", tabindex: 0 }, log)),
     panel("code", "The code at that place", codePlace, codeFile, code)));
 
-const post = (url, body) => fetch(url, { method: "POST", body: body && JSON.stringify(body) });
+const post = (url) => fetch(url, { method: "POST" });
 const gateMode = () => lens.one("gate").mode ?? "open";
 
 function togglePause() {
   const { replay } = lens;
   if (live && !guide.hidden) return guideTo(8);
-  if (live) return post("gate", { mode: gateMode() === "paused" ? "open" : "paused" });
+  if (live) return post(gateMode() === "paused" ? "gate/open" : "gate/paused");
   if (!replay) return;
   if (!replay.playing && replay.at >= replay.end) lens.seek(replay.begin);
   replay.playing = !replay.playing;
@@ -66,7 +66,7 @@ function togglePause() {
 }
 
 async function oneStep(direction) {
-  if (live && gateMode() !== "paused") await post("gate", { mode: "paused" });
+  if (live && gateMode() !== "paused") await post("gate/paused");
   if (live) return post("gate/step");
   if (!lens.replay) return;
   lens.replay.playing = false;
@@ -74,7 +74,7 @@ async function oneStep(direction) {
 }
 
 function setSpeed(value) {
-  if (live) return post("gate", value);
+  if (live) return post(`gate/${value}`);
   if (lens.replay) lens.replay.speed = value;
   lens.draw("replay");
 }
@@ -95,7 +95,7 @@ function drawTime() {
   const paused = live ? gateMode() === "paused" : !replay?.playing;
   say(pause, paused ? (live ? "▶ Go on" : "▶ Play") : "❚❚ Pause");
   speeds.forEach(([, speed], i) => set(speedButtons[i], {
-    "aria-pressed": live ? speed.mode === gateMode() : speed === replay?.speed }));
+    "aria-pressed": speed === (live ? gateMode() : replay?.speed) }));
   if (!replay) return;
   const length = replay.end - replay.begin || 1, played = replay.at - replay.begin;
   if (document.activeElement !== scrub || replay.playing) scrub.value = played / length;
@@ -225,7 +225,7 @@ async function run(action, element) {
   element.disabled = true; // before anything is awaited: a second click does nothing
   markLast("action", lastAction = action.id);
   const first = !guided && action.title === firstAction && gateMode() === "slow";
-  if (first) await post("gate", { mode: "paused" });
+  if (first) await post("gate/paused");
   output.hidden = false;
   say(explained, action.explain ?? "");
   say(output, `${action.title} …`);
