@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -34,19 +33,6 @@ func TestClusterElsewhereIsRefused(t *testing.T) {
 	}
 	if _, err := os.Stat(started); err == nil {
 		t.Error("the program was started")
-	}
-}
-
-func TestLoopback(t *testing.T) {
-	for host, want := range map[string]bool{
-		"https://127.0.0.1:6443": true, "https://localhost:6443": true, "https://[::1]:6443": true,
-		"http://127.1.2.3": true, "https://10.0.0.1:6443": false, "https://example.com": false,
-		"https://localhost.example.com": false, "127.0.0.1:6443": false, "": false,
-	} {
-		c := &cluster{config: &rest.Config{Host: host}}
-		if got := c.loopback(); got != want {
-			t.Errorf("%s: %v, want %v", host, got, want)
-		}
 	}
 }
 
