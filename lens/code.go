@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -30,17 +29,10 @@ var functions = map[string][]string{
 // findCode returns the function that is at work at a place, or nil if the program has none. folder has
 // its source, and is "" if nobody knows where that is.
 func findCode(root fs.FS, folder, place string) (*model.Code, error) {
-	names, known := functions[place]
-	if !known {
-		return nil, fmt.Errorf("the picture has no place %q", place)
-	}
 	if folder == "" {
 		return nil, nil
 	}
-	files, err := fs.Glob(root, path.Join(folder, "*.go"))
-	if err != nil {
-		return nil, err
-	}
+	files, _ := fs.Glob(root, path.Join(folder, "*.go")) // of a folder with an odd name, no code is shown
 	declared := map[string]*model.Code{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -59,7 +51,7 @@ func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 			declared[name] = &model.Code{File: file, Line: d.Line, Name: name, Text: d.Text}
 		}
 	}
-	for _, name := range names {
+	for _, name := range functions[place] {
 		if found := declared[name]; found != nil {
 			return found, nil
 		}
