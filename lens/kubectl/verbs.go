@@ -2,10 +2,9 @@ package kubectl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -16,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
 )
 
 // waitInterval is how often a delete looks whether the object is gone.
@@ -74,14 +73,9 @@ func (c *command) create(ctx context.Context) (output string, err error) {
 				return output, err
 			}
 		}
-		documents := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
-		for {
+		for document := range bytes.SplitSeq(text, []byte("\n---")) {
 			object := &unstructured.Unstructured{}
-			err := documents.Decode(&object.Object)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
+			if err := yaml.Unmarshal(document, &object.Object); err != nil {
 				return output, fmt.Errorf("error parsing %s: %w", file, err)
 			}
 			if len(object.Object) == 0 {
@@ -123,10 +117,7 @@ func (c *command) object(kind, name string) *unstructured.Unstructured {
 func (c *command) send(ctx context.Context, object *unstructured.Unstructured, file string) (
 	string, error,
 ) {
-	namespace := object.GetNamespace()
-	if namespace == "" {
-		namespace = c.namespace
-	}
+	namespace := cmp.Or(object.GetNamespace(), c.namespace)
 	t, err := c.target(object.GroupVersionKind(), namespace, object.GetName())
 	if err != nil {
 		return "", err
@@ -169,10 +160,8 @@ func (c *command) change(ctx context.Context) (string, error) {
 	return c.patchIt(ctx, c.args[1], how, c.patch, "patched")
 }
 
+// rollout restarts one.
 func (c *command) rollout(ctx context.Context) (string, error) {
-	if c.args[1] != "restart" {
-		return "", fmt.Errorf("kubectl rollout %s is not possible here", c.args[1])
-	}
 	patch := fmt.Sprintf(`{"spec": {"template": {"metadata": {"annotations":
 		{"kubectl.kubernetes.io/restartedAt": %q}}}}}`, time.Now().Format(time.RFC3339))
 	return c.patchIt(ctx, c.args[2], types.MergePatchType, patch, "restarted")
