@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/examples/internal/finalizer"
 	"example.com/sample-controller/examples/internal/owned"
 	"example.com/sample-controller/examples/website/meaning"
 	"example.com/sample-controller/examples/website/outside"
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
+	"example.com/sample-controller/internal/patch"
 )
 
 // registryFinalizer keeps a Website until it is deregistered.
@@ -36,16 +37,27 @@ var errRegistry = errors.New("registering")
 func (c *Controller) ensureFinalizer(
 	ctx context.Context, website *v1alpha1.Website,
 ) (*v1alpha1.Website, error) {
-	if finalizer.Has(website, registryFinalizer) {
+	if slices.Contains(website.Finalizers, registryFinalizer) {
 		return website, nil
 	}
+	return c.writeFinalizers(ctx, website, append(slices.Clone(website.Finalizers), registryFinalizer))
+}
+
+// writeFinalizers writes the finalizers of website, and nothing else. The patch names the UID and
+// the resourceVersion of website: a list in a merge patch replaces what others have added since
+// then, and a Website that was made again under the same name is another one.
+func (c *Controller) writeFinalizers(
+	ctx context.Context, website *v1alpha1.Website, finalizers []string,
+) (*v1alpha1.Website, error) {
 	client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
-	added, err := finalizer.Add(ctx, client, website, registryFinalizer, controllerName)
+	desired := website.DeepCopy()
+	desired.Finalizers = finalizers
+	written, err := patch.Send(ctx, client, website, desired, controllerName)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("writing the finalizers: %w", err)
 	}
-	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), added.ResourceVersion)
-	return added, nil
+	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), written.ResourceVersion)
+	return written, nil
 }
 
 // register makes the registry know the URL in status, and sets the result in status. If the registry
@@ -130,7 +142,7 @@ func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) er
 	status := c.observedStatus(website, *owned.NotReady(meaning.ReasonWebsiteTerminating,
 		"The Website is being deleted"))
 	var registryErr error
-	if finalizer.Has(website, registryFinalizer) {
+	if slices.Contains(website.Finalizers, registryFinalizer) {
 		err := c.registry.Delete(ctx, string(website.UID))
 		switch {
 		case err == nil:
@@ -156,11 +168,11 @@ func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) er
 
 // removeFinalizer lets a Website go that the registry does not know any more.
 func (c *Controller) removeFinalizer(ctx context.Context, website *v1alpha1.Website) error {
-	client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
-	removed, err := finalizer.Remove(ctx, client, website, registryFinalizer, controllerName)
-	if err != nil {
-		return err
+	left := slices.DeleteFunc(slices.Clone(website.Finalizers),
+		func(name string) bool { return name == registryFinalizer })
+	_, err := c.writeFinalizers(ctx, website, left)
+	if patch.IsGone(err) {
+		return nil // somebody else has let it go
 	}
-	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), removed.ResourceVersion)
-	return nil
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,42 @@ func TestDeletedWebsiteIsDeregisteredBeforeItGoes(t *testing.T) {
 			t.Errorf("the finalizer was removed with %d Websites in the registry, want 1",
 				registeredAtTheEnd)
 		}
+		h.expectErrors(0)
+	})
+}
+
+// changeFinalizersFirst gives a Website other finalizers right before the controller's next write of
+// them.
+func (h *harness) changeFinalizersFirst(name string, finalizers ...string) {
+	h.Before("patch", "websites", 1, func(ctx context.Context) error {
+		website := h.getWebsite(name)
+		website.Finalizers = finalizers
+		_, err := h.websites().Update(ctx, website, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+func TestFinalizerIsAddedToThoseOfOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.changeFinalizersFirst("web", "example.com/other")
+		h.start()
+		h.createWebsite(newWebsite("web"))
+		h.wait(time.Second)
+
+		want := []string{"example.com/other", registryFinalizer}
+		if got := h.getWebsite("web").Finalizers; !slices.Equal(got, want) {
+			t.Errorf("finalizers: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestWebsiteThatIsGoneNeedNotLoseItsFinalizer(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.changeFinalizersFirst("web")
+		h.deleteWebsite("web")
+
 		h.expectErrors(0)
 	})
 }

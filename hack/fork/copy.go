@@ -43,7 +43,7 @@ var (
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
 		example + "/artifacts/monitoring", example + "/conformance",
 		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		"internal/testing/suite/frame*.go", parts + "/finalizer", parts + "/owned",
+		"internal/testing/suite/frame*.go", parts + "/owned",
 	}
 )
 
