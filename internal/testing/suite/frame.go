@@ -186,7 +186,8 @@ func serverWithoutGroup(t *testing.T) string {
 	proxy.Transport = must.Get(rest.TransportFor(Cluster))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", proxy)
-	mux.Handle("/apis/"+groupVersion().Group+"/", http.NotFoundHandler())
+	group, _, _ := strings.Cut(config.APIVersion, "/")
+	mux.Handle("/apis/"+group+"/", http.NotFoundHandler())
 	without := httptest.NewServer(mux)
 	t.Cleanup(without.Close)
 	return without.URL

@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -181,9 +180,4 @@ func run(m *testing.M, hurry func() error) (code int, err error) {
 		fmt.Fprintf(os.Stderr, "--- output of the shared controller:\n%s\n", shared.Output())
 	}
 	return code, err
-}
-
-// groupVersion returns the group and version of the custom resource.
-func groupVersion() schema.GroupVersion {
-	return schema.FromAPIVersionAndKind(config.APIVersion, config.Kind).GroupVersion()
 }
