@@ -79,10 +79,8 @@ func (r *run) start(flags ...string) error {
 	if err != nil {
 		return err
 	}
-	args := append(flags, "--workers", workers)
-	if !r.contender.noMetrics {
-		args = append(args, "--metrics-bind-address=0", "--health-probe-bind-address=0")
-	}
+	args := append(flags, "--workers", workers, "--metrics-bind-address=0",
+		"--health-probe-bind-address=0")
 	program := filepath.Join(root, ".local/bin", r.contender.program)
 	r.process, err = process.Start(exec.Command(program, args...), path)
 	return err

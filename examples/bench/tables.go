@@ -112,10 +112,9 @@ const this = "this"
 
 // A contender is a controller that is measured.
 type contender struct {
-	id        string // in the results
-	title     string // in tables
-	program   string // in .local/bin
-	noMetrics bool
+	id      string // in the results
+	title   string // in tables
+	program string // in .local/bin
 }
 
 // namespace returns where the Foos of the contender are.
@@ -124,7 +123,7 @@ func (c contender) namespace() string { return "bench-" + c.id }
 var contenders = []contender{
 	{id: this, title: "this controller", program: "sample-controller"},
 	{id: "controller-runtime", title: "controller-runtime", program: "examples/controller-runtime"},
-	{id: "lasso", title: "Lasso", program: "examples/lasso", noMetrics: true},
+	{id: "lasso", title: "Lasso", program: "examples/lasso"},
 }
 
 const page = root + "/docs/performance.md"

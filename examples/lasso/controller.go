@@ -37,7 +37,12 @@ const (
 	deploymentNameIndex = "deploymentName"
 )
 
-var deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
+// With the resource of a kind, Lasso makes caches and controllers without a request.
+var (
+	fooResource        = meaning.FooKind.GroupVersion().WithResource("foos")
+	deploymentKind     = appsv1.SchemeGroupVersion.WithKind("Deployment")
+	deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
+)
 
 // Controller makes Deployments match the specs of their Foos, and writes the Foos' statuses.
 type Controller struct {
@@ -56,60 +61,37 @@ type Controller struct {
 	stopped bool
 }
 
-// NewController returns a Controller whose caches exist and can be started. Its queues, and the
-// event handlers that fill them, do not exist before Run. An error that keeps the caches from being
-// filled is passed to fail.
+// NewController returns a Controller with caches that newCache has made. Its queues, and the event
+// handlers that fill them, do not exist before Run.
 func NewController(
-	factory controller.SharedControllerFactory, recorder events.EventRecorder, fail func(error),
-) (*Controller, error) {
-	foos, err := newCache(factory, meaning.FooKind, fail,
-		cache.Indexers{deploymentNameIndex: deploymentName})
-	if err != nil {
-		return nil, err
-	}
-	deployments, err := newCache(factory, deploymentKind, fail,
-		cache.Indexers{controllerUIDIndex: controllerUID})
-	if err != nil {
-		return nil, err
-	}
-	c := &Controller{
+	factory controller.SharedControllerFactory, foos, deployments cache.SharedIndexInformer,
+	recorder events.EventRecorder,
+) *Controller {
+	return &Controller{
 		factory: factory, recorder: recorder,
+		foos:             factory.ForResourceKind(fooResource, meaning.FooKind.Kind, true),
 		foosByDeployment: foos.GetIndexer(),
+		deployments:      factory.ForResourceKind(deploymentResource, deploymentKind.Kind, true),
 		deploymentsByUID: deployments.GetIndexer(),
 		deploymentLister: appslisters.NewDeploymentLister(deployments.GetIndexer()),
 		fooWrites:        consistency.NewWrites(foos.GetStore()),
 		deploymentWrites: consistency.NewWrites(deployments.GetStore()),
 		repairs:          patch.NewRepairs(),
 	}
-	if c.foos, err = factory.ForKind(meaning.FooKind); err != nil {
-		return nil, err
-	}
-	c.deployments, err = factory.ForKind(deploymentKind)
-	return c, err
 }
 
 // newCache returns the cache that the controller of kind will use, with settings for which Lasso
 // has no options. It does not use SharedController.Informer, which also creates the deferred
 // controller: that remembers the key of every event until it is started, on a standby for weeks.
 func newCache(
-	factory controller.SharedControllerFactory, kind schema.GroupVersionKind, fail func(error),
+	factory controller.SharedControllerFactory, resource schema.GroupVersionResource, kind string,
 	indexers cache.Indexers,
 ) (cache.SharedIndexInformer, error) {
-	informer, err := factory.SharedCacheFactory().ForKind(kind)
+	informer, err := factory.SharedCacheFactory().ForResourceKind(resource, kind, true)
 	if err != nil {
 		return nil, err
 	}
 	if err := informer.SetTransform(informers.StripManagedFields); err != nil {
-		return nil, err
-	}
-	err = informer.SetWatchErrorHandlerWithContext(
-		func(ctx context.Context, reflector *cache.Reflector, err error) {
-			cache.DefaultWatchErrorHandler(ctx, reflector, err)
-			if !informer.HasSynced() && (apierrors.IsNotFound(err) || apierrors.IsForbidden(err)) {
-				fail(err) // Lasso alone would wait for ever
-			}
-		})
-	if err != nil {
 		return nil, err
 	}
 	return informer, informer.AddIndexers(indexers)
