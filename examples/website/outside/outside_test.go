@@ -2,8 +2,6 @@ package outside
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,35 +18,6 @@ func serve(t *testing.T, handler http.Handler) *Client {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return must.Get(NewClient(server.URL, nil))(t)
-}
-
-// all returns what the registry answers to GET /entries.
-func all(t *testing.T, c *Client) string {
-	t.Helper()
-	response := must.Get(http.Get(c.base.JoinPath("entries").String()))(t)
-	defer response.Body.Close()
-	text := must.Get(io.ReadAll(response.Body))(t)
-	return strings.TrimSpace(string(text))
-}
-
-func TestPutAndDeleteAreIdempotent(t *testing.T) {
-	c := serve(t, NewServer())
-	for range 2 {
-		if err := c.Put(t.Context(), "1", Entry{Name: "default/web", URL: "http://web"}); err != nil {
-			t.Error(err)
-		}
-		if got, want := all(t, c), `{"1":{"name":"default/web","url":"http://web"}}`; got != want {
-			t.Errorf("after PUT: got %s, want %s", got, want)
-		}
-	}
-	for range 2 {
-		if err := c.Delete(t.Context(), "1"); err != nil {
-			t.Error(err)
-		}
-		if got := all(t, c); got != "{}" {
-			t.Errorf("after DELETE: got %s, want nothing", got)
-		}
-	}
 }
 
 func TestRefusalIsAnErrorThatSaysWhy(t *testing.T) {
@@ -100,29 +69,6 @@ func TestRegistryThatHangsIsGivenUp(t *testing.T) {
 
 		if err := c.Delete(ctx, "1"); err == nil || time.Since(begin) != 2*time.Second {
 			t.Errorf("got error %v after %v, want one after 2s", err, time.Since(begin))
-		}
-	})
-}
-
-func TestFewRequestsAreUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := must.Get(NewClient("http://registry", hangs{}))(t)
-		for range 2 {
-			busy := make(chan error, 20)
-			for range cap(busy) {
-				go func() { busy <- c.Delete(t.Context(), "1") }()
-			}
-			synctest.Wait() // until those that are under way hang
-			for range cap(busy) - 4 {
-				if err := <-busy; !errors.Is(err, ErrBusy) {
-					t.Errorf("got error %v, want ErrBusy", err)
-				}
-			}
-			for range 4 {
-				if err := <-busy; err == nil || errors.Is(err, ErrBusy) {
-					t.Errorf("got error %v, want that of a request", err)
-				}
-			}
 		}
 	})
 }
