@@ -42,28 +42,6 @@ func TestNewWebsiteGetsAllItsChildrenInOneSync(t *testing.T) {
 	})
 }
 
-func TestWebsiteIsServedAndRegistered(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createWebsite(newWebsite("web"))
-		h.expectCondition("web", "Ready", "False Progressing")
-
-		h.rollOut("web")
-
-		h.expectCondition("web", "Ready", "True Available")
-		h.expectCondition("web", "Registered", "True Registered")
-		if got := h.url("web"); got != oldURL {
-			t.Errorf("in the registry: got %q, want %q", got, oldURL)
-		}
-		status := h.getWebsite("web").Status
-		if status.URL != oldURL || status.RegisteredURL != oldURL || status.ObservedGeneration != 1 ||
-			status.ReadyReplicas != 2 || status.Replicas != 2 ||
-			status.Selector != "website.example.com/website-uid="+string(h.getWebsite("web").UID) {
-			t.Errorf("got status %+v", status)
-		}
-	})
-}
-
 func TestChangedContentRollsTheDeployment(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()

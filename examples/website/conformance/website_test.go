@@ -21,8 +21,10 @@ func TestNewWebsiteIsServedAndRegistered(t *testing.T) {
 	}
 	url := n.url("web")
 	status := website.Status
-	if status.URL != url || status.RegisteredURL != url || status.ReadyReplicas != 2 {
-		t.Errorf("got status %+v, want 2 ready replicas at %s", status, url)
+	selector := "website.example.com/website-uid=" + string(website.UID)
+	if status.URL != url || status.RegisteredURL != url || status.ReadyReplicas != 2 ||
+		status.Replicas != 2 || status.Selector != selector {
+		t.Errorf("got status %+v, want 2 ready replicas of %s at %s", status, selector, url)
 	}
 	n.registryKnows("web", url)
 }
