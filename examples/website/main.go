@@ -2,18 +2,6 @@
 // cluster of it. It has what a controller of one child does not need: several children, of which one
 // is rolled when another changes, a finalizer, and something outside Kubernetes.
 //
-// To try it, start a cluster with 'make cluster', and then:
-//
-//	go -C examples run ./website/registry
-//	kubectl apply -f examples/website/artifacts/crd.yaml
-//	go -C examples run ./website -v 2
-//	kubectl apply -f examples/website/artifacts/example-website.yaml
-//	kubectl get websites
-//	curl http://127.0.0.1:8090/entries
-//
-// Before you remove the controller or the CustomResourceDefinition, delete the Websites while the
-// controller runs. Nobody else removes the finalizer, and without that they stay for ever.
-//
 // Read it in this order: main.go, the process; controller.go, how an event leads to a sync;
 // children.go, what a Website owns; registration.go, the finalizer and the registry; status.go; the
 // package meaning, what a Website means; and the package outside, which is the registry. The
