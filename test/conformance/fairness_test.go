@@ -18,6 +18,16 @@ func TestLeaseOfTheDeployedController(t *testing.T) {
 	hasPriority(t, thief(deployment), deployment.Namespace, "sample-controller-leader-election")
 }
 
+// The Lease keeps its priority if kustomize renames the installation.
+func TestLeaseOfADeployedControllerOfAnotherName(t *testing.T) {
+	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\nnamespace: renamed\n"+
+		"resources: [deploy/base]\n")
+	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found", "--wait=false") })
+	suite.Kubectl(t, manifest, "apply", "--filename=-")
+	hasPriority(t, as("system:serviceaccount:renamed:team-sample-controller-two"), "renamed",
+		"team-sample-controller-leader-election-two")
+}
+
 // hasPriority fails t unless that FlowSchema, and level leader-election, are for the requests for the
 // Lease, and others for other requests.
 func hasPriority(t *testing.T, config *rest.Config, namespace, schemaName string) {

@@ -34,7 +34,7 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 			t.Errorf("%s: nothing is in the new namespace", what)
 		}
 	}
-	for _, resource := range []string{"deploy", "deploy/namespaced", "deploy/policy", "monitoring"} {
+	for _, resource := range []string{"deploy", "deploy/namespaced", "monitoring"} {
 		check(resource, kustomized(t, "namespace: foo-system\nresources: ["+resource+"]\n"))
 	}
 	dir := t.TempDir()
