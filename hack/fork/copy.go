@@ -165,40 +165,6 @@ func (r *repository) copied(fromExample bool) map[string]string {
 	return files
 }
 
-var pathLike = regexp.MustCompile(`(?:[\w.-]+/)+[\w.-]*[\w-]`)
-
-// mentions returns the places in files of a module that name files or folders which only the original
-// has. Imports are such names, too.
-func (r *repository) mentions(files map[string]string, module string) []string {
-	var all, here = map[string]bool{}, map[string]bool{}
-	for file := range r.files {
-		for ; file != "."; file = path.Dir(file) {
-			all[file] = true
-		}
-	}
-	for file := range files {
-		for ; file != "."; file = path.Dir(file) {
-			here[file] = true
-		}
-	}
-	for _, file := range []string{"pkg/generated", "artifacts/examples/crd.yaml"} { // generated in the fork
-		here[file] = true
-	}
-	return places(files, func(file, line string) string {
-		for _, named := range pathLike.FindAllString(line, -1) {
-			for strings.HasPrefix(named, "../") || strings.HasPrefix(named, "./") {
-				_, named, _ = strings.Cut(named, "/")
-			}
-			named = strings.TrimPrefix(named, module+"/")
-			generated := isIn(named, []string{"pkg/generated"})
-			if strings.Contains(named, "/") && all[named] && !here[named] && !generated {
-				return named
-			}
-		}
-		return ""
-	})
-}
-
 // places returns the lines and the names of files in which find finds something.
 func places(files map[string]string, find func(file, line string) string) (found []string) {
 	for _, file := range sortedKeys(files) {

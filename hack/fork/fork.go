@@ -52,7 +52,7 @@ func newFork(from *repository, to names, fromExample bool) (*fork, error) {
 	if program := path.Base(to.module); program != to.name {
 		f.files[".gitignore"] += "/" + program + "\n!/" + program + "/\n"
 	}
-	return f, errors.Join(unclean(from.mentions(f.files, to.module)), unclean(leftovers(f.files, f.old, f.names)))
+	return f, unclean(leftovers(f.files, f.old, f.names))
 }
 
 // size returns how many files and lines a team has to look after: without explore, and without what

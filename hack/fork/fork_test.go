@@ -187,17 +187,3 @@ func TestWhatIsCopiedExists(t *testing.T) {
 		}
 	}
 }
-
-func TestMentionsOfWhatIsNotCopiedAreNoticed(t *testing.T) {
-	from := thisRepository(t)
-	for text, want := range map[string]bool{
-		"see docs/forking.md": true, "[a](../docs/forking.md)": true, "go test ./hack/fork -run x": true,
-		`import "acme.dev/a/internal/leader"`: true, "cp -R docs/tutorial x": true, `os.ReadDir("../../docs/check")`: true,
-		"kubectl apply -f artifacts/examples/crd.yaml": false, "see hack/demo, or hack/demonstrate": false,
-	} {
-		found := from.mentions(map[string]string{"a": text, "hack/demo": ""}, "acme.dev/a")
-		if (len(found) > 0) != want {
-			t.Errorf("%s: found %q", text, found)
-		}
-	}
-}
