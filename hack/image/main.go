@@ -22,7 +22,6 @@ var (
 	version = flag.String("version", "", "`version` for the label")
 	commit  = flag.String("commit", "", "git `commit` for the label")
 	output  = flag.String("o", "image.tar", "`file` to write")
-	sbom    = flag.String("sbom", "", "also write the modules of the binaries to this `file`")
 )
 
 func main() {
@@ -79,10 +78,7 @@ func run(architectures []string) error {
 		return err
 	}
 	fmt.Printf("%s is in %s\n", *name, *output)
-	if *sbom == "" {
-		return nil
-	}
-	return writeSBOM(*sbom, *name, binaries)
+	return nil
 }
 
 // build builds the controller in the current folder, the root of the repository: without C and so
