@@ -57,8 +57,8 @@ func TestMetricsOfAlertsAreRead(t *testing.T) {
 	n.deployments.When("web", "exists", exists)
 	rules := string(must.Get(os.ReadFile(folder + "prometheusrule.yaml"))(t))
 	asked := selector.FindAllStringSubmatch(rules, -1)
-	if len(asked) < 10 {
-		t.Errorf("the alerts ask for %d series, want at least 10", len(asked))
+	if len(asked) < 9 {
+		t.Errorf("the alerts ask for %d series, want at least 9", len(asked))
 	}
 	suite.Eventually(t, "the controller serves what the alerts ask for", func() (bool, string) {
 		_, served := suite.GetMetrics(t, address, token)
