@@ -66,38 +66,21 @@ func (f *fork) size() (files, lines int) {
 	return files, lines
 }
 
-// create makes the fork in a folder beside dir, and moves it to dir. It is compiled there, because Go
-// compiles a package anew in each folder. If that fails, create removes it.
-func (f *fork) create(ctx context.Context, dir string) (err error) {
-	temporary, err := os.MkdirTemp(filepath.Dir(dir), ".fork-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	work := filepath.Join(temporary, filepath.Base(dir))
+// create makes the fork in dir, which is new or empty. If a step fails, it removes dir.
+func (f *fork) create(ctx context.Context, dir string) error {
 	for _, step := range []struct {
 		what string
 		do   func(context.Context, string) error
 	}{
 		{fmt.Sprintf("writing %d files", len(f.files)), f.write},
 		{"generating code", f.generate},
+		{"compiling it", compile},
 		{"the first commit", f.commit},
 	} {
 		fmt.Fprintf(f.progress, "fork: %s\n", step.what)
-		if err := step.do(ctx, work); err != nil {
-			return fmt.Errorf("%s: %w", step.what, err)
+		if err := step.do(ctx, dir); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", step.what, err), os.RemoveAll(dir))
 		}
-	}
-	// Remove deletes an empty folder, but not one that somebody has filled meanwhile.
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(work, dir); err != nil {
-		return err
-	}
-	fmt.Fprintln(f.progress, "fork: compiling it")
-	if err := compile(ctx, dir); err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
 }
@@ -192,7 +175,7 @@ func (f *fork) commit(ctx context.Context, dir string) error {
 // output runs a command and returns what it prints, without the last newline. hack/env of this
 // repository starts it, so nothing that a user has set steers it: that of a fork knows nothing of git.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
-	script, err := prologue(".")
+	script, err := filepath.Abs("hack/env")
 	if err != nil {
 		return "", err
 	}
@@ -205,17 +188,4 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 			stdout.String(), stderr.String())
 	}
 	return strings.TrimRight(stdout.String(), "\n"), nil
-}
-
-// prologue returns the path of hack/env in the folder or in the nearest folder above it.
-func prologue(folder string) (string, error) {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return "", err
-	}
-	script := filepath.Join(folder, "hack/env")
-	if _, err = os.Stat(script); err == nil || folder == filepath.Dir(folder) {
-		return script, err
-	}
-	return prologue(filepath.Dir(folder))
 }

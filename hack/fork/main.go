@@ -40,7 +40,10 @@ func main() {
 	// An interrupted run, too, removes what it has begun to write.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, ".", os.Args[1:], os.Stdout)
+	err := os.Chdir("..") // from hack to the root of the repository
+	if err == nil {
+		err = run(ctx, ".", os.Args[1:], os.Stdout)
+	}
 	if errors.Is(err, flag.ErrHelp) {
 		return
 	}
