@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 var (
@@ -22,7 +24,6 @@ var (
 		`^[a-z0-9][a-z0-9.-]*\.[a-z0-9-]*[a-z0-9](?:/[A-Za-z0-9_~-](?:[A-Za-z0-9._~-]*[A-Za-z0-9_~-])?)+$`)
 	notInModule  = regexp.MustCompile(`/v[0-9]+$|\.git$`)
 	dnsLabel     = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,56}[a-z0-9])?$`) // so that NAME-demo can be a namespace
-	domain       = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	ofKubernetes = regexp.MustCompile(`(?:^|\.)(?:k8s|kubernetes)\.io$`)
 	kubeVersion  = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 	camelCase    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,46}$`) // so that KIND-controller-demo can be a namespace
@@ -62,7 +63,8 @@ func checkNames(n names, resource string) (names, error) {
 		refusal{n.group == "", "--group is missing" + ofOurs},
 		refusal{ofKubernetes.MatchString(n.group),
 			fmt.Sprintf("--group %q: such a group belongs to Kubernetes", n.group) + ofOurs},
-		refusal{!domain.MatchString(n.group) || len(n.group) > 180, // the CRD is called PLURAL.GROUP
+		refusal{len(validation.IsDNS1123Subdomain(n.group)) > 0 || !strings.Contains(n.group, ".") ||
+			len(n.group) > 180, // the CRD is called PLURAL.GROUP
 			fmt.Sprintf("--group %q: this is not a domain of small letters and digits, with a dot", n.group) +
 				ofOurs},
 		refusal{!goIdentifier.MatchString(n.pkg),
