@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -172,16 +171,6 @@ func TestForksAreSmall(t *testing.T) {
 			if found := badArticle.FindString(text); found != "" {
 				t.Errorf("%s says %q", file, found)
 			}
-		}
-	}
-}
-
-// Each entry of the lists of what is copied is there.
-func TestWhatIsCopiedExists(t *testing.T) {
-	files := sortedKeys(thisRepository(t).files)
-	for _, entry := range slices.Concat(frame, forTests, ofFoos, ofWebsites) {
-		if !slices.ContainsFunc(files, func(file string) bool { return isIn(file, []string{entry}) }) {
-			t.Errorf("%s does not exist", entry)
 		}
 	}
 }
