@@ -6,10 +6,6 @@ ifneq ($(filter environment%,$(origin IMAGE)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
-# on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
-on = trap 'hack/cluster down $(1) >/dev/null' EXIT; hack/cluster up $(1) >/dev/null && \
-  KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2)
-
 #= Images, and more tests than make test-all has
 
 .PHONY: image faults mutants conformance-broken faults-long soak faults-all fuzz vulnerabilities
@@ -24,7 +20,9 @@ mutants: # break the code in every listed way; each time, a test must fail
 	go -C hack test -skip /conformance -timeout 60m ./mutants -mutants
 
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@$(call on,broken,go -C hack test -run /conformance -timeout 90m ./mutants -mutants)
+	@trap 'hack/cluster down broken >/dev/null' EXIT; hack/cluster up broken >/dev/null && \
+	  KUBECONFIG=$(CURDIR)/.local/clusters/broken/kubeconfig.yaml \
+	  go -C hack test -run /conformance -timeout 90m ./mutants -mutants
 
 faults-long: build # make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
@@ -40,8 +38,14 @@ faults-all: # every crash, event and error in every scenario, in histories of DE
 	for family in Crash Error Event Schedule Lag Slow Twin History; do \
 	  go test . -run TestExplore/$$family -timeout 0 -explore.every -explore.depth $(DEPTH) || exit; done
 
-fuzz: # fuzz each target for five minutes; a real API server judges what is written
-	@$(call on,fuzz,hack/fuzz 5m)
+# By default, shortening each input that reaches new code takes up to a minute.
+fuzz: CLUSTER = fuzz
+fuzz: up foos # fuzz each target for five minutes; a real API server judges what is written
+	@echo "compiling everything once more, with the fuzzer's counters: this takes minutes"
+	@trap 'hack/cluster down fuzz >/dev/null' EXIT; \
+	  for target in $$(go test -list '^Fuzz' . | grep '^Fuzz'); do \
+	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 5m -fuzzminimizetime 10x . \
+	      -fuzz-kubeconfig $(CURDIR)/$(KUBECONFIG_DEV) || exit; done
 
 vulnerabilities: # fail if the controller calls what govulncheck knows to be vulnerable
 	@hack/vulnerabilities

@@ -102,7 +102,10 @@ func onCluster(t *testing.T) {
 // The API server accepts what the controller writes for random Foos.
 func TestRandomFoosOnTheAPIServer(t *testing.T) {
 	onCluster(t)
-	output(t, "hack/fuzz", "0", "FuzzWhatIsWritten")
+	kubeconfig := os.Getenv("KUBECONFIG")
+	output(t, "make", "foos", "CLUSTER="+filepath.Base(filepath.Dir(kubeconfig)))
+	output(t, "go", "test", "-count=1", "-run", "^FuzzWhatIsWritten$", ".", "-fuzz-kubeconfig", kubeconfig,
+		"-fuzz-random", "300")
 	output(t, "kubectl", "delete", "-f", "artifacts/examples/crd.yaml")
 }
 
