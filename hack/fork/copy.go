@@ -19,7 +19,7 @@ var (
 	frame = []string{
 		".gitattributes", ".gitignore", ".golangci.yml", "LICENSE", "Makefile", "go.mod", "go.sum", library,
 		"hack/audit-policy.yaml", "hack/boilerplate.go.txt", "hack/cluster", "hack/compile", "hack/demo",
-		"hack/env", "hack/install", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
+		"hack/env", "hack/lint", "hack/test", "hack/tools", "hack/update-codegen.sh",
 		"internal/[^p]*/*.go", "internal/patch", "internal/process", "test/go.mod",
 		"test/go.sum",
 	}
