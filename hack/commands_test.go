@@ -90,7 +90,6 @@ func TestVersionsAreTheSameEverywhere(t *testing.T) {
 		"the README":                   read("../README.md", `\| main \|.*\|(.*)\|`),
 		"the job kind":                 read(workflow, `kubernetes: \[(v1.*)\]`),
 		"the job kubernetes and tools": append(others, newest...),
-		"docs/reliability.md":          read("../docs/reliability.md", `(?m)^\| this repository's,.* v(1\S+)`),
 	} {
 		if len(want) < 3 || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", where, got, want)
