@@ -41,9 +41,8 @@ var (
 	// The controller of Websites.
 	ofWebsites = []string{
 		example + "/*.go", example + "/artifacts/*", example + "/artifacts/deploy",
-		example + "/artifacts/monitoring", example + "/conformance",
-		example + "/meaning", example + "/outside", example + "/pkg", example + "/registry",
-		"internal/testing/suite/frame*.go", parts + "/owned",
+		example + "/conformance", example + "/meaning", example + "/outside", example + "/pkg",
+		example + "/registry", "internal/testing/suite/frame*.go", parts + "/owned",
 	}
 )
 
@@ -62,7 +61,6 @@ var paths = strings.NewReplacer(
 	"examples/internal/", "internal/",
 	"examples/website/conformance", "test/conformance",
 	"examples/website/artifacts/deploy", "artifacts/deploy",
-	"examples/website/artifacts/monitoring", "artifacts/monitoring",
 	"examples/website/artifacts/", "artifacts/examples/",
 	"examples/website/", "",
 	"-C examples ", "", "./website/registry", "./registry", "./website", ".",
@@ -70,7 +68,6 @@ var paths = strings.NewReplacer(
 	"go -C examples build -o ../.local/bin/website-controller ./website", "make -s build",
 	`"../../.."`, `"../.."`,
 	`"../artifacts/deploy/`, `"../../artifacts/deploy/`,
-	`"../artifacts/monitoring/`, `"../../artifacts/monitoring/`,
 	`"../artifacts/`, `"../../artifacts/examples/`,
 	`"artifacts/crd.yaml"`, `"artifacts/examples/crd.yaml"`,
 )

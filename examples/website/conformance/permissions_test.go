@@ -37,16 +37,6 @@ func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 	suite.MetricsAreForThoseWhoMayGetThem(t, deployDir)
 }
 
-func TestMetricsThatTheAlertsNameExist(t *testing.T) {
-	suite.ServesMetricsNamedIn(t, "../artifacts/monitoring/prometheusrule.yaml",
-		`\b(workqueue|leader_election|website_controller)_[a-z_]*[a-z]\b`,
-		func(empty *suite.Namespace) {
-			n := with(empty)
-			n.createWaiting("web")
-			n.CatchUp()
-		})
-}
-
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	suite.PodsMeetTheRestrictedStandard(t, deployDir)
 }

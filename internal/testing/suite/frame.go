@@ -2,13 +2,10 @@ package suite
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -231,28 +228,5 @@ func MetricsAreForThoseWhoMayGetThem(t *testing.T, dir string) {
 			}
 			return code == test.want, fmt.Sprint(code)
 		})
-	}
-}
-
-// ServesMetricsNamedIn fails t unless a controller serves all metrics that a file names. names
-// matches them, and prepare makes the objects without which some of them have no series.
-func ServesMetricsNamedIn(t *testing.T, path, names string, prepare func(*Namespace)) {
-	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
-	n := NewNamespace(t)
-	address := must.Get(process.FreeAddress())(t)
-	StartProgram(t, LeaderFlags+" --metrics-bind-address="+address, In(n))
-	prepare(n)
-	response := must.Get(http.Get("http://" + address + "/metrics"))(t)
-	defer response.Body.Close()
-	served := must.Get(io.ReadAll(response.Body))(t)
-	found := regexp.MustCompile(names).FindAllString(string(text), -1)
-	if len(found) < 5 {
-		t.Errorf("%s names only the metrics %q, want at least 5", path, found)
-	}
-	for _, name := range found {
-		if !regexp.MustCompile(`(?m)^` + name + `(_count)?[{ ]`).Match(served) {
-			t.Errorf("%s names %s, but the controller does not serve it", path, name)
-		}
 	}
 }
