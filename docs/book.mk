@@ -27,7 +27,7 @@ lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordin
 	    -program "$$1" -scenario "$$2" -record "docs/lens/recordings/$$3.js"; }; \
 	  for program in docs/tutorial/0[2-8]-*/; do \
 	    chapter=$$(basename "$$program"); \
-	    [ "$$chapter" != 08-errors ] || program=docs/$$(docs/tutorial/assemble 08-errors); \
+	    program=docs/$$(docs/tutorial/assemble "$$chapter"); \
 	    record "$$program" "$${chapter#*-}" "$$chapter"; \
 	  done; \
 	  for scenario in create taken hold restart; do record . "$$scenario" "$$scenario"; done

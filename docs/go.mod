@@ -4,6 +4,8 @@ go 1.26.0
 
 // These programs are incomplete without another one: docs/tutorial/assemble.
 ignore (
+	./tutorial/06-renaming
+	./tutorial/07-status
 	./tutorial/08-errors
 	./tutorial/14-versions
 )

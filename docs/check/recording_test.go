@@ -39,13 +39,9 @@ func stale(r *model.Recording, all []model.Seen) (problems []string) {
 	return slices.Compact(problems)
 }
 
-// readOrNothing returns the text of a file of the repository or of chapter 8's program, or "".
+// readOrNothing returns the text of a file, or "".
 func readOrNothing(file string) string {
-	text, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		assembled := strings.Replace(file, "docs/tutorial", "docs/.local", 1)
-		text, _ = os.ReadFile(filepath.Join(root, assembled)) // files of other modules are not there
-	}
+	text, _ := readFile(file) // files of other modules are not there
 	return string(text)
 }
 

@@ -118,11 +118,12 @@ func (o *overlay) fill() error {
 // addProgram makes a package of a program, and packs its source.
 func (o *overlay) addProgram(folder, name string, packed *zip.Writer) error {
 	source := folder
-	if path.Base(folder) == "08-errors" { // it consists of changes of another one
-		if err := exec.Command("docs/tutorial/assemble", "08-errors").Run(); err != nil {
-			return fmt.Errorf("putting the program of chapter 8 together: %w", err)
+	if folder != "." { // it may consist of changes of another one
+		assembled, err := exec.Command("docs/tutorial/assemble", path.Base(folder)).Output()
+		if err != nil {
+			return fmt.Errorf("putting the program in %s together: %w", folder, err)
 		}
-		source = "docs/.local/08-errors"
+		source = path.Join("docs", strings.TrimSpace(string(assembled)))
 	}
 	files, _ := filepath.Glob(filepath.Join(source, "*.go")) // the pattern is right
 	play := playChapter
