@@ -6,24 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"regexp"
-	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"example.com/sample-controller/internal/testing/must"
 )
 
 // post returns the code and the body of the answer to body.
@@ -88,7 +76,8 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 		t.Error("admit was called")
 		return nil
 	}
-	for _, body := range []string{"", "[]", "{}", `{"kind":"AdmissionReview"}`} {
+	tooLarge := `{"request":{}}` + strings.Repeat(" ", maxReview)
+	for _, body := range []string{"", "[]", "{}", `{"kind":"AdmissionReview"}`, tooLarge} {
 		for name, h := range map[string]http.Handler{
 			"conversion": Conversion(toVersion), "admission": Admission(admit),
 		} {
@@ -97,116 +86,5 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 				t.Errorf("%s of %.20q: got %d %s", name, body, code, answer)
 			}
 		}
-	}
-}
-
-// decoding is an Admission that decodes the object, and allows it if there is one.
-func decoding(_ context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	err := json.Unmarshal(r.Object.Raw, &metav1.PartialObjectMetadata{})
-	return &admissionv1.AdmissionResponse{Allowed: err == nil}
-}
-
-// asIs is a Convert that decodes the object, and changes nothing.
-func asIs(object []byte, _ string) (runtime.Object, error) {
-	u := &unstructured.Unstructured{}
-	return u, u.UnmarshalJSON(object)
-}
-
-// filled returns a text of that size: before, then unit again and again, then after.
-func filled(size int, before, unit, after string) string {
-	n := (size - len(before) - len(after)) / len(unit)
-	return before + strings.TrimSuffix(strings.Repeat(unit, n), ",") + after
-}
-
-func TestReviewsThatNeedTooMuchAreRefused(t *testing.T) {
-	h := Admission(decoding)
-	const before, after = `{"request":{"uid":"1","userInfo":{"groups":["`, `"]}}}`
-	for _, test := range []struct {
-		name, body string
-		length     int64
-		want       int
-	}{
-		{"no length", "{}", -1, http.StatusRequestEntityTooLarge},
-		{"16 MiB", filled(maxReview, before, "a", after), 0, http.StatusOK},
-		{"more", filled(maxReview+1, before, "a", after), 0, http.StatusRequestEntityTooLarge},
-		{"4 MiB of tiny values", filled(4<<20, before, `","`, after), 0,
-			http.StatusRequestEntityTooLarge},
-		{"4 MiB of tiny objects", strings.Repeat(`{"":`, 1<<20), 0, http.StatusRequestEntityTooLarge},
-		{"all that an API server can store", filled(3<<19, before, `","`, after), 0, http.StatusOK},
-		{"less than it says", "{}", 9, http.StatusBadRequest},
-	} {
-		request := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(test.body))
-		if test.length != 0 {
-			request.ContentLength = test.length
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, request)
-		if w.Code != test.want {
-			t.Errorf("%s: got code %d %s, want %d", test.name, w.Code, w.Body, test.want)
-		}
-		if ends := w.Header().Get("Connection") == "close"; ends != (test.want != http.StatusOK) {
-			t.Errorf("%s: the connection ends: %v", test.name, ends)
-		}
-	}
-	if !memory.TryAcquire(maxMemory) {
-		t.Fatal("not all memory is given back")
-	}
-	memory.Release(maxMemory)
-}
-
-func TestReviewsWaitForMemoryOnlySoLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		must.Do(t, memory.Acquire(t.Context(), maxMemory))
-		defer memory.Release(maxMemory)
-		start := time.Now()
-		code, _ := post(Admission(decoding), `{"request":{"uid":"1"}}`)
-		if took := time.Since(start); code != http.StatusServiceUnavailable || took != 10*time.Second {
-			t.Errorf("got code %d after %v, want 503 after 10s", code, took)
-		}
-	})
-}
-
-// TestFloodOfReviewsHasRoomInItsContainer sends the reviews that take most to a process of its own.
-func TestFloodOfReviewsHasRoomInItsContainer(t *testing.T) {
-	const variable, metadata = "TEST_FLOOD_OF_REVIEWS", `{"request":{"object":{"metadata":{`
-	if os.Getenv(variable) == "" {
-		command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-		command.Env = append(os.Environ(), variable+"=1", "GOMEMLIMIT=400MiB") // as in a manifest
-		output, err := command.CombinedOutput()
-		t.Logf("%s", output)
-		must.Do(t, err)
-		return
-	}
-	info, _ := debug.ReadBuildInfo()
-	if _, err := os.Stat("/proc/self/status"); err != nil ||
-		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("this system has no /proc, or the race detector takes memory, too")
-	}
-	nested := strings.Repeat(`{"":`, 500) + "{}" + strings.Repeat("}", 500) + ","
-	admission, conversion := Admission(decoding), Conversion(asIs)
-	var wg sync.WaitGroup
-	for size, times := range map[int]int{64 << 10: 50, 2500 << 10: 2} {
-		for range times {
-			for body, h := range map[string]http.Handler{
-				filled(size, metadata+`"managedFields":[`, "{},", "]}}}}"):                     admission,
-				filled(size, metadata+`"ownerReferences":[`, "null,", "]}}}}"):                 admission,
-				filled(size, `{"request":{"objects":[{"kind":"Foo","spec":[`, nested, "]}]}}"): conversion,
-			} {
-				wg.Go(func() {
-					code, answer := post(h, body)
-					if code != http.StatusOK && code != http.StatusServiceUnavailable {
-						t.Errorf("got code %d %s", code, answer)
-					}
-				})
-			}
-		}
-	}
-	wg.Wait()
-	status := must.Get(os.ReadFile("/proc/self/status"))(t)
-	peak := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(status)
-	used := must.Get(strconv.Atoi(string(peak[1])))(t)
-	t.Logf("the process had up to %d MiB", used>>10)
-	if used > 480<<10 {
-		t.Errorf("the process had %d MiB, want at most 480", used>>10)
 	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"k8s.io/client-go/util/cert"
 
@@ -110,41 +107,4 @@ func TestServerAnswersUntilTheLastRequestIsDone(t *testing.T) {
 
 func TestAddressZeroServesNothing(t *testing.T) {
 	<-must.Get(Serve(t.Context(), "0", "no folder", nil))(t)
-}
-
-// once is a listener with one connection.
-type once chan net.Conn
-
-func (o once) Accept() (net.Conn, error) {
-	connection, open := <-o
-	if !open {
-		return nil, net.ErrClosed
-	}
-	return connection, nil
-}
-
-func (o once) Close() error   { close(o); return nil }
-func (o once) Addr() net.Addr { return &net.UnixAddr{} }
-
-func TestBodyThatDoesNotComeHoldsMemoryForSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		listener, start := make(once), time.Now()
-		server := newServer(Admission(decoding))
-		go func() { _ = server.Serve(listener) }()
-		defer server.Close()
-		client, accepted := net.Pipe()
-		listener <- accepted
-		_, err := io.WriteString(client, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n{")
-		must.Do(t, err)
-		synctest.Wait()
-		if memory.TryAcquire(maxMemory) {
-			t.Fatal("the review holds no memory")
-		}
-		_, _ = io.ReadAll(client) // until the server ends the connection
-		must.Do(t, memory.Acquire(t.Context(), maxMemory))
-		memory.Release(maxMemory)
-		if took := time.Since(start); took > 11*time.Second {
-			t.Errorf("the connection took %v, want 10s", took)
-		}
-	})
 }
