@@ -282,36 +282,17 @@ func TestProgressIsRemembered(t *testing.T) {
 func TestKeys(t *testing.T) {
 	w, out := newWorkspace(t)
 	w.progress[w.exercises[0].name].Passed = true
-	last, repair := w.exercises[len(w.exercises)-1], w.named("lost-deletion")
+	last := w.exercises[len(w.exercises)-1]
 	w.exercises = []*exercise{w.exercises[0], last}
-	must.Do(t, w.loop(strings.NewReader("l\nh\nf\n2\nn\n3\np\np\nq\n")))
+	must.Do(t, w.loop(strings.NewReader("l\nh\n2\nn\n3\np\np\nq\n")))
 	if got := strings.Count(out.String(), last.text); got != 4 {
 		t.Errorf("got the exercise %d times, want it again after 2, n and 3", got)
 	}
-	for _, want := range []string{last.text, "passed", last.hints[0], "no film",
-		"Of 2, 1 are left.", w.exercises[0].text} {
+	for _, want := range []string{last.text, "passed", last.hints[0], "Of 2, 1 are left.",
+		w.exercises[0].text} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got %s, want %q in it", out, want)
 		}
-	}
-	must.Do(t, w.begin(repair))
-	must.Do(t, os.WriteFile(w.path(repair), nil, 0o600))
-	standIn(t, w, repair)
-	t.Setenv("LEARN-exit", "before there is a film")
-	out.Reset()
-	must.Do(t, w.press(repair, "f")) // the loop has ended, as after Ctrl-C
-	if got := out.String(); got != keys+"\n" {
-		t.Errorf("got %s, want nothing but the keys", got)
-	}
-	w.ctx, w.judging = t.Context(), t.Context()
-	must.Do(t, w.press(repair, "f"))
-	if want := "There is no film: The tests ended"; !strings.Contains(out.String(), want) {
-		t.Errorf("got %s, want %q in it", out, want)
-	}
-	repair.values["folder"] = "nowhere"
-	err := w.press(repair, "f")
-	if err == nil || !strings.HasPrefix(err.Error(), "compiling: ") {
-		t.Errorf("got %v, want that it cannot be compiled here", err)
 	}
 }
 
@@ -441,7 +422,7 @@ func exists(path string) bool {
 func TestLearnerIsJudged(t *testing.T) {
 	setting.Long(t)
 	t.Parallel()
-	w, out := newWorkspace(t)
+	w, _ := newWorkspace(t)
 	for _, name := range []string{"crash", "conflict", "finalizer", "refused"} {
 		e := w.named(name)
 		must.Do(t, w.begin(e))
@@ -457,10 +438,6 @@ func TestLearnerIsJudged(t *testing.T) {
 		}
 		if name == "conflict" {
 			judge(e.begins, "", false, e.values["user"])
-			must.Do(t, w.press(e, "f"))
-			if _, err := os.Stat(w.beside(e, "film/index.html")); err != nil {
-				t.Errorf("there is no film: %v; it says %s", err, out)
-			}
 		}
 		if name != "finalizer" { // which is of another module, and takes long
 			judge(e.solves, "", true, e.why())
@@ -468,10 +445,6 @@ func TestLearnerIsJudged(t *testing.T) {
 		if e.kind() != "predict" {
 			judge(e.solves, "]", false, w.path(e)+":")
 		}
-		must.Do(t, w.press(e, "f"))
-	}
-	if want := "It does not compile"; !strings.Contains(out.String(), want) {
-		t.Errorf("got %s, want %q in it", out, want)
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/testing/setting"
-	"example.com/sample-controller/lens/film"
 )
 
 // workspace is where a learner writes: a folder for each exercise, and what was achieved.
@@ -33,7 +32,7 @@ type workspace struct {
 	judging   context.Context      // done if nobody waits for the judgement any more
 	warned    bool                 // that the first judgement takes longer
 
-	ctx context.Context // done after Ctrl-C, which ends what is judged or filmed
+	ctx context.Context // done after Ctrl-C, which ends what is judged
 
 	compiling sync.Mutex
 	compiled  map[string]map[string]string // the files of a binary, by their names
@@ -81,11 +80,8 @@ func open(root, dir string) (*workspace, error) {
 
 func (w *workspace) saved() string { return filepath.Join(w.dir, "progress.json") }
 
-// beside returns the path of a file in the folder of an exercise, and path that of the learner's.
-func (w *workspace) beside(e *exercise, name string) string {
-	return filepath.Join(w.dir, e.name, name)
-}
-func (w *workspace) path(e *exercise) string { return w.beside(e, e.edits()) }
+// path returns the path of the learner's file.
+func (w *workspace) path(e *exercise) string { return filepath.Join(w.dir, e.name, e.edits()) }
 
 func (w *workspace) save() error {
 	text, _ := json.MarshalIndent(w.progress, "", "  ") // never fails
@@ -235,45 +231,6 @@ func (w *workspace) solution(e *exercise) error {
 	return nil
 }
 
-// film makes films of what goes wrong.
-func (w *workspace) film(e *exercise) error {
-	if e.kind() != "repair" || !e.explored() {
-		w.say("There is no film of this one: no fault is part of it.")
-		return nil
-	}
-	written, err := os.ReadFile(w.path(e))
-	if err != nil {
-		return err
-	}
-	binary, err := w.build(e, string(written))
-	switch broken, ok := errors.AsType[*compileError](err); {
-	case w.ctx.Err() != nil:
-		return nil
-	case ok:
-		w.say("%s", broken)
-		return nil
-	case err != nil:
-		return err
-	}
-	folder := w.beside(e, "film")
-	if err := os.RemoveAll(folder); err != nil {
-		return err
-	}
-	flags := append(w.narrow(e), "-explore.film", folder)
-	switch output, ok := w.run(e, trial{binary: binary}, flags...); {
-	case w.ctx.Err() != nil:
-	case ok:
-		w.say("Nothing goes wrong, so there is no film.")
-	default:
-		if err := film.Convert(folder); err != nil { // mostly, the tests ended too early to write one
-			w.say("There is no film: %s\n\n(%v)", shortest(output), err)
-			return nil
-		}
-		w.say("Open this file in your browser: %s", filepath.Join(folder, "index.html"))
-	}
-	return nil
-}
-
 // loop gives one exercise after the other, and judges each time that the file is saved. It ends
 // when the learner quits.
 func (w *workspace) loop(in io.Reader) error {
@@ -318,8 +275,8 @@ func (w *workspace) moves(at int, key string) (to int, moves bool) {
 	return to, true
 }
 
-const keys = "\nh hint, n next, p back, 7 go to exercise 7, l list, s solution, f film of a failure, " +
-	"r reset the file, q quit (and Enter)"
+const keys = "\nh hint, n next, p back, 7 go to exercise 7, l list, s solution, r reset the file, " +
+	"q quit (and Enter)"
 
 // work lets the learner work on an exercise. It returns which one is next, or -1 if the learner
 // quits.
@@ -398,7 +355,7 @@ func (w *workspace) press(e *exercise, key string) error {
 		return os.WriteFile(w.path(e), []byte(key), 0o600)
 	}
 	do, found := map[string]func(*exercise) error{
-		"h": w.hint, "s": w.solution, "f": w.film,
+		"h": w.hint, "s": w.solution,
 		"l": func(*exercise) error { w.list(); return nil },
 		"r": func(e *exercise) error {
 			err := w.reset(e)
