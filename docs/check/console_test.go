@@ -190,32 +190,3 @@ func (s *session) executeAll(t *testing.T, pages []*page) {
 }
 
 func isConsole(b *block) bool { return b.language == "console" }
-
-func TestBrokenConsolesAreNoticed(t *testing.T) {
-	tests := []struct{ name, text, want string }{
-		{"another output", "```console\n$ echo hello\ngoodbye\n```",
-			"00-broken.md:2: $ echo hello: the output differs"},
-		{"an output that the page hides", "```console\n$ echo hello\n```", "+ hello"},
-		{"a program that prints something else",
-			"**In a terminal:**\n```console\n$ echo hello; sleep 60\ngoodbye\n```", "hello"},
-		{"a program that prints more at the end",
-			"**In a terminal:**\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```",
-			"in a terminal printed more"},
-		{"a program that prints more when it is interrupted", "**In a terminal:**\n```console\n" +
-			"$ (trap 'echo more; exit' INT; echo hello; sleep 60)\nhello\n^C\n```", "+ more"},
-		{"a change that cannot be made",
-			"<!-- edit: 99-nothing/main.go -->\n```diff\n-a\n```", "no such file"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
-			defer s.end()
-			broken := must.Get(parsePage("docs/tutorial/00-broken.md", test.text))(t)
-			problems, _ := s.execute(broken)
-			if len(problems) != 1 || !strings.Contains(problems[0], test.want) {
-				t.Errorf("problems: got %q, want one that contains %q", problems, test.want)
-			}
-		})
-	}
-}
