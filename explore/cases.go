@@ -25,14 +25,14 @@ func Test(t *testing.T, c Controller) []Outcome {
 }
 
 // Find explores a controller as Test does, but returns what is wrong, and does not fail. One case,
-// unless its name is "", is never left out, and its findings have the whole film.
-func Find(t *testing.T, c Controller, filmed string) (findings []Finding) {
+// unless its name is "", is never left out.
+func Find(t *testing.T, c Controller, always string) (findings []Finding) {
 	t.Helper()
-	explore(t, c, filmed, func(f Finding) { findings = append(findings, f) })
+	explore(t, c, always, func(f Finding) { findings = append(findings, f) })
 	return findings
 }
 
-func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []Outcome {
+func explore(t *testing.T, c Controller, always string, found func(Finding)) []Outcome {
 	t.Helper()
 	names := map[string]bool{}
 	for _, s := range c.Scenarios {
@@ -64,7 +64,7 @@ func explore(t *testing.T, c Controller, filmed string, found func(Finding)) []O
 	}()
 	klog.SetLogger(klog.Logger{})
 	utilruntime.ErrorHandlers = handlers[:1]
-	x := &explorer{controller: &c, t: t, limit: limit, found: found, filmed: filmed, crds: crds,
+	x := &explorer{controller: &c, t: t, limit: limit, found: found, always: always, crds: crds,
 		tried: map[string]bool{}, calm: map[string]*result{}, failures: map[string]failures{}}
 	defer x.summarize()
 	defer x.checkIsAlive()
@@ -121,7 +121,7 @@ func (x *explorer) try(plans []plan) {
 	for i := 0; i < len(plans); i++ {
 		p := plans[i]
 		name := x.t.Name() + "/" + strings.ReplaceAll(p.name, " ", "_")
-		if x.limit.isUsed(tried, time.Since(began)) && name != x.filmed {
+		if x.limit.isUsed(tried, time.Since(began)) && name != x.always {
 			continue
 		}
 		x.t.Run(p.name, func(t *testing.T) {

@@ -19,7 +19,6 @@ type Finding struct {
 	Case    string // the name of its test: "TestExplore/Crash/scale/update-deployments-x-1/before"
 	OnFault bool   // something went wrong on purpose before
 	Problem string
-	Film    []Shot // of one case: see Find
 }
 
 // isDisturbed reports whether a fault came about.
@@ -40,7 +39,7 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	}
 	if x.found != nil {
 		for _, problem := range wrong {
-			x.found(Finding{t.Name(), r.isDisturbed(), problem, r.film})
+			x.found(Finding{t.Name(), r.isDisturbed(), problem})
 		}
 		return
 	}

@@ -97,7 +97,7 @@ func problems(now explore.State) (problems []string) {
 	return problems
 }
 
-var update = flag.Bool("update", false, "write what is found: into docs/explore.md, and as films")
+var update = flag.Bool("update", false, "write what is found into docs/explore.md")
 
 // Expect explores a program. What is wrong must be what docs/explore.md says, in the row that links
 // to about: all of it, as far as it happens when nothing is disturbed.
@@ -110,16 +110,12 @@ func Expect(
 		budget = "0" // all usual cases
 	}
 	must.Do(t, flag.Set("explore.budget", budget))
-	filmed := films[about]
 	findings := explore.Find(t, explore.Controller{
 		Run: run, CRDs: []string{root + "/artifacts/examples/crd.yaml"}, Scenarios: whatHappens,
 		Eventually: problems,
 		Delay:      35 * time.Second,
 		Settle:     time.Hour, // longer than client-go's longest wait after an error
-	}, filmed.of)
-	if filmed.of != "" {
-		filmed.expect(t, root+"/docs/lens/recordings/", findings)
-	}
+	}, "")
 	calm, disturbed := sortOut(findings)
 	path := root + "/docs/explore.md"
 	page := must.Get(os.ReadFile(path))(t)

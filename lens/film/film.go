@@ -35,7 +35,7 @@ func Convert(folder string) error {
 		if err := json.Unmarshal(text, &f); err != nil || len(f.Shots) == 0 {
 			return fmt.Errorf("%s is not a film of -explore.film (%v)", file, err)
 		}
-		r := Record(f.Title, f.About, f.Shots)
+		r := record(f.Title, f.About, f.Shots)
 		r.Seen = nil // the page needs only the steps
 		if err := r.Write(strings.TrimSuffix(file, ".json") + ".js"); err != nil {
 			return err
@@ -44,8 +44,8 @@ func Convert(folder string) error {
 	return writePage(folder)
 }
 
-// Record makes a recording of what has happened.
-func Record(title, about string, shots []explore.Shot) *model.Recording {
+// record makes a recording of what has happened.
+func record(title, about string, shots []explore.Shot) *model.Recording {
 	t := translator{}
 	r := &model.Recording{Title: title, About: about, Start: shots[0].At}
 	t.see(shots[0].At, model.Seen{Server: &model.Server{State: "up", Host: "in memory"}})
