@@ -100,20 +100,3 @@ func TestTwoFoosAtTheSameTimeMayBothPass(t *testing.T) {
 		}
 	})
 }
-
-func TestWhatIsNoFooIsRefused(t *testing.T) {
-	lab.Run(t, func(t *testing.T, l *lab.Lab) {
-		v := start(l)
-		for operation, object := range map[admissionv1.Operation]string{
-			admissionv1.Create: `{"spec": {"deploymentName": 5}}`,
-			admissionv1.Update: `{"spec": {"deploymentName": "web"}}`,
-		} {
-			response := v.admit(t.Context(), &admissionv1.AdmissionRequest{
-				Operation: operation, Object: runtime.RawExtension{Raw: []byte(object)},
-			})
-			if response.Allowed || !strings.HasPrefix(response.Result.Message, "reading the Foo: ") {
-				t.Errorf("%s: got %+v, want a refusal", operation, response)
-			}
-		}
-	})
-}
