@@ -2,22 +2,18 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"example.com/sample-controller/internal/testing/must"
-	"example.com/sample-controller/lens/model"
 )
 
 // TestPlay uses the page that needs no server but one for files.
@@ -119,8 +115,7 @@ const (
 	renamed    = "deployments.apps/lens/renamed-foo"
 )
 
-// playScenario does what a recording of the real control plane shows. What the page has seen may
-// differ in one way: there, Pods become available one by one.
+// playScenario does what the recording create.js shows.
 func playScenario(t *testing.T, p *page) {
 	p.press(t, "create")
 	p.summary(t, deployment, "1 of 1 available")
@@ -138,48 +133,6 @@ func playScenario(t *testing.T, p *page) {
 	p.press(t, "delete")
 	p.has(t, foo, false)
 	p.has(t, renamed, false)
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`fetch("recording").then((answer) => answer.text())
-		.then((text) => { window.saved = text; }); undefined`))
-	p.mustWait(t, "Boolean(window.saved)")
-	page := filepath.Join(t.TempDir(), "page.js")
-	must.Do(t, os.WriteFile(page, []byte(mustRead[string](t, p, "window.saved")), 0o600))
-
-	const recorded = root + "docs/lens/recordings/create.js"
-	got, want := recordedRequests(t, page), recordedRequests(t, recorded)
-	if len(want) < 5 || !maps.Equal(got, want) {
-		t.Errorf("in the page, the controller makes the requests %v, in %s %v", got, recorded, want)
-	}
-	states, real := recordedStates(t, page), recordedStates(t, recorded)
-	for object, want := range real {
-		got := states[object]
-		strange := slices.DeleteFunc(slices.Clone(got), func(state string) bool {
-			return slices.Contains(want, state)
-		})
-		if len(got) < 2 || len(strange) > 0 || got[len(got)-1] != want[len(want)-1] {
-			t.Errorf("in the page, %s goes through %q, in %s through %q", object, got, recorded, want)
-		}
-	}
-}
-
-// recordedStates returns what a recording says of each object, one after the other.
-func recordedStates(t *testing.T, file string) map[string][]string {
-	t.Helper()
-	_, steps, err := must.Get(model.ReadRecording(file))(t).Again()
-	must.Do(t, err)
-	states := map[string][]string{}
-	for _, text := range steps {
-		var step struct {
-			Set map[string]struct{ Summary string }
-		}
-		must.Do(t, json.Unmarshal(text, &step))
-		for id, entity := range step.Set {
-			if all := states[id]; strings.HasPrefix(id, "object/") && entity.Summary != "" &&
-				(len(all) == 0 || all[len(all)-1] != entity.Summary) {
-				states[id] = append(all, entity.Summary)
-			}
-		}
-	}
-	return states
 }
 
 // playFoos does what a user does, as docs/behaviour.md says it ends.
