@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// What a Model keeps of each is limited, because a program may run for days.
+// What a Model keeps of the past is limited, because a program may run for days.
 const (
-	maxSpans   = 2000
-	maxNotes   = 200
-	maxObjects = 5000
-	maxKeys    = 2000
-	maxIndex   = 4096 // resourceVersions whose writers and watch events are known
-	maxOver    = 500  // flights and requests that are over
+	maxSpans = 2000
+	maxNotes = 200
+	maxIndex = 4096 // resourceVersions whose writers and watch events are known
+	maxOver  = 500  // flights and requests that are over
 	// linger is how long those are still shown, and lingerRefused if the request was refused: a
 	// person reads why.
 	linger        = 2 * time.Second
@@ -37,10 +35,9 @@ type Model struct {
 	numbers             map[string]int    // of the last span, note, ...
 	timers              []timer           // the first first
 
-	process         Process
-	server          Server
-	gate            Gate
-	totals, counted Totals // now, and as it was shown last
+	process Process
+	server  Server
+	gate    Gate
 
 	kind      string            // the kind of the keys, as the log names it
 	kinds     map[string]string // resource → kind
@@ -81,7 +78,6 @@ func New(start time.Time) *Model {
 	m.show("process", &m.process)
 	m.show("server", &m.server)
 	m.show("gate", &m.gate)
-	m.show("totals", &m.counted)
 	return m
 }
 
@@ -244,10 +240,6 @@ func (m *Model) tick() {
 	if m.gate.Waiting != held {
 		m.gate.Waiting = held
 		m.show("gate", &m.gate)
-	}
-	if m.totals != m.counted {
-		m.counted = m.totals
-		m.show("totals", &m.counted)
 	}
 }
 

@@ -32,22 +32,10 @@ func (m *Model) seeStored(s *Stored) {
 
 // store notes that the API server has o now, or that o is deleted.
 func (m *Model) store(typ string, o *wire.Object) {
-	known := m.objects[idOf(o)]
-	if known == nil {
-		if typ == "DELETED" {
-			m.totals.MoreObjects = max(0, m.totals.MoreObjects-1)
-			return
-		}
-		if known = m.newObject(o); known == nil {
-			if typ == "ADDED" {
-				m.totals.MoreObjects++
-			}
-			return
-		}
-		if typ == "MODIFIED" {
-			m.totals.MoreObjects = max(0, m.totals.MoreObjects-1) // it is drawn now
-		}
+	if typ == "DELETED" && m.objects[idOf(o)] == nil {
+		return
 	}
+	known := m.object(o)
 	if typ == "DELETED" {
 		known.last, known.ResourceVersion, known.Summary, known.Deleting = o, "", "", false
 	} else if number(o.ResourceVersion) >= number(known.ResourceVersion) {
@@ -60,14 +48,14 @@ func (m *Model) store(typ string, o *wire.Object) {
 	m.showObject(known)
 }
 
-// newObject returns a new object, or nil if there are too many.
-func (m *Model) newObject(o *wire.Object) *object {
-	if len(m.objects) >= maxObjects {
-		return nil
+// object returns what is known of o. That is new if o was not known.
+func (m *Model) object(o *wire.Object) *object {
+	known := m.objects[idOf(o)]
+	if known == nil {
+		known = &object{id: idOf(o), last: o, Object: Object{
+			Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+		m.objects[known.id] = known
 	}
-	known := &object{id: idOf(o), last: o, Object: Object{
-		Resource: o.Resource, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
-	m.objects[known.id] = known
 	return known
 }
 
@@ -131,14 +119,9 @@ func number(resourceVersion string) uint64 {
 
 // cache notes that the program's cache has o now.
 func (m *Model) cache(o *wire.Object) {
-	known := m.objects[idOf(o)]
-	if known == nil {
-		known = m.newObject(o)
-	}
-	if known != nil {
-		known.Cached, known.CachedSummary = o.ResourceVersion, o.Summary
-		m.showObject(known)
-	}
+	known := m.object(o)
+	known.Cached, known.CachedSummary = o.ResourceVersion, o.Summary
+	m.showObject(known)
 }
 
 // uncache notes that the program's cache does not have o.

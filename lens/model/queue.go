@@ -126,8 +126,8 @@ func (m *Model) add(k *key, because, cause string) {
 
 // wait puts k at the end of the queue.
 func (m *Model) wait(k *key) {
-	m.totals.Waiting++
-	k.waiting, k.Dirty, k.Merged, k.Position = true, false, 0, m.totals.Waiting
+	m.numbers["turn"]++
+	k.waiting, k.Dirty, k.Merged, k.Position = true, false, 0, m.numbers["turn"]
 }
 
 // addAgain applies the line before queue.AddAfter, or before queue.Add in a timer.
@@ -154,9 +154,7 @@ func (m *Model) addAgain(k *key, r record) {
 // knows.
 func (m *Model) started(k *key) {
 	cause := k.queue
-	if k.waiting {
-		m.totals.Waiting--
-	} else if !k.Dirty && k.until != 0 {
+	if !k.waiting && !k.Dirty && k.until != 0 {
 		cause, k.until = k.delay, 0
 	}
 	m.end(cause, false)
@@ -254,7 +252,5 @@ func (m *Model) showKey(k *key) {
 	if k.State != before {
 		k.Since = m.at
 	}
-	if len(m.keys) <= maxKeys || m.entities[k.id] != nil || k.worker != nil {
-		m.show(k.id, &k.Key)
-	}
+	m.show(k.id, &k.Key)
 }

@@ -29,7 +29,7 @@ func TestAKeyWaitsIsSyncedAndGoes(t *testing.T) {
 	equal(t, "its worker", get[Worker](l, "worker/1").Key, "default/a")
 	l.log(finished)
 	equal(t, "it waits again", l.key("a"),
-		Key{Key: "default/a", State: "waiting", Because: "again", Position: 2})
+		Key{Key: "default/a", State: "waiting", Because: "again", Position: 3})
 	l.log(started, finished, finished)
 	equal(t, "finished", l.key("a"), Key{})
 	equal(t, "its worker", get[Worker](l, "worker/1").Key, "")
@@ -130,7 +130,6 @@ func TestQueueAndCacheGoWithTheProcess(t *testing.T) {
 					equal(t, e.What+" has ended", e.End != 0, true)
 				}
 			}
-			equal(t, "depth", get[Totals](l, "totals").Waiting, 0)
 			equal(t, "note", get[Process](l, "process").Note, end.Program.Note)
 			equal(t, "object", l.cached(fooID), [2]string{"2", ""})
 			equal(t, "watch", get[Watch](l, "watch/"+foos), Watch{Resource: foos, State: "closed"})
@@ -160,5 +159,4 @@ func TestAKeyThatCannotBeInTheQueueIsDropped(t *testing.T) {
 	equal(t, "the worker was free for a moment", l.key("b").State, "waiting")
 	l.wait(time.Millisecond)
 	equal(t, "the worker was free for long", l.key("b"), Key{})
-	equal(t, "depth", get[Totals](l, "totals").Waiting, 0)
 }

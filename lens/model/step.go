@@ -124,7 +124,7 @@ type Key struct {
 	Since    time.Duration `json:"since"`
 	Until    time.Duration `json:"until,omitempty"` // when a delayed key comes back
 	Failures int           `json:"failures,omitempty"`
-	Position int           `json:"position,omitempty"` // in the queue, from 1, when it was added
+	Position int           `json:"position,omitempty"` // grows with each key that begins to wait
 }
 
 // ID: "worker/NUMBER".
@@ -157,12 +157,6 @@ type Span struct {
 	Causes []string      `json:"causes,omitempty"` // IDs of spans, which may be gone
 	Place  string        `json:"place,omitempty"`  // of the code that was at work: see the page
 	Failed bool          `json:"failed,omitempty"`
-}
-
-// ID: "totals". There is one. It counts what is not drawn, too, and changes only when time passes.
-type Totals struct {
-	Waiting     int `json:"waiting"`     // keys: the depth of the queue; up to 2,000 keys are drawn
-	MoreObjects int `json:"moreObjects"` // beyond the 5,000 that are drawn
 }
 
 // ID: "note/NUMBER". A sentence about something that has happened, for the list of what happens,

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -211,16 +210,6 @@ func TestOwners(t *testing.T) {
 		ResourceVersion: "4", Owner: &wire.Owner{Kind: "Deployment", Name: "web"}}
 	l.stored("ADDED", pod)
 	equal(t, "the Pod's lane", l.spans("user")[0].Key, "default/a")
-}
-
-func TestOnlySoManyObjectsAreDrawn(t *testing.T) {
-	l := newLens(t)
-	for i := range maxObjects + 10 {
-		l.stored("ADDED", foo(fmt.Sprint(i), fmt.Sprint(i+2)))
-	}
-	l.stored("DELETED", foo(fmt.Sprint(maxObjects+5), "99999"))
-	l.wait(time.Millisecond)
-	equal(t, "more", get[Totals](l, "totals").MoreObjects, 9)
 }
 
 func TestTheServerGoesAndComesBack(t *testing.T) {

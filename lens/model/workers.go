@@ -48,7 +48,6 @@ func (m *Model) dropLost() {
 	for _, k := range m.keys {
 		if k.waiting && m.now-k.Since >= patience {
 			k.waiting = false
-			m.totals.Waiting--
 			m.end(k.queue, true)
 			m.showKey(k)
 		}
@@ -67,5 +66,5 @@ func (m *Model) stopQueue() {
 	for _, w := range m.workers {
 		m.drop(w.id)
 	}
-	m.workers, m.totals.Waiting = nil, 0
+	m.workers = nil
 }

@@ -301,8 +301,7 @@ function drawObjects() {
   places.clear();
   for (const thing of things) places.set(thing.id, thing);
   layers.objects.draw(things);
-  const count = here.length + (lens.one("totals").moreObjects ?? 0);
-  describe("server", plural(count, "object"));
+  describe("server", plural(here.length, "object"));
 }
 
 // drawWatches draws the watches, the caches that they fill, and the handlers behind these.
@@ -438,7 +437,7 @@ function drawKeys() {
   const of = (state) => (all.get(state) ?? []).sort(([, a], [, b]) =>
     a.since - b.since || a.position - b.position || 0);
   const waiting = of("waiting"), delayed = of("delayed");
-  const depth = waiting.length < 1900 ? waiting.length : lens.one("totals").waiting ?? 2000;
+  const depth = waiting.length;
   const { x, y, w, h } = parts.queue.content;
   const shelf = 68, top = y + h - shelf;
   const half = { w: (w - 5) / 2, h: 24 }, dot = { w: 13, h: 13 };
