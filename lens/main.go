@@ -137,19 +137,17 @@ func exists(path string) bool {
 
 // build returns the program that is to be run. If there is no command, it builds one.
 func build(ctx context.Context, o *options, folder string) (*program, error) {
-	p := &program{name: path.Base(o.program), command: o.command}
 	if len(o.command) > 0 {
-		p.name = filepath.Base(o.command[0])
-		p.title = strings.Join(append([]string{p.name}, o.command[1:]...), " ")
-		return p, nil
+		words := append([]string{filepath.Base(o.command[0])}, o.command[1:]...)
+		return &program{command: o.command, title: strings.Join(words, " ")}, nil
 	}
-	args := []string{"-v=5"}
+	name, args := path.Base(o.program), []string{"-v=5"}
 	if o.program == "." {
-		p.name = "controller"
+		name = "controller"
 		// Another program may have these ports.
 		args = append(args, "-metrics-bind-address=0", "-health-probe-bind-address=0")
 	}
-	binary := filepath.Join(folder, p.name)
+	binary := filepath.Join(folder, name)
 	compile := exec.CommandContext(ctx,
 		filepath.Join(o.root, "hack/compile"), "the program", binary, "--", ".")
 	compile.Dir = filepath.Join(o.root, o.program) // it may be in another module
@@ -160,9 +158,8 @@ func build(ctx context.Context, o *options, folder string) (*program, error) {
 	if err := compile.Run(); err != nil {
 		return nil, fmt.Errorf("building the program in %s: %w", o.program, err)
 	}
-	p.command = append([]string{binary}, args...)
-	p.title = p.name + " " + strings.Join(args, " ")
-	return p, nil
+	title := name + " " + strings.Join(args, " ")
+	return &program{command: append([]string{binary}, args...), title: title}, nil
 }
 
 // show serves the page until ctx is done. What the program logs as it starts stands before the

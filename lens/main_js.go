@@ -68,9 +68,8 @@ func play(ctx context.Context, source string) (http.Handler, error) {
 	}
 	o := &options{program: source, burst: burst}
 	c := &cluster{config: server.Config(quotas{server})}
-	p := &program{name: cmp.Or(strings.TrimPrefix(path.Base(source), "."), "controller"),
+	p := &program{title: cmp.Or(strings.TrimPrefix(path.Base(source), "."), "controller"),
 		run: programs[source]}
-	p.title = p.name
 	s, err := newSession(o, c, "", p)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,6 @@ const maxLine = 1 << 16
 
 // program runs a command, one at a time.
 type program struct {
-	name    string
 	title   string // the command, without the folders of this machine
 	command []string
 	env     []string

@@ -19,7 +19,6 @@ import (
 
 // program runs a function as if it was a process.
 type program struct {
-	name    string
 	title   string
 	secret  string // in the path of the proxy
 	run     func(context.Context) error

@@ -37,7 +37,6 @@ func (s *session) routes() http.Handler {
 	mux.HandleFunc("GET /code", s.serveCode)
 	mux.HandleFunc("POST /gate/{mode}", s.serveGate)
 	mux.HandleFunc("POST /gate/step", func(http.ResponseWriter, *http.Request) { s.proxy.Step() })
-	mux.HandleFunc("GET /recording", s.serveRecording)
 	return withHeaders(mux)
 }
 
@@ -165,13 +164,6 @@ func (s *session) serveCode(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, found)
-}
-
-func (s *session) serveRecording(w http.ResponseWriter, _ *http.Request) {
-	name := s.program.name + ".js"
-	w.Header().Set("Content-Type", "text/javascript")
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
-	_, _ = w.Write(s.recording(s.program.title, "").Script())
 }
 
 // answer sends a value as JSON.

@@ -24,7 +24,7 @@ func newTestSession(t *testing.T, apiServer http.HandlerFunc) *session {
 	t.Cleanup(server.Close)
 	c := &cluster{config: &rest.Config{Host: server.URL}, kubeconfig: clientcmdapi.NewConfig()}
 	o := &options{root: "..", program: ".", burst: 3}
-	s := must.Get(newSession(o, c, t.TempDir(), &program{name: "controller", title: "controller -v=5"}))(t)
+	s := must.Get(newSession(o, c, t.TempDir(), &program{title: "controller -v=5"}))(t)
 	return s
 }
 

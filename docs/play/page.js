@@ -73,11 +73,5 @@
       "  name: my-foo\nspec:\n  deploymentName: my-foo\n  replicas: 2\n";
     moreActions.push(make("details", { name: "actions" }, make("summary", {}, "Apply YAML"),
       yaml, button("Apply", () => ask("apply", yaml.value))));
-    document.querySelector("a[download]").addEventListener("click", async (event) => {
-      event.preventDefault();
-      const text = await fetch("recording").then((answer) => answer.text());
-      const href = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-      make("a", { download: "recording.js", href }).click();
-    });
   });
 }

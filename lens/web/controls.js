@@ -38,7 +38,7 @@ document.body.append(
   make("header", {}, make("h1", {}, "The lens"), pause, stepButton,
     make("span", { class: "speeds", role: "group", "aria-label": "Speed" }, ...speedButtons),
     make("span", { class: "keys" }, "space: pause, →: step"),
-    ...(live ? [make("a", { href: "recording", download: "" }, "Save")] : [scrub, playedTime]),
+    ...(live ? [] : [scrub, playedTime]),
     legend),
   state,
   make("main", {}, picture,
@@ -80,7 +80,7 @@ function setSpeed(value) {
 }
 
 document.addEventListener("keydown", (event) => {
-  const onButton = event.target.closest?.("button, a, summary, [role=button]");
+  const onButton = event.target.closest?.("button, summary, [role=button]");
   const inField = event.target.closest?.("select, input, textarea, pre, .timeline");
   if (event.ctrlKey || event.altKey || event.metaKey || inField) return;
   if (event.key === " " && !onButton) togglePause();
@@ -245,14 +245,7 @@ lens.recordings = (list) => {
     actionsPanel.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     document.head.append(make("script", { src: document.body.dataset.recordings + file }));
   };
-  const own = make("input", { type: "file", accept: ".js" });
-  own.addEventListener("change", async () => { // a script that is read, and not run
-    const text = await own.files[0].text();
-    lens.recording(text.slice(text.indexOf('"') + 1, text.lastIndexOf('"')));
-  });
-  const label = make("label", {}, "One that you saved: ");
-  label.append(own);
-  actionsPanel.append(make("h2", {}, "Recordings"), label, make("div", { class: "recordings" },
+  actionsPanel.append(make("h2", {}, "Recordings"), make("div", { class: "recordings" },
     ...list.map(({ file, title, about = "" }) => {
       const entry = button("", () => open(file), { "data-file": file });
       entry.append(make("b", {}, title), make("span", {}, about));

@@ -143,13 +143,7 @@ lens.live = (url) => {
 };
 
 // lens.recording plays a recording, which is compressed. Its file calls this.
-lens.recording = async (packed) => {
-  try {
-    startReplay(await unpack(packed));
-  } catch (error) {
-    startReplay({ title: `✕ The lens cannot read this recording: ${error.message}`, steps: [] });
-  }
-};
+lens.recording = async (packed) => startReplay(await unpack(packed));
 
 async function unpack(packed) {
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
@@ -159,8 +153,8 @@ async function unpack(packed) {
 
 function startReplay(recording) {
   lens.replay = { ...recording, index: 0, at: 0, speed: 1, playing: true, frame: 0 };
-  lens.replay.begin = recording.steps[0]?.at ?? 0;
-  lens.replay.end = recording.steps.at(-1)?.at ?? 0;
+  lens.replay.begin = recording.steps[0].at;
+  lens.replay.end = recording.steps.at(-1).at;
   const fault = recording.steps.find((step) =>
     Object.values(step.set ?? {}).some((entity) => entity.lesson === "fault"));
   lens.replay.playing = !fault;
@@ -176,7 +170,6 @@ lens.seek = (at) => {
 // lens.move goes forwards or backwards in a recording to the next step that one can see.
 lens.move = (direction) => {
   const replay = lens.replay;
-  if (!replay.steps.length) return;
   applyAll();
   let count = replay.index;
   do count += direction;
