@@ -15,8 +15,6 @@ const (
 	frame = 30 * time.Millisecond
 	// maxBehind is how many frames a page may be behind. A page that is slower has to begin again.
 	maxBehind = 1024
-	// maxRecording limits a recording, in bytes.
-	maxRecording = 64 << 20
 	// tick is how often the model is told that time has passed.
 	tick = 100 * time.Millisecond
 )
@@ -32,10 +30,8 @@ type lens struct {
 	model *model.Model
 	pages map[chan []byte]bool
 
-	// What was seen so far, and the steps that the model made of it, each as JSON.
-	seen, steps []json.RawMessage
-	size        int
-	cut         bool // there was more
+	records bool              // with -record
+	seen    []json.RawMessage // what was seen so far, if the lens records
 }
 
 func newLens() *lens {
@@ -87,16 +83,13 @@ func (l *lens) show() {
 func (l *lens) apply(seen model.Seen) []byte {
 	step := l.model.See(seen)
 	isEmpty := len(step.Set) == 0 && len(step.Drop) == 0
-	if isEmpty && seen == (model.Seen{At: seen.At}) {
-		return nil
+	if l.records && !(isEmpty && seen == (model.Seen{At: seen.At})) {
+		l.seen = append(l.seen, encode(seen))
 	}
-	l.record(&l.seen, encode(seen))
 	if isEmpty {
 		return nil
 	}
-	text := encode(step)
-	l.record(&l.steps, text)
-	return text
+	return encode(step)
 }
 
 // message returns a step as an EventSource of a page reads it.
@@ -134,15 +127,6 @@ func (l *lens) all() map[string]model.Entity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.model.All().Set
-}
-
-// record adds to the recording, unless that is full.
-func (l *lens) record(to *[]json.RawMessage, entry []byte) {
-	l.cut = l.cut || l.size+len(entry) > maxRecording
-	if !l.cut {
-		l.size += len(entry)
-		*to = append(*to, entry)
-	}
 }
 
 // encode returns the JSON of a value that certainly has one.

@@ -159,11 +159,10 @@ func (s *session) recording(title, about string) *model.Recording {
 	l.show()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cut {
-		title += ", until the recording was full"
-	}
-	return &model.Recording{
+	r := &model.Recording{
 		Title: title, About: about, Program: s.source, Start: l.start,
-		Steps: slices.Clone(l.steps), Seen: slices.Clone(l.seen), Code: code,
+		Seen: slices.Clone(l.seen), Code: code,
 	}
+	_, r.Steps, _ = r.Again() // it reads what the lens has written
+	return r
 }

@@ -207,15 +207,3 @@ func TestCodeIsFound(t *testing.T) {
 		t.Errorf("an unknown action: %d, want 404", code)
 	}
 }
-
-func TestRecordingIsBounded(t *testing.T) {
-	l := newLens()
-	l.size = maxRecording - 1000
-	for range 100 {
-		l.see(model.Seen{Log: strings.Repeat("x", 100)})
-	}
-	l.show()
-	if !l.cut || len(l.seen) == 0 || len(l.seen) > 10 || l.size > maxRecording {
-		t.Errorf("cut: %v, after %d lines and %d bytes", l.cut, len(l.seen), l.size)
-	}
-}

@@ -70,6 +70,7 @@ func newSession(o *options, c *cluster, folder string, p *program) (*session, er
 		root: o.root, source: o.program, files: os.DirFS(o.root), folder: folder, token: rand.Text(),
 		cluster: c, program: p, lens: newLens(),
 	}
+	s.lens.records = o.record != ""
 	p.secret = "/" + s.token
 	p.logged = func(line string) { s.lens.see(model.Seen{Log: line}) }
 	p.changed = func(change model.Program) { s.lens.see(model.Seen{Program: &change}) }
