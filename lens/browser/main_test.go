@@ -6,13 +6,11 @@ package browser
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,16 +24,13 @@ import (
 )
 
 const (
-	root      = "../../"
-	namespace = "lens" // where the buttons of the page work
+	root           = "../../"
+	namespace      = "lens"                           // where the buttons of the page work
+	controllerPath = "./.local/bin/sample-controller" // from the root, where the lens runs
 )
 
-var (
-	patience = flag.Duration("patience", 3*setting.Patience(),
-		"how long to wait for an expected change")
-	controllerPath = flag.String("controller", root+".local/bin/sample-controller",
-		"`path` of the controller that the lens watches")
-)
+// patience is how long to wait for an expected change.
+var patience = 3 * setting.Patience()
 
 var (
 	controlPlane *cluster.Cluster
@@ -49,7 +44,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	path, err := findChromium()
 	if noBrowser = err; err != nil || !setting.All() {
 		os.Exit(m.Run())
@@ -100,15 +94,12 @@ func runTests(m *testing.M, browserPath string) (code int, err error) {
 	if metricsAt, err = process.FreeAddress(); err != nil {
 		return 1, err
 	}
-	if *controllerPath, err = filepath.Abs(*controllerPath); err != nil {
-		return 1, err
-	}
-	sharedLens, err = startLens("-program=.", "--", *controllerPath, "-v=5", "-health-probe-bind-address=0",
+	sharedLens, err = startLens("-program=.", "--", controllerPath, "-v=5", "-health-probe-bind-address=0",
 		"-metrics-bind-address="+metricsAt)
 	if err != nil {
 		return 1, err
 	}
-	defer sharedLens.stop(syscall.SIGTERM)
+	defer func() { _ = sharedLens.Stop() }()
 	if shared, err = sharedLens.open(); err != nil {
 		return 1, err
 	}
@@ -142,12 +133,7 @@ func startLens(args ...string) (*lens, error) {
 	return l, err
 }
 
-func (l *lens) stop(signal os.Signal) {
-	l.Signal(signal)
-	<-l.Exited
-}
-
-// waitUntil calls check until it returns nil. After -patience, it returns the error of check.
+// waitUntil calls check until it returns nil. When patience ends, it returns the error of check.
 func waitUntil(check func() error) error {
-	return cluster.WaitUntil(*patience, 50*time.Millisecond, check)
+	return cluster.WaitUntil(patience, 50*time.Millisecond, check)
 }

@@ -29,7 +29,6 @@ func TestPlay(t *testing.T) {
 		p := openPlay(t, server.URL)
 		p.showsCodeOf(t, ".")
 		playScenario(t, p)
-		p.byKeyboard = true
 		playFoos(t, p)
 		playFaults(t, p)
 		playYAML(t, p)

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -34,7 +33,7 @@ func TestProgramWithoutLogAndKilledLens(t *testing.T) {
 		"[data-layer=caches] [data-id='object/deployments.apps/lens/example-foo']")`)
 	p.press(t, "delete-deployment")
 
-	l.stop(syscall.SIGKILL)
+	l.Kill()
 	p.mustWait(t, `document.querySelector("[role=status]").innerText.includes("The lens does not answer")`)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +118,7 @@ func TestControllerStillMakesTheRecordedRequests(t *testing.T) {
 	t.Cleanup(func() { p.press(t, "start") })
 	file := filepath.Join(t.TempDir(), "recording.js")
 	record := exec.Command(filepath.Join(controlPlane.Dir, "lens"), "-scenario", scenario,
-		"-record", file, "--", *controllerPath, "-v=5", "-metrics-bind-address=0",
+		"-record", file, "--", controllerPath, "-v=5", "-metrics-bind-address=0",
 		"-health-probe-bind-address=0")
 	record.Dir = root
 	record.Env = append(os.Environ(), "KUBECONFIG="+controlPlane.Kubeconfig())
