@@ -24,7 +24,6 @@ const colours = [
   ["bar user", "pink", "a write of another program, for example of kubectl"],
   ["behind", "a dashed box", "the lens cannot see this part, or it is gone. The box says why"],
   ["", "+960", "so many more, which are not drawn"],
-  ["lesson", "a dark label at a part", "what has happened there just now, such as conflict"],
 ];
 
 const legendTable = (title, rows) => make("table", {}, make("caption", {}, title),

@@ -75,7 +75,6 @@ Object.entries(parts).forEach(([name, part], i) => {
   part.name = make("text", { class: "title" }, part.title);
   part.text = make("text", { class: "about" });
   part.count = make("text", { class: "count" });
-  part.lesson = make("g", { class: "lesson" }, make("rect", { rx: 9, height: 18 }), make("text"));
   part.group = make("g", { class: `part ${name}`, "data-part": name, "data-place": part.place,
     role: "button", tabindex: 0 }, make("title", {}, `${part.title}: ${part.explain}.`),
   part.rect, part.number, part.name, part.text, part.count);
@@ -117,7 +116,6 @@ class Layer {
 const layers = {};
 for (const name of ["watches", "objects", "caches", "handlers", "slots", "flights", "keys",
   "requests", "gate"]) layers[name] = new Layer(name);
-for (const part of Object.values(parts)) picture.append(part.lesson);
 
 let still = true; // nothing moves in a rush, or while everything is replaced
 const calm = () => still || matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -224,7 +222,7 @@ function arrange([{ contentRect: { width, height } }]) {
   const down = handlers.x + handlers.w / 2, up = caches.x + caches.w / 2;
   [
     `M${half + 4} ${top + caches.h / 2}H${handlers.x - 3}`,
-    `M${down} ${middle + 4}V${lower - 12}`, // the name of a lesson may stand below
+    `M${down} ${middle + 4}V${lower - 12}`,
     `M${queue.x - 4} ${lower + 65}H${workers.x + workers.w + 3}`,
     `M${inside + 8} ${lower + 52}H${left + 5}`,
     `M${up} ${middle + 4}V${lower - 12}`,
@@ -550,27 +548,6 @@ function drawProcess() {
     label: "The lens: everything between the program and the API server passes here" }]);
 }
 
-let lessonTimer = 0;
-// drawLessons shows the names of what happened just now, each at its part.
-function drawLessons() {
-  const now = {};
-  clearTimeout(lessonTimer);
-  for (const note of lens.of("note").values()) {
-    const [part, title] = lessons[note.lesson] ?? [];
-    const gone = isGone() && part !== "server"; // the model keeps refused requests longer
-    if (part && !gone && note.at > lens.now() - 4e9) now[part] = title;
-  }
-  if (Object.keys(now).length) lessonTimer = setTimeout(() => lens.draw("lesson"), 500);
-  for (const [name, { lesson }] of Object.entries(parts)) {
-    lesson.classList.toggle("now", Boolean(now[name]));
-    if (!now[name]) continue;
-    const w = now[name].length * 6.6 + 18, box = boxes[name];
-    say(lesson.lastChild, now[name]);
-    set(lesson.firstChild, { width: w });
-    lesson.style.transform = `translate(${box.x + box.w - w - 8}px, ${Math.max(1, box.y - 9)}px)`;
-  }
-}
-
 let drawnEpoch = -1, wasBlind = false;
 
 lens.drawers.push((changed) => {
@@ -586,7 +563,6 @@ lens.drawers.push((changed) => {
   if (has("worker", "process", "request")) drawWorkers();
   if (has("worker", "key", "process", "request")) drawKeys();
   if (has("worker", "request", "process")) drawRequests();
-  if (has("note", "lesson", "request", "replay", "process")) drawLessons();
 });
 
 function choose(event) {
