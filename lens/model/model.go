@@ -42,7 +42,6 @@ type Model struct {
 	kind      string            // the kind of the keys, as the log names it
 	kinds     map[string]string // resource → kind
 	resources map[string]string // kind → resource
-	owners    map[string]bool   // kinds that owner references name
 
 	lines   lines
 	keys    map[string]*key // those that the queue knows
@@ -72,8 +71,8 @@ func New(start time.Time) *Model {
 	m := &Model{
 		start: start.Round(0), gate: Gate{Mode: "open"}, entities: map[string]Entity{},
 		changed: map[string]bool{}, dropped: map[string]bool{}, numbers: map[string]int{},
-		kinds: map[string]string{}, resources: map[string]string{}, owners: map[string]bool{},
-		keys: map[string]*key{}, objects: map[string]*object{}, stored: map[string]bool{},
+		kinds: map[string]string{}, resources: map[string]string{}, keys: map[string]*key{},
+		objects: map[string]*object{}, stored: map[string]bool{},
 	}
 	m.show("process", &m.process)
 	m.show("server", &m.server)

@@ -75,10 +75,6 @@ func (m *Model) learn(o *wire.Object) {
 	if o == nil || o.Kind == "" || o.Kind == "PartialObjectMetadata" || isEvents(o.Resource) {
 		return
 	}
-	if o.Owner != nil && !m.owners[o.Owner.Kind] {
-		m.owners[o.Owner.Kind] = true
-		m.findPrimary()
-	}
 	if m.kinds[o.Resource] == "" {
 		m.kinds[o.Resource], m.resources[o.Kind] = o.Kind, o.Resource
 		m.findPrimary()
@@ -89,7 +85,7 @@ func (m *Model) learn(o *wire.Object) {
 }
 
 // findPrimary decides of which resource the keys are: the kind that the log names, or a watched
-// resource that owns others, or a watched one that is no built-in.
+// resource that is no built-in.
 func (m *Model) findPrimary() {
 	primary, best := "", 0
 	for _, w := range m.watches {
@@ -97,11 +93,8 @@ func (m *Model) findPrimary() {
 		if !scheme.Scheme.IsGroupRegistered(schema.ParseGroupResource(w.Resource).Group) {
 			rank++
 		}
-		if m.owners[kind] {
-			rank += 2
-		}
 		if kind != "" && strings.EqualFold(kind, m.kind) {
-			rank += 4
+			rank += 2
 		}
 		if rank > best {
 			primary, best = w.Resource, rank

@@ -146,34 +146,22 @@ func TestAProgramWithoutLogSaysSo(t *testing.T) {
 }
 
 func TestThePrimaryResource(t *testing.T) {
-	pod := func(owner string) *wire.Object {
-		return &wire.Object{Resource: "pods", Kind: "Pod", Owner: &wire.Owner{Kind: owner}}
-	}
-	replicaSet := &wire.Object{Resource: "replicasets.apps", Kind: "ReplicaSet"}
 	for name, test := range map[string]struct {
 		watched []string
-		objects []*wire.Object
 		log     string
 		want    string
 	}{
-		"the only one":            {[]string{"pods"}, nil, "", "pods"},
-		"no built-in":             {[]string{deployments, foos}, nil, "", foos},
-		"the built-in with a dot": {[]string{"events.events.k8s.io", "foos.example.com"}, nil, "", "foos.example.com"},
-		"the owner": {[]string{"pods", "replicasets.apps"},
-			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", "replicasets.apps"},
-		"an owner that is not watched": {[]string{"pods", foos},
-			[]*wire.Object{pod("ReplicaSet"), replicaSet}, "", foos},
-		"as the log says": {[]string{foos, "pods"},
-			[]*wire.Object{pod("Job")}, `"Started syncing pod" pod="default/x"`, "pods"},
+		"the only one":            {[]string{"pods"}, "", "pods"},
+		"no built-in":             {[]string{deployments, foos}, "", foos},
+		"the built-in with a dot": {[]string{"events.events.k8s.io", "foos.example.com"}, "", "foos.example.com"},
+		"as the log says":         {[]string{foos, "pods"}, `"Started syncing pod" pod="default/x"`, "pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLens(t)
 			for _, resource := range test.watched {
 				l.wire(wire.Event{Verb: "watch", Resource: resource}, wire.RequestArrived)
 			}
-			for _, o := range test.objects {
-				l.stored("ADDED", o)
-			}
+			l.stored("ADDED", &wire.Object{Resource: "pods", Kind: "Pod"})
 			l.log(test.log)
 			equal(t, "primary", get[Process](l, "process").Primary, test.want)
 		})
