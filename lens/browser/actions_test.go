@@ -15,7 +15,6 @@ import (
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
-	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // says waits until the list of what happens says something new: what it has said before is in mark.
@@ -154,20 +153,6 @@ func TestFirstFooIsGuided(t *testing.T) {
 		t.Error("part 7 was explained before there was a request to look at")
 	}
 	p.settle(t)
-}
-
-func TestNamespacesAreShownIfThereAreSeveral(t *testing.T) {
-	p := begin(t)
-	p.press(t, "create")
-	const boxes = `[...document.querySelectorAll("[data-layer=objects] .object text:not(.second)")].map(
-		(text) => text.textContent.match(/.*\/|/)[0]).sort().join()`
-	p.mustWait(t, boxes+` === ","`)
-	foo := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.FooSpec{DeploymentName: "other"}}
-	foos := fooClient.SamplecontrollerV1alpha1().Foos("default")
-	must.Get(foos.Create(context.Background(), foo, metav1.CreateOptions{}))(t)
-	p.mustWait(t, boxes+` === "default/,default/,lens/,lens/"`)
-	must.Do(t, foos.Delete(context.Background(), "other", metav1.DeleteOptions{}))
-	p.mustWait(t, boxes+` === ","`)
 }
 
 // The keys are those of docs/lens.md.
