@@ -13,7 +13,6 @@ const lens = {
   pace: 0, // how long a step of the tour is shown, in milliseconds; 0 outside of the tour
   replay: null, // what is played: a recording and where in it we are
 };
-window.lens = lens;
 
 const kinds = new Map(); // from the first part of an ID to a map from ID to entity
 const unseen = new Set(["span", "note", "gate", "process"]); // nothing moves for these
@@ -25,6 +24,7 @@ let drawnAt = 0; // when the drawers were called, in milliseconds of the page
 let latest = 0, latestCame = 0; // the time of the newest step, and when it came
 let shownAt = 0; // the time of the step that was applied last
 
+const kindOf = (id) => id.split("/", 1)[0];
 lens.of = (kind) => kinds.get(kind) ?? kinds.set(kind, new Map()).get(kind);
 lens.one = (id) => lens.entities.get(id) ?? {};
 // now is the time of what is shown, which may be a moment later than it happened.
@@ -35,22 +35,17 @@ lens.apply = (step) => {
   if (step.first) lens.reset();
   shownAt = step.at;
   for (const [id, entity] of Object.entries(step.set ?? {}).sort(byNumber)) {
-    const kind = id.split("/", 1)[0];
-    const all = lens.of(kind);
     lens.entities.set(id, entity);
-    all.set(id, entity);
-    changed.add(kind);
+    lens.of(kindOf(id)).set(id, entity);
+    changed.add(kindOf(id));
   }
-  for (const id of step.drop ?? []) remove(id);
+  for (const id of step.drop ?? []) {
+    lens.entities.delete(id);
+    lens.of(kindOf(id)).delete(id);
+    changed.add(kindOf(id));
+  }
   lens.draw();
 };
-
-function remove(id) {
-  const kind = id.split("/", 1)[0];
-  lens.entities.delete(id);
-  lens.of(kind).delete(id);
-  changed.add(kind);
-}
 
 lens.reset = () => {
   lens.entities.clear();
@@ -98,7 +93,7 @@ function applyAll() {
   pending = [];
 }
 
-const isSeen = (step) => Object.keys(step.set ?? {}).some((id) => !unseen.has(id.split("/", 1)[0]));
+const isSeen = (step) => Object.keys(step.set ?? {}).some((id) => !unseen.has(kindOf(id)));
 
 function pauseAfterStep(waiting) {
   if (lens.pace) return lens.pace;
@@ -110,13 +105,9 @@ function pauseAfterStep(waiting) {
 
 // countUntil returns how many steps of the recording are not later than a time.
 function countUntil(at) {
-  let low = 0, high = lens.replay.steps.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (lens.replay.steps[middle].at <= at) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  const { steps } = lens.replay;
+  const later = steps.findIndex((step) => step.at > at);
+  return later < 0 ? steps.length : later;
 }
 
 // lens.live shows what happens now. If the connection breaks, the browser connects again; then the
