@@ -134,7 +134,7 @@ func TestFirstFooIsGuided(t *testing.T) {
 		{"caches", "newInformerFactories"}, {"handlers", "addEventHandlers"}, {"queue", "processNextWorkItem"},
 		{"workers", "syncHandler"}, {"requests", "createDeployment"}} {
 		p.mustWait(t, fmt.Sprintf(`(%[3]d > 6 || !passed) && document.querySelector(".guided").dataset.part === %[1]q &&
-			codePlace.value === parts[%[1]q].place && document.querySelector(".code .file").innerText.endsWith(" %[2]s") &&
+			codePlace === parts[%[1]q].place && document.querySelector(".code .file").innerText.endsWith(" %[2]s") &&
 			document.querySelector(".explained").innerText.startsWith("%[3]d of 7")`, shown[0], shown[1], i+1))
 		p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("Next"))))
 	}

@@ -10,7 +10,6 @@ const button = (text, onclick, more) => make("button", { type: "button", ...more
     if (event.detail) event.currentTarget.blur();
     onclick(event.currentTarget);
   } }, text);
-const select = (name, onchange) => make("select", { "aria-label": name, onchange });
 const panel = (name, title, ...children) => make("section", { class: name, "aria-label": title },
   make("h2", {}, title), ...children);
 
@@ -30,7 +29,6 @@ const output = make("pre", { class: "output", tabindex: 0, "aria-label": "Output
 const explained = make("p", { class: "explained" });
 const actionsPanel = make("section", { class: "actions", "aria-label": "Actions" });
 const log = make("div", { role: "log", "aria-label": "What happens" });
-const codePlace = select("Place", () => lens.show(codePlace.value));
 const codeFile = make("p", { class: "file" });
 const code = make("pre", { tabindex: 0, "aria-label": "Code" });
 
@@ -49,7 +47,7 @@ document.body.append(
         button("Fit", () => lens.select(view.key))), timeline)),
   make("aside", {}, actionsPanel,
     panel("log", "What happens", make("div", { class: "entries", tabindex: 0 }, log)),
-    panel("code", "The code at that place", codePlace, codeFile, code)));
+    panel("code", "The code at that place", codeFile, code)));
 
 const post = (url) => fetch(url, { method: "POST" });
 const gateMode = () => lens.one("gate").mode ?? "open";
@@ -291,17 +289,12 @@ function noteElement(id, note) {
   return make("p", { "data-id": id, "data-lesson": note.lesson }, time, head, explanation);
 }
 
-const codePlaces = { handler: "event handlers", enqueue: "which key", queue: "the queue",
-  worker: "a worker", sync: "a sync", create: "create", update: "update", delete: "delete",
-  status: "status", read: "live read", cache: "caches", meaning: "what is asked for" };
-for (const [value, name] of Object.entries(codePlaces)) {
-  codePlace.append(make("option", { value }, name));
-}
 const codeOf = new Map();
+let codePlace = ""; // whose code is shown
 
 // lens.show shows the code that is at work at a place.
 lens.show = async (place) => {
-  codePlace.value = place;
+  codePlace = place;
   for (const part of Object.values(parts)) {
     part.group.classList.toggle("shown", part.place === place);
   }
@@ -309,7 +302,7 @@ lens.show = async (place) => {
     const found = await fetch(`code?place=${place}`).catch(() => null);
     if (found?.ok) codeOf.set(place, await found.json());
   }
-  if (codePlace.value !== place) return;
+  if (codePlace !== place) return;
   const found = live ? codeOf.get(place) : lens.replay?.code?.[place];
   say(codeFile, found ? `${found.file}:${found.line}  ${found.name}` : "There is no code here.");
   say(code, found?.text ?? "");
