@@ -49,7 +49,7 @@ type Controller struct {
 	// must be made with config. Servers, such as that of metrics, must be off.
 	Run func(ctx context.Context, config *rest.Config) error
 
-	// CRDs are YAML files with CustomResourceDefinitions.
+	// CRDs are YAML files with CustomResourceDefinitions, each of which serves one version.
 	CRDs []string
 
 	// Outside, if it is set, makes what is outside of the cluster, such as a registry that answers

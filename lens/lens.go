@@ -83,7 +83,8 @@ func (l *lens) show() {
 func (l *lens) apply(seen model.Seen) []byte {
 	step := l.model.See(seen)
 	isEmpty := len(step.Set) == 0 && len(step.Drop) == 0
-	if l.records && !(isEmpty && seen == (model.Seen{At: seen.At})) {
+	isTime := isEmpty && seen == model.Seen{At: seen.At} // nothing was seen but that time passes
+	if l.records && !isTime {
 		l.seen = append(l.seen, encode(seen))
 	}
 	if isEmpty {

@@ -145,6 +145,7 @@ func (s *side) remember(st step, key string, answer object) {
 func (s *side) normal(value object) object {
 	if items, ok := value["items"].([]any); ok {
 		delete(value["metadata"].(object), "resourceVersion") // others write, too
+		delete(value["metadata"].(object), "continue")        // the real server says that it is empty
 		for i := range items {
 			items[i] = s.normal(items[i].(object))
 			delete(items[i].(object), "kind") // the real server leaves them out

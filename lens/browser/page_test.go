@@ -155,7 +155,7 @@ func (p *page) press(t *testing.T, action string) {
 // fast makes the lens hold nothing back.
 func (p *page) fast(t *testing.T) {
 	t.Helper()
-	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`setSpeed({ mode: "open" }); undefined`))
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](byText("Fast")+".click()"))
 	p.mustWait(t, `lens.one("gate").mode === "open"`)
 }
 

@@ -66,6 +66,23 @@ func (p *page) playToEnd(t *testing.T) {
 	p.mustWait(t, `document.querySelectorAll("[role=log] [data-id]").length > 0`)
 }
 
+// The second request begins and ends while the first one is under way. So its text, which has no room
+// inside, stands behind the bars of both.
+func TestTextsOfTheTimeLineCoverNoBar(t *testing.T) {
+	needsBrowser(t)
+	p := openPlayer(t, "create.js")
+	p.mustDo(t, chromedp.Evaluate[chromedp.Void](`lens.replay.playing = false;
+		lens.reset(); lens.apply({at: 0, set: {
+		"span/1": {what: "request", key: "lens/a", label: "create events", begin: 1e6, end: 30e6},
+		"span/2": {what: "request", key: "lens/a", label: "update foos/status a", begin: 2e6, end: 3e6}}})`))
+	p.mustWait(t, `(() => {
+		const [first, second] = [1, 2].map((id) => document.querySelector(".timeline [data-id='span/" + id + "']"));
+		const { x, width } = first?.querySelector("rect").getBBox() ?? {};
+		const text = second?.querySelector("text");
+		return text?.textContent.startsWith("1.0 ms") && text.getBBox().x > x + width;
+	})()`)
+}
+
 func TestRecordingsArePlayedToTheirEnds(t *testing.T) {
 	needsBrowser(t)
 	files, err := filepath.Glob(root + "docs/lens/recordings/*.js")

@@ -116,9 +116,14 @@ function drawTimeline(now) {
   drawTicks(x, width, height);
 
   const next = new Map(); // from ID to the bar behind it: a text ends there
+  const past = new Map(); // from ID to the end of all bars up to it: a text beside it begins there
   for (const bars of Map.groupBy(seen, ([, span]) => row(span)).values()) {
+    let end = 0;
     bars.sort(([, a], [, b]) => a.begin - b.begin);
-    bars.forEach(([id], i) => next.set(id, bars[i + 1] ? x(bars[i + 1][1].begin) : width));
+    bars.forEach(([id, span], i) => {
+      next.set(id, bars[i + 1] ? x(bars[i + 1][1].begin) : width);
+      past.set(id, end = Math.max(end, x(span.begin) + 3, x(span.end || clock)));
+    });
   }
 
   const chain = view.pointed && lens.entities.has(view.pointed) ? chainOf(view.pointed) : null;
@@ -140,8 +145,9 @@ function drawTimeline(now) {
       "data-place": span.place, "aria-label": `${span.what}: ${span.label}, ${time}` });
     set(rect, { x: from, y: middle(span) - h / 2, width: w, height: h });
     const wording = `${span.failed ? "✕ " : ""}${time && `${time}  `}${span.label}`;
-    const letters = Math.floor((Math.min(next.get(id), to) - from) / (0.51 * view.size) - 1);
-    set(text, { x: from + 5, y: middle(span) + 4,
+    const inside = Math.min(next.get(id), to) - from, beside = one ? next.get(id) - past.get(id) : 0;
+    const letters = Math.floor(Math.max(inside, beside) / (0.51 * view.size) - 1);
+    set(text, { x: inside >= beside ? from + 5 : past.get(id) + 4, y: middle(span) + 4,
       class: one ? "" : "over" }); // it is higher than the bar
     say(text, letters > 7 ? shorten(wording, letters) : "");
     say(title, wording);
