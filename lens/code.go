@@ -32,7 +32,7 @@ func findCode(root fs.FS, folder, place string) (*model.Code, error) {
 	if folder == "" {
 		return nil, nil
 	}
-	files, _ := fs.Glob(root, path.Join(folder, "*.go")) // of a folder with an odd name, no code is shown
+	files, _ := fs.Glob(root, path.Join(folder, "*.go")) // a folder with an odd name has none
 	declared := map[string]*model.Code{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

@@ -72,8 +72,8 @@ func (p *program) start() error {
 	return nil
 }
 
-// dial connects the process within this page: Go has a network of its own there. The connection ends
-// with the process.
+// dial connects the process with the proxy in this page: Go has a network of its own there. The
+// connection ends with the process.
 func (x *process) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := x.alive.Err(); err != nil {
 		return nil, err
