@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		Root:       "../..",
 		Build:      "make -s build",
 		Controller: "sample-controller --metrics-bind-address=0 --health-probe-bind-address=0",
-		Serial:     "Deployed|Foos|Metrics|ByKustomize|OtherNames|Program|Nothing",
+		Serial:     "Deployed|Foos|Metrics|ByKustomize|Program|Nothing",
 		Create: func(n *suite.Namespace, name string) {
 			with(n).foos.Create(newFoo(name, name, 0)) // without Pods, which a quota may forbid
 		},
