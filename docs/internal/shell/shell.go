@@ -1,4 +1,4 @@
-// Package shell runs lines of bash in the test of chapter 13 of the tutorial.
+// Package shell runs lines of bash in the tests of chapters 13 and 14 of the tutorial.
 package shell
 
 import (
