@@ -35,7 +35,6 @@ require (
 	cel.dev/expr v0.25.1 // indirect
 	example.com/sample-controller/docs v0.0.0
 	example.com/sample-controller/explore v0.0.0
-	example.com/sample-controller/lens v0.0.0 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -115,7 +114,5 @@ require (
 )
 
 replace example.com/sample-controller/explore => ../explore
-
-replace example.com/sample-controller/lens => ../lens
 
 replace example.com/sample-controller/docs => ../docs
