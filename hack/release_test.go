@@ -6,16 +6,20 @@ import (
 	"crypto/sha256"
 	"debug/elf"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/testing/must"
 )
@@ -119,4 +123,31 @@ func install(t *testing.T, folder string) {
 	kubectl("create", foo)
 	kubectl("delete", file)
 	kubectl("get", foo) // deleting the controller has not deleted it
+}
+
+// The jobs that may write run no code of this repository or of its dependencies.
+func TestJobsThatPublishRunNoCode(t *testing.T) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Permissions map[string]string
+			Steps       []struct{ Uses, Run string }
+		}
+	}
+	must.Do(t, yaml.Unmarshal(read(t, "../.github/workflows/release.yaml"), &workflow))
+	code := regexp.MustCompile(`\bgo |\bmake |hack/|/(checkout|setup-go)@`)
+	checked := 0
+	for name, job := range workflow.Jobs {
+		if !slices.Contains(slices.Collect(maps.Values(job.Permissions)), "write") {
+			continue
+		}
+		checked++
+		for _, step := range job.Steps {
+			if found := code.FindString(step.Uses + " " + step.Run); found != "" {
+				t.Errorf("the job %s runs code: %q", name, found)
+			}
+		}
+	}
+	if checked == 0 {
+		t.Error("no job may write")
+	}
 }

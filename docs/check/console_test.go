@@ -190,3 +190,18 @@ func (s *session) executeAll(t *testing.T, pages []*page) {
 }
 
 func isConsole(b *block) bool { return b.language == "console" }
+
+// Each transcript rests on the comparison of outputs.
+func TestBrokenConsolesAreNoticed(t *testing.T) {
+	for text, want := range map[string]string{
+		"```console\n$ echo hello\ngoodbye\n```":                                         "00-broken.md:2: $ echo hello: the output differs",
+		"**In a terminal:**\n```console\n$ cat <<<$'hello\\nmore'; sleep 60\nhello\n```": "in a terminal printed more",
+	} {
+		s := &session{folder: t.TempDir(), env: os.Environ(), terminals: map[string]*terminal{}}
+		defer s.end()
+		problems, _ := s.execute(must.Get(parsePage("docs/tutorial/00-broken.md", text))(t))
+		if len(problems) != 1 || !strings.Contains(problems[0], want) {
+			t.Errorf("problems: got %q, want one that contains %q", problems, want)
+		}
+	}
+}

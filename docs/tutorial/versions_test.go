@@ -12,7 +12,7 @@ import (
 
 // The programs of chapters 6 to 8 pass their tests.
 func TestChapters(t *testing.T) {
-	test(t, `for c in 06-renaming 07-status 08-errors; do tutorial/assemble $c; done | xargs go test`)
+	test(t, `for c in 06-renaming 07-status 08-errors; do tutorial/assemble $c || exit; done | xargs go test`)
 }
 
 // The program of chapter 14 passes its tests. It has a cluster of its own, because Foos are stored in the
@@ -28,7 +28,7 @@ func TestVersions(t *testing.T) {
 // test fails the test if a command fails in the folder docs.
 func test(t *testing.T, line string) {
 	t.Helper()
-	command := exec.Command("bash", "-c", line)
+	command := exec.Command("bash", "-o", "pipefail", "-c", line)
 	command.Dir = ".."
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", line, err, output)

@@ -158,7 +158,7 @@ func TestNothingStaysBehindAFailure(t *testing.T) {
 	}
 }
 
-// A fork is small, and nothing in it needs what it does not have.
+// A fork is small.
 func TestForksAreSmall(t *testing.T) {
 	from := thisRepository(t)
 	badArticle := regexp.MustCompile(`\b[aA]\s+(?:[#/*]+ )?HTTPCheck\b.*`)

@@ -21,9 +21,9 @@ import (
 
 const usage = `usage: go -C hack run ./fork --module PATH --group GROUP --kind KIND [FLAGS] DIR
 
-writes a new repository to DIR, a folder that does not exist yet; a relative path begins at the root
-of this repository. Take --from website if your
-resource owns objects of several kinds, or something outside Kubernetes; otherwise the default.
+writes a new repository to DIR, a folder that does not exist yet, or is empty; if that fails, DIR is
+removed. A relative path begins at the root of this repository. Take --from website if your resource
+owns objects of several kinds, or something outside Kubernetes; otherwise the default.
 
   --module PATH     the Go module, for example github.com/acme/widgets
   --group GROUP     the API group, under a domain of yours: widgets.acme.dev

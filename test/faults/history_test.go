@@ -146,7 +146,9 @@ func (h *history) right() error {
 // settle waits until everything is as it must be, and checks that it stays so.
 func (h *history) settle() {
 	h.t.Helper()
-	h.proxy.inject(false)
+	if h.proxy.inject(false) == 0 {
+		h.t.Error("the proxy made no request fail")
+	}
 	begin := time.Now()
 	if err := waitUntil(h.right); err != nil {
 		if err := controlPlane.Check(); err != nil {

@@ -43,6 +43,7 @@ type proxy struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	on     bool
+	faults int // so far
 }
 
 // startProxy starts a proxy that injects no faults yet. It serves until the test ends. If RoundTrip
@@ -70,10 +71,12 @@ func startProxy(t *testing.T, random *rand.Rand) *proxy {
 	return p
 }
 
-func (p *proxy) inject(on bool) {
+// inject switches the faults on or off, and returns how many there were so far.
+func (p *proxy) inject(on bool) (faults int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.on = on
+	return p.faults
 }
 
 // draw returns the fault of a request, if it gets one, and how much of it, between 0 and 1.
@@ -90,6 +93,7 @@ func (p *proxy) draw(r *http.Request) (fault string, much float64) {
 			"watch expired later", "watch cut", "watch cut", "watch cut"}
 	}
 	if fault := faults[p.random.IntN(len(faults))]; p.random.Float64() < rate {
+		p.faults++
 		return fault, p.random.Float64()
 	}
 	return "", 0
