@@ -2,17 +2,30 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"example.com/sample-controller/docs/foos"
+	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -61,4 +74,66 @@ func TestExplore(t *testing.T) {
 			o.manager.Controller.SkipNameValidation = new(true) // there is one after the other
 			return runManager(ctx, config, o)
 		})
+}
+
+// newManager returns the program's Manager, without its Controller.
+func newManager(t *testing.T) ctrl.Manager {
+	o := must.Get(parseFlags([]string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}))(t)
+	o.manager.Controller.SkipNameValidation = new(true) // -count makes it again
+	must.Do(t, o.completeManagerOptions())
+	return must.Get(ctrl.NewManager(apiserver.New().Config(nil), o.manager))(t)
+}
+
+// A source.Channel enqueues what does not come from a watch. An error is retried with backoff, and a
+// reconcile.TerminalError is not.
+func TestTerminalErrorIsNotRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mgr, calls := newManager(t), map[string]int{}
+		events := make(chan event.GenericEvent, 2)
+		must.Do(t, ctrl.NewControllerManagedBy(mgr).Named("channel").
+			WatchesRawSource(source.Channel(events, &handler.EnqueueRequestForObject{})).
+			Complete(reconcile.Func(func(_ context.Context, r ctrl.Request) (ctrl.Result, error) {
+				calls[r.Name]++
+				if r.Name == "hopeless" {
+					return ctrl.Result{}, reconcile.TerminalError(errors.New("injected"))
+				}
+				return ctrl.Result{}, errors.New("injected")
+			})))
+		go func() { _ = mgr.Start(t.Context()) }()
+		for _, name := range []string{"hopeless", "web"} {
+			events <- event.GenericEvent{Object: &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		}
+		time.Sleep(time.Hour) // of the bubble's clock
+		synctest.Wait()
+		if calls["hopeless"] != 1 || calls["web"] < 2 {
+			t.Errorf("got the calls %v, want 1 for hopeless, and more for web", calls)
+		}
+	})
+}
+
+type defaulter struct{}
+
+// Default gives a Foo the name of its Deployment, as the policy of chapter 13 does.
+func (defaulter) Default(_ context.Context, foo *v1alpha1.Foo) error {
+	if foo.Spec.DeploymentName == "" {
+		foo.Spec.DeploymentName = foo.Name
+	}
+	return nil
+}
+
+// NewWebhookManagedBy makes a webhook of a function on a Go type. The test asks it what an API server
+// asks, and the answer is a patch.
+func TestWebhookFillsInAName(t *testing.T) {
+	mgr := newManager(t)
+	must.Do(t, ctrl.NewWebhookManagedBy(mgr, &v1alpha1.Foo{}).WithDefaulter(defaulter{}).Complete())
+	r := httptest.NewRequest(http.MethodPost, "/mutate-samplecontroller-k8s-io-v1alpha1-foo",
+		strings.NewReader(`{"request": {"object": {"metadata": {"name": "web"}, "spec": {}}}}`))
+	r.Header.Set("Content-Type", "application/json")
+	answer, review := httptest.NewRecorder(), admissionv1.AdmissionReview{}
+	mgr.GetWebhookServer().WebhookMux().ServeHTTP(answer, r)
+	must.Do(t, json.Unmarshal(answer.Body.Bytes(), &review))
+	patch := string(review.Response.Patch)
+	if !strings.Contains(patch, `{"op":"add","path":"/spec/deploymentName","value":"web"}`) {
+		t.Errorf("got the patch %s, want one of the deploymentName", patch)
+	}
 }
