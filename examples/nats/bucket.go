@@ -27,6 +27,8 @@ const (
 	// In defaultBucket, spec.NAMESPACE.default has the replicas of a Foo that names no number.
 	defaultBucket = "defaults"
 	defaultName   = "default"
+	// A ConfigMap of this name has them if that key does not: replicas, in the same namespace.
+	defaultConfigMap = "foo-defaults"
 	// statusRevision is an annotation of a Foo in memory: the revision of its status key.
 	statusRevision = v1alpha1.GroupName + "/status-revision"
 	listTimeout    = 30 * time.Second

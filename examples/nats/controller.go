@@ -21,7 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kubeinformers "k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	kubescheme "k8s.io/client-go/kubernetes/scheme"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -55,7 +57,7 @@ const (
 var syncErrors = metrics.NewSyncErrors("nats_foo_controller", "Foo")
 
 // Controller makes Deployments, the secondary resource, match the specs of Foos, the primary one.
-// Defaults are the tertiary one: it only reads them.
+// Defaults are the tertiary ones, in NATS and in Kubernetes: it only reads them.
 type Controller struct {
 	process.Process
 	server
@@ -64,6 +66,7 @@ type Controller struct {
 	foos, values *source
 	fooLister    listers.FooLister // of foos
 	defaults     listers.FooLister // of values
+	configMaps   corelisters.ConfigMapLister
 	fooWrites    *consistency.Writes
 	children     *owned.Objects[*v1alpha1.Foo, *appsv1.Deployment]
 	told         sync.Map // by key: when people were told that the Foo is missing
@@ -99,11 +102,17 @@ func NewController(
 	c.fooLister = listers.NewFooLister(foos.GetIndexer())
 	c.defaults = listers.NewFooLister(values.GetIndexer())
 	c.fooWrites = consistency.NewWrites(foos.GetStore())
-	var errs [4]error
+	configMaps := coreinformers.NewFilteredConfigMapInformer(clients.Kube, o.Namespace, o.resync,
+		cache.Indexers{}, func(list *metav1.ListOptions) {
+			list.FieldSelector = "metadata.name=" + defaultConfigMap
+		})
+	c.configMaps = corelisters.NewConfigMapLister(configMaps.GetIndexer())
+	var errs [5]error
 	c.Recorder, errs[0] = recorder.New(ctx, clients.Kube, controllerName, kubescheme.Scheme,
 		fooscheme.Scheme)
 	errs[1] = c.addChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
 	errs[2], errs[3] = c.watch(foos, c.queue.Add), c.watch(values, c.enqueueNamespace)
+	errs[4] = c.watch(configMaps, c.enqueueNamespace)
 	return c, errors.Join(errs[:]...)
 }
 
@@ -216,10 +225,9 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return c.finalize(ctx, foo)
 	}
 	c.told.Delete(key)
-	value, err := c.defaults.Foos(key.Namespace).Get(defaultName)
-	if err == nil && foo.Spec.Replicas == nil {
+	if foo.Spec.Replicas == nil {
 		foo = foo.DeepCopy()
-		foo.Spec.Replicas = value.Spec.Replicas
+		foo.Spec.Replicas = c.defaultReplicas(key.Namespace)
 	}
 	ready, err := c.children.Sync(ctx, foo)
 	if err != nil || ready == nil {
@@ -233,6 +241,20 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		return err
 	}
 	return errors.Join(err, c.updateStatus(ctx, foo, &status))
+}
+
+// defaultReplicas returns what the default in NATS says or, if it says nothing, the ConfigMap.
+func (c *Controller) defaultReplicas(namespace string) *int32 {
+	value, err := c.defaults.Foos(namespace).Get(defaultName)
+	if err == nil && value.Spec.Replicas != nil {
+		return value.Spec.Replicas
+	}
+	if configMap, err := c.configMaps.ConfigMaps(namespace).Get(defaultConfigMap); err == nil {
+		if replicas, err := strconv.ParseInt(configMap.Data["replicas"], 10, 32); err == nil {
+			return new(int32(replicas))
+		}
+	}
+	return nil
 }
 
 // updateStatus writes the status of foo. The bucket refuses that if another replica has written it

@@ -73,6 +73,8 @@ func TestExplore(t *testing.T) {
 			scenario("restart", create, explore.Restart),
 			scenario("default", create, putKey(defaultBucket, defaultKey, `{"replicas":2}`),
 				changeKey(defaultKey, `{value: null, gone: "yes"}`)),
+			scenario("default in Kubernetes", create, explore.Create(`{apiVersion: v1, kind: ConfigMap,
+				metadata: {name: foo-defaults}, data: {replicas: "2"}}`)),
 			scenario("status", create, changeKey(statusKey, `{value: '{}'}`),
 				changeKey(statusKey, `{value: null, gone: "yes"}`)),
 		},
@@ -103,12 +105,16 @@ func problems(now explore.State) []string {
 			_ = json.Unmarshal([]byte(c.Data["value"]), to) // what cannot be read is empty
 		}
 	}
+	var local *int32
+	if c := explore.Get[corev1.ConfigMap](now, "configmaps", defaultConfigMap); c != nil {
+		_ = json.Unmarshal([]byte(c.Data["replicas"]), &local)
+	}
 	spec := explore.Get[corev1.ConfigMap](now, "configmaps", fooKey)
 	deployments := explore.List[appsv1.Deployment](now, "deployments.apps")
 	if spec == nil || spec.Data["gone"] != "" && len(deployments)+len(status.Status.Conditions) == 0 {
 		return nil // it is gone; or it is missing, and unasked has looked at what happened
 	}
-	replicas := *cmp.Or(foo.Spec.Replicas, value.Spec.Replicas, new(int32(1)))
+	replicas := *cmp.Or(foo.Spec.Replicas, value.Spec.Replicas, local, new(int32(1)))
 	if len(deployments) != 1 || deployments[0].Name != foo.Spec.DeploymentName ||
 		*deployments[0].Spec.Replicas != replicas || len(deployments[0].OwnerReferences) > 0 ||
 		!meta.IsStatusConditionTrue(status.Status.Conditions, v1alpha1.ConditionReady) ||
