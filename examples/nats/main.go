@@ -1,7 +1,7 @@
 // Command nats keeps a Deployment running for every Foo, like the program in the repository's root.
 // But its Foos are in a key-value bucket of NATS JetStream: see docs/frameworks.md.
 //
-// Read it in this order: bucket.go, a bucket as an informer shows it; owner.go, what leads from a
+// Read it in this order: bucket.go, which shows a bucket to an informer; owner.go, what leads from a
 // Deployment to its Foo without an owner reference; controller.go, what a sync does; run.go, the loop,
 // as in the root; main.go, the program and its users.
 package main
