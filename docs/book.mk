@@ -33,10 +33,8 @@ lens-record: lens-build cluster-foos # make the recordings in docs/lens/recordin
 	  for scenario in create taken hold restart; do record . "$$scenario" "$$scenario"; done
 	@hack/cluster down lens >/dev/null
 
-conformance-examples: CLUSTER = examples
-conformance-examples: up # the conformance suite on the same controller on other frameworks
-	@trap 'hack/cluster down "$$CLUSTER" >/dev/null' EXIT; \
-	  KUBECONFIG=$(CURDIR)/$(KUBECONFIG_DEV) examples/conformance
+conformance-examples: # the conformance suite on the same controller on other frameworks
+	@$(call on,examples,examples/conformance)
 
 bench: build # compare the controllers with frameworks, in an hour: docs/performance.md
 	@hack/cluster build

@@ -6,6 +6,10 @@ ifneq ($(filter environment%,$(origin IMAGE)),)
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
+# on runs a command with KUBECONFIG set to a cluster that it starts, and stops in the end.
+on = trap 'hack/cluster down $(1) >/dev/null' EXIT; hack/cluster up $(1) >/dev/null && \
+  KUBECONFIG=$(CURDIR)/.local/clusters/$(1)/kubeconfig.yaml $(2)
+
 #= Images, and more tests than make test-all has
 
 .PHONY: image faults mutants conformance-broken faults-long soak faults-all fuzz vulnerabilities
@@ -20,9 +24,7 @@ mutants: # break the code in every listed way; each time, a test must fail
 	go -C hack test -skip /conformance -timeout 60m ./mutants -mutants
 
 conformance-broken: # break the controller; each time, tests of the conformance suite must fail
-	@trap 'hack/cluster down broken >/dev/null' EXIT; hack/cluster up broken >/dev/null && \
-	  KUBECONFIG=$(CURDIR)/.local/clusters/broken/kubeconfig.yaml \
-	  go -C hack test -run /conformance -timeout 90m ./mutants -mutants
+	@$(call on,broken,go -C hack test -run /conformance -timeout 90m ./mutants -mutants)
 
 faults-long: build # make everything around the controller fail, for about five minutes
 	go -C test/faults test -count=1 -v -timeout 30m -rounds 2 -foos 100 -steps 200 -kill-every 5s -quiet 20s -patience 2m
