@@ -80,7 +80,11 @@ func TestOnCluster(t *testing.T) {
 		stop()
 		if stored == "2-served" {
 			sh.Run(t, `eventually prints 'conversion webhook' get $beta
-				kubectl scale $alpha/web --replicas=3`)
+				kubectl scale $alpha/web --replicas=3
+				kubectl create namespace versions-stay
+				apply v1alpha1 'deploymentName: web' -n versions-stay
+				kubectl delete namespace versions-stay --wait=false
+				eventually prints 'conversion webhook' kubectl get namespace versions-stay -o jsonpath={.status}`)
 		} else {
 			sh.Run(t, `eventually prints 'conversion webhook' get $alpha
 				kubectl scale $beta/web --replicas=3
@@ -92,6 +96,7 @@ func TestOnCluster(t *testing.T) {
 		sh.Run(t, `eventually prints 'web 3' get $beta
 			eventually prints 'web 3' get $alpha
 			eventually prints 3 kubectl get deployment/web -o jsonpath={.status.availableReplicas}
+			kubectl wait --for=delete --timeout=2m namespace/versions-stay
 			kubectl delete foo/web`)
 	}
 
