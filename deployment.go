@@ -39,7 +39,7 @@ var fooKind = schema.GroupVersionKind{
 	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
 }
 
-// Reasons of the Ready condition, and of a Warning Event about it.
+// Reasons of the Ready condition. Those in failures are reasons of Warning Events, too.
 const (
 	reasonAvailable      = "Available"
 	reasonProgressing    = "Progressing"
@@ -105,7 +105,7 @@ func setOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
-// withOwnedFields returns a copy of deployment in which these fields are set.
+// withOwnedFields returns a copy of deployment in which setOwnedFields has set its fields.
 func withOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) *appsv1.Deployment {
 	desired := deployment.DeepCopy()
 	setOwnedFields(desired, foo)
@@ -156,8 +156,8 @@ func desiredStatus(
 // judgedConditions returns the conditions of foo after a judgment about its Deployment: Ready and, if
 // the Deployment does not keep what the controller sends, Overridden. There are none if a repair
 // comes soon. What admission changes does not make the Foo less ready: the administrators decide where
-// images come from. But the count is what the Foo asks for, and the controller does not see a
-// Deployment without the label. Another writer is a failure that people have to end.
+// images come from. The exceptions are the count, which the Foo asks for, and the label, without which
+// the controller does not see the Deployment. While another writer sets repairs back, Ready is False.
 func judgedConditions(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, judgment patch.Judgment,
 ) []metav1.Condition {

@@ -23,7 +23,7 @@ func (c *Controller) createDeployment(
 ) (observation, error) {
 	key := cache.MetaObjectToName(foo)
 	if foo.Status.ObservedGeneration != 0 || c.deploymentWrites.HasWritten(key) {
-		// It is not the first one, so something has happened: perhaps more than the cache shows.
+		// This is not the first sync, so something has happened: perhaps more than the cache shows.
 		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
 			return observation{}, err // the event of the change is on the way
 		}
@@ -166,7 +166,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 		return fmt.Errorf("finding the Deployments of the Foo: %w", err)
 	}
 	for _, deployment := range owned {
-		// An owner is in the same namespace, but anybody can write the UID of any Foo.
+		// Anybody can write the UID of any Foo into an owner reference, also in another namespace.
 		if deployment.Namespace != foo.Namespace ||
 			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue

@@ -163,7 +163,7 @@ func (c *Controller) deleteOtherDeployments(ctx context.Context, foo *v1alpha1.F
 	}
 	for _, object := range owned {
 		deployment := object.(*appsv1.Deployment)
-		// An owner is in the same namespace, but anybody can write the UID of any Foo.
+		// Anybody can write the UID of any Foo into an owner reference, also in another namespace.
 		if deployment.Namespace != foo.Namespace ||
 			deployment.Name == foo.Spec.DeploymentName || deployment.DeletionTimestamp != nil {
 			continue

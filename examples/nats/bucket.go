@@ -67,8 +67,8 @@ func (s *source) informer() cache.SharedIndexInformer {
 // IsWatchListSemanticsUnSupported makes the informer call list before watch.
 func (s *source) IsWatchListSemanticsUnSupported() bool { return true }
 
-// list begins a watch of the bucket. It returns the history: the newest entry of each key. A nil
-// says that this is initialised. The rest of the watch is for the method watch.
+// list begins a watch of the bucket, and returns the newest entry of each key. A nil says that these
+// were all. The rest of the watch is for the method watch.
 func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, stop := context.WithTimeout(ctx, s.resync)
 	defer time.AfterFunc(listTimeout, stop).Stop()

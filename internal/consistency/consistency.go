@@ -71,7 +71,7 @@ func (w *Writes) Seen(key cache.ObjectName) bool {
 	return true
 }
 
-// Pending reports whether Seen has yet to find a write on behalf of key in the store.
+// Pending reports whether there is a write on behalf of key that Seen has not found in the store.
 func (w *Writes) Pending(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 const share = 4
 
 // New returns a work queue. Keys for which urgent returns true go first, but leave a share to the
-// others. Within both, namespaces take turns: before one gives its next key, each other one in which
-// keys wait gives one. The queue is locked while it calls urgent, whenever a key is added: so
+// others. Within both, namespaces take turns: before one gives its next key, each other namespace
+// with waiting keys gives a key. The queue is locked while it calls urgent, whenever a key is added: so
 // urgent must not use the queue, nor wait for anything.
 func New(
 	name string,

@@ -114,7 +114,7 @@ func (g *Group) watchErrorHandler(fail context.CancelCauseFunc) cache.WatchError
 
 // WaitUntilServed wraps the transport of a client. If the API server does not serve a resource, a
 // list or watch waits up to 15s for it. So informers soon see a CustomResourceDefinition that is
-// made again: a reflector waits longer after each error, up to a minute.
+// made again. A reflector that got errors instead would wait longer after each, up to a minute.
 //
 // It is a workaround: net/http asks a RoundTripper not to interpret answers. A ListWatch would be the
 // place for it, but the generated factories make their own.

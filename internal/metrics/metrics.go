@@ -49,7 +49,7 @@ func (c Config) isLoopback() bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// Validate refuses what does not go together. Errors name the flags, as that of TLSConfig does.
+// Validate refuses what does not go together. Errors name the flags.
 func (c Config) Validate() error {
 	switch {
 	case c.CertDir != "" && !c.IsSecure():

@@ -26,7 +26,7 @@ type Objects[T metav1.Object] struct {
 	Plural    string // "Foos" for example
 	// List returns the objects in the cache.
 	List func(labels.Selector) ([]T, error)
-	// Conditions returns those of an object, of which one is Ready.
+	// Conditions returns the conditions of an object. The type of one of them is Ready.
 	Conditions func(T) []metav1.Condition
 	// Reasons are the only reasons of Ready that have a series of their own: see syncErrorReasons.
 	// The first one is that of an object that is Ready.
@@ -138,7 +138,7 @@ var syncErrorReasons = []metav1.StatusReason{
 // SyncErrors counts the syncs that have failed, by the reason of the error.
 type SyncErrors struct{ *k8smetrics.CounterVec }
 
-// NewSyncErrors returns the counter for a kind, whose name begins with the subsystem.
+// NewSyncErrors returns the counter for a kind. The name of the counter begins with the subsystem.
 func NewSyncErrors(subsystem, kind string) SyncErrors {
 	return SyncErrors{k8smetrics.NewCounterVec(&k8smetrics.CounterOpts{
 		Subsystem:      subsystem,

@@ -66,7 +66,7 @@ const (
 	// last, mostly because admission has changed it.
 	NotKept
 	// Contested: it tells people that another writer has undone several repairs, each within a
-	// minute. That is not over yet if the object is as it should be for less than a minute.
+	// minute. It is over when the object has been as it should be for a minute.
 	Contested
 )
 
@@ -188,9 +188,9 @@ func (r *Repairs) Sent(
 	return changed
 }
 
-// Try calls write, which creates the object of owner (then uid is empty) or changes that with the UID.
-// But if the API server has refused that within the last retryAfter, Try only returns that error.
-// A refusal may have other words each time, whose status brings the key back: there would be no end.
+// Try calls write, which creates the object of owner (then uid is empty) or changes the object with that
+// UID. If the API server has refused this write within the last retryAfter, Try only returns that error:
+// a refusal may have new words each time, which change the status, and so bring the key back at once.
 func Try[T Object](
 	r *Repairs, owner metav1.Object, uid types.UID, retryAfter time.Duration,
 	write func() (T, error),

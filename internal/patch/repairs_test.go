@@ -135,7 +135,7 @@ func TestWhatIsNotKeptWaits(t *testing.T) {
 		}
 		// The status has changed since then.
 		got, err := r.Judge(key, owner(1), deployment("mirror", "3"), deployment("web", "3"), nil)
-		want := Judgment{Outcome: NotKept, After: notKeptDelay, Fields: image}
+		want := Judgment{Outcome: NotKept, After: 10 * time.Minute, Fields: image}
 		if err != nil || got != want {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}

@@ -30,12 +30,12 @@ type Clients struct {
 	// Leader has a client without --kube-api-qps: a busy controller must not lose its Lease.
 	Leader  leader.Config
 	Elector *leader.Elector
-	// Metrics asks who may get them, without --kube-api-qps, either: a scrape must not wait.
+	// Metrics has such a client, too, to ask who may get the metrics: a scrape must not wait.
 	Metrics metrics.Config
 }
 
-// Load returns how clients reach the cluster of --kubeconfig. If no flag says in which namespace the
-// Lease is, it is that of the kubeconfig's context or the Pod from then on.
+// Load returns how clients reach the cluster of --kubeconfig. If no flag sets the namespace of the
+// Lease, Load sets it: to that of the kubeconfig's context, or of the Pod.
 func (o *Options) Load() (*rest.Config, error) {
 	config, namespace, err := clientconfig.LoadWithNamespace(o.Kubeconfig)
 	o.Leader.Namespace = cmp.Or(o.Leader.Namespace, namespace)
@@ -67,7 +67,7 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 }
 
 // Preflight finds out whether the API server answers and serves the custom resource and, if
-// needLease, whether it lets this controller read the Lease. Without Preflight, that would be
+// needLease, whether it lets this controller read the Lease. Without Preflight, a failure would be
 // noticed late or never.
 func (c *Clients) Preflight(
 	ctx context.Context, resource schema.GroupVersionResource, installHint string, needLease bool,

@@ -1,6 +1,6 @@
-// Package recorder records Events as client-go's recorder does, but loses neither those of a burst
-// nor the last ones before the process ends. client-go's recorder drops new Events while 1,000 of
-// them wait, and it has no way to wait until they are written.
+// Package recorder records Events as client-go's recorder does, but writes only a few at a time, even
+// in a burst, and does not lose the last ones before the process ends. client-go's recorder starts a
+// goroutine for each Event, and it has no way to wait until they are written.
 package recorder
 
 import (

@@ -48,10 +48,10 @@ func TestFlushWaitsForTheEventsUnderWay(t *testing.T) {
 		pause, timeout, took time.Duration // after each Event; of Flush
 		written              int
 	}{
-		"the last one":               {1, 0, time.Minute, 500 * time.Millisecond, 1},
-		"four are written at once":   {8, 0, time.Minute, time.Second, 8},
-		"no longer than its limit":   {10, time.Millisecond, time.Second, time.Second, 8},
-		"as many as client-go drops": {3000, time.Millisecond, time.Hour, 372003 * time.Millisecond, 3000},
+		"the last one":             {1, 0, time.Minute, 500 * time.Millisecond, 1},
+		"four are written at once": {8, 0, time.Minute, time.Second, 8},
+		"no longer than its limit": {10, time.Millisecond, time.Second, time.Second, 8},
+		"a burst":                  {3000, time.Millisecond, time.Hour, 372003 * time.Millisecond, 3000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, recorder *Recorder, server *fakes.Server) {

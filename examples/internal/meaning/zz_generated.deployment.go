@@ -41,7 +41,7 @@ var FooKind = schema.GroupVersionKind{
 	Group: v1alpha1.GroupName, Version: v1alpha1.GroupVersion.Version, Kind: "Foo",
 }
 
-// Reasons of the Ready condition, and of a Warning Event about it.
+// Reasons of the Ready condition. Those in Failures are reasons of Warning Events, too.
 const (
 	ReasonAvailable      = "Available"
 	ReasonProgressing    = "Progressing"
@@ -107,7 +107,7 @@ func SetOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) {
 	}
 }
 
-// WithOwnedFields returns a copy of deployment in which these fields are set.
+// WithOwnedFields returns a copy of deployment in which SetOwnedFields has set its fields.
 func WithOwnedFields(deployment *appsv1.Deployment, foo *v1alpha1.Foo) *appsv1.Deployment {
 	desired := deployment.DeepCopy()
 	SetOwnedFields(desired, foo)
@@ -158,8 +158,8 @@ func DesiredStatus(
 // JudgedConditions returns the conditions of foo after a judgment about its Deployment: Ready and, if
 // the Deployment does not keep what the controller sends, Overridden. There are none if a repair
 // comes soon. What admission changes does not make the Foo less ready: the administrators decide where
-// images come from. But the count is what the Foo asks for, and the controller does not see a
-// Deployment without the label. Another writer is a failure that people have to end.
+// images come from. The exceptions are the count, which the Foo asks for, and the label, without which
+// the controller does not see the Deployment. While another writer sets repairs back, Ready is False.
 func JudgedConditions(
 	foo *v1alpha1.Foo, deployment *appsv1.Deployment, judgment patch.Judgment,
 ) []metav1.Condition {

@@ -18,7 +18,7 @@ import (
 // create creates the object of owner.
 func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition, error) {
 	if !o.owners.IsNew(owner) || o.writes.HasWritten(cache.MetaObjectToName(owner)) {
-		// It is not the first one, so something has happened: perhaps more than the cache shows.
+		// This is not the first sync, so something has happened: perhaps more than the cache shows.
 		if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
 			return nil, err // the event of the change is on the way
 		}
