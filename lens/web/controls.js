@@ -175,8 +175,8 @@ let guided = 0; // the number of the part, 8 after the last
 const guideNotes = {
   1: "There is your object. Parts 1 to 5 only explain.",
   2: "The lens holds back the change now. Next explains where it will go.",
-  3: "It is empty now: the change waits before it.",
-  5: "It is empty now. The key of your object will be here only for a moment.",
+  3: "The cache is empty now: the change waits before it.",
+  5: "The queue is empty now. The key of your object will be here only for a moment.",
   6: "Look at part 2, and press Next: the change passes from 2 to 7 within a second.",
   7: "Press Next to let the request pass, which the lens holds back. (After 10 s, it times out: the " +
     "sync fails and comes back, with a new request. That does no harm. Press Next all the same.)",
