@@ -126,7 +126,7 @@ func (w *workspace) judgePrediction(e *exercise, written string, t trial) (verdi
 		}
 	}
 	right := regexp.MustCompile(chosen.sees).MatchString(seen)
-	text := "No. This is what happened:"
+	text := "No: try another letter. This is what happened:"
 	if right {
 		text = "Yes. This is what happened:"
 	}

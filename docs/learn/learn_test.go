@@ -284,7 +284,7 @@ func TestKeys(t *testing.T) {
 	w.progress[w.exercises[0].name].Passed = true
 	last := w.exercises[len(w.exercises)-1]
 	w.exercises = []*exercise{w.exercises[0], last}
-	must.Do(t, w.loop(strings.NewReader("l\nh\n2\nn\n3\np\np\nq\n")))
+	must.Do(t, w.loop(strings.NewReader("l\nH)\n2\nn\n3\np\np\nq\n")))
 	if got := strings.Count(out.String(), last.text); got != 4 {
 		t.Errorf("got the exercise %d times, want it again after 2, n and 3", got)
 	}

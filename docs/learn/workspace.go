@@ -244,7 +244,7 @@ func (w *workspace) loop(in io.Reader) error {
 	go func() {
 		defer close(lines)
 		for scanner := bufio.NewScanner(in); scanner.Scan(); {
-			lines <- strings.TrimSpace(scanner.Text())
+			lines <- strings.ToLower(strings.Trim(scanner.Text(), " \t)"))
 		}
 	}()
 	for {
