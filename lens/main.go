@@ -178,7 +178,7 @@ func (s *session) show(ctx context.Context) error {
 	}
 	fmt.Printf("\nThe lens is at %s/\n\n", address)
 	<-ctx.Done()
-	fmt.Println("The lens ends the program, and removes the namespace that it has made: some seconds.")
+	fmt.Println("The lens ends the program, and removes the namespace that it has made. Wait some seconds.")
 	return nil
 }
 
