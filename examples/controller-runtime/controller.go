@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,6 +53,7 @@ type Reconciler struct {
 	live          client.Reader // reads from the API server
 	recorder      events.EventRecorder
 	repairs       *patch.Repairs
+	created       sync.Map // the keys of the Foos for which there was a Create
 }
 
 // SetupWithManager adds a Controller to mgr. It watches Foos and their Deployments, and calls r
@@ -149,6 +151,7 @@ func (r *Reconciler) sync(ctx context.Context, key client.ObjectKey) (ctrl.Resul
 	err := r.get(ctx, key, foo)
 	if apierrors.IsNotFound(err) {
 		r.repairs.Clear(cache.NewObjectName(key.Namespace, key.Name))
+		r.created.Delete(key)
 		return ctrl.Result{}, nil // the garbage collector deletes its Deployments
 	}
 	if err != nil {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,7 @@ import (
 
 	"example.com/sample-controller/docs/foos"
 	"example.com/sample-controller/explore/apiserver"
+	"example.com/sample-controller/internal/patch"
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -74,6 +77,28 @@ func TestExplore(t *testing.T) {
 			o.manager.Controller.SkipNameValidation = new(true) // there is one after the other
 			return runManager(ctx, config, o)
 		})
+}
+
+// The watch of Foos may be behind when the Foo and its Deployment are gone.
+func TestDeletedFooGetsNoSecondDeployment(t *testing.T) {
+	o := must.Get(parseFlags(nil))(t)
+	must.Do(t, o.completeManagerOptions())
+	crds := must.Get(apiserver.ReadCRDs("../../artifacts/examples/crd.yaml"))(t)
+	live := must.Get(client.New(apiserver.New(crds...).Config(nil),
+		client.Options{Scheme: o.manager.Scheme}))(t)
+	r := &Reconciler{Client: live, live: live,
+		recorder: events.NewFakeRecorder(2), repairs: patch.NewRepairs()}
+	deleted := &v1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"},
+		Spec: v1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(1))}}
+	for _, want := range []int{1, 0} {
+		must.Get(r.createDeployment(t.Context(), deleted))(t)
+		var found appsv1.DeploymentList
+		must.Do(t, r.live.List(t.Context(), &found))
+		if len(found.Items) != want {
+			t.Errorf("got %d Deployments, want %d", len(found.Items), want)
+		}
+		must.Do(t, r.DeleteAllOf(t.Context(), &appsv1.Deployment{}, client.InNamespace("default")))
+	}
 }
 
 // newManager returns the program's Manager, without its Controller.

@@ -25,7 +25,8 @@ import (
 // createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
 // cannot take over an object that somebody else has created.
 func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (ctrl.Result, error) {
-	if foo.Status.ObservedGeneration != 0 { // it is not the first one
+	_, again := r.created.LoadOrStore(client.ObjectKeyFromObject(foo), nil)
+	if again || foo.Status.ObservedGeneration != 0 { // it is not the first one
 		if changed, err := r.hasChanged(ctx, foo); changed || err != nil {
 			return ctrl.Result{}, err // nil if the Foo has changed: the event of that is on the way
 		}
