@@ -117,6 +117,8 @@ func TestOnCluster(t *testing.T) {
 		kubectl label foo/web patched=yes # a patch needs none
 		docs/tutorial/14-versions/forget v1alpha1
 		apply v1beta1 'deployment: {name: web}, replicas: 2'
+		docs/tutorial/14-versions/forget v1beta1 # which is all that is left
+		test -z "$(kubectl get foo/web --show-managed-fields -o jsonpath={.metadata.managedFields})"
 		kubectl delete foo/web
 		kubectl wait --for=delete --timeout=2m deployment/web`)
 }
