@@ -178,3 +178,28 @@ func TestRunThatDoesNotEndIsTold(t *testing.T) {
 		w.stop()
 	})
 }
+
+// TestProcessThatAStepKillsIsAwayDuringTheNext shows when a process starts that was killed for longer.
+func TestProcessThatAStepKillsIsAwayDuringTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(&Controller{Run: func(ctx context.Context, _ *rest.Config) error {
+			<-ctx.Done()
+			return nil
+		}}, nil)
+		w.start()
+		expect := func(want int) {
+			if got := w.process.number; got != want {
+				t.Errorf("got process %d, want %d", got, want)
+			}
+		}
+		played(Step{"kill", func(w *World) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.end(w.process, "It died.", 0)
+		}}).Do(w)
+		expect(1)
+		played(Step{"next", func(*World) { expect(1) }}).Do(w)
+		expect(2)
+		w.stop()
+	})
+}

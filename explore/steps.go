@@ -182,12 +182,16 @@ func Together(name string, steps ...Step) Step {
 }
 
 // played returns a step after which users wait, and wait again after what the cluster does then,
-// unless they are in a hurry. A process that was killed for longer starts again after the step.
+// unless they are in a hurry. A process that was killed for longer, before the step, starts again
+// after it.
 func played(s Step, then ...Step) Step {
 	return Step{s.Name, func(w *World) {
 		for i, step := range append([]Step{s}, then...) {
 			time.Sleep(time.Millisecond) // nobody does two things in the same instant
-			if step.Do(w); i == 0 {
+			w.mu.Lock()
+			down := w.down // and not killed by what this step causes in the same instant
+			w.mu.Unlock()
+			if step.Do(w); i == 0 && down {
 				w.startAgain()
 			}
 			select {

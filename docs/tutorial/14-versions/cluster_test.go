@@ -25,6 +25,8 @@ apply() { # apply VERSION SPEC FLAGS
 }
 # get prints what matters here of the Foo, as it is in a version.
 get() { kubectl get "$1/web" -o jsonpath='{.spec.deploymentName}{.spec.deployment.name} {.spec.replicas}'; }
+# change makes the CustomResourceDefinition that of a folder, with the address of this program.
+change() { kubectl kustomize "$artifacts/$1" | sed "s/127.0.0.1:9443/$WEBHOOK/" | kubectl apply -f -; }
 old_is_gone() { ! kubectl api-versions | grep -q samplecontroller.k8s.io/v1alpha1; }
 `
 
@@ -34,7 +36,7 @@ go -C docs build -o "$DIR/program" ./.local/14-versions
   -ecdsa-curve P256 && mv cert.pem tls.crt && mv key.pem tls.key)
 kubectl apply -f artifacts/examples/crd.yaml
 kubectl apply -k $artifacts/deploy || : # this cluster has no cert-manager, so some kinds are unknown
-kubectl apply -k $artifacts/1-added
+change 1-added
 kubectl patch crd/foos.samplecontroller.k8s.io --type=merge -p "spec: {conversion: {webhook: {
   clientConfig: {caBundle: $(base64 <"$DIR/tls.crt" | tr -d '\n')}}}}"
 kubectl config view --raw --flatten >"$DIR/config" # with a token of the Pods
@@ -50,11 +52,14 @@ func TestOnCluster(t *testing.T) {
 		t.Skip("left out: docs/tutorial/versions_test.go runs it")
 	}
 	sh := &shell.Shell{Dir: t.TempDir(), Functions: functions, Patience: 3 * time.Minute}
+	address := must.Get(processes.FreeAddress())(t)
+	t.Setenv("WEBHOOK", address) // of this test alone: the page's program may run beside it
 	sh.Run(t, setUp)
 	start := func() (stop func()) {
 		program := must.Get(processes.Start(exec.Command(sh.Dir+"/program", "--leader-elect",
 			"--metrics-bind-address=0", "--leader-elect-resource-namespace=sample-controller",
-			"--webhook-cert-dir="+sh.Dir, "--health-probe-bind-address=0"), sh.Dir+"/config"))(t)
+			"--webhook-cert-dir="+sh.Dir, "--webhook-bind-address="+address,
+			"--health-probe-bind-address=0"), sh.Dir+"/config"))(t)
 		stop = sync.OnceFunc(func() {
 			if err := program.Stop(); err != nil || t.Failed() {
 				t.Errorf("%v; the program printed:\n%s", err, program.Output())
@@ -66,7 +71,7 @@ func TestOnCluster(t *testing.T) {
 
 	stop := start()
 	for _, stored := range []string{"2-served", "3-stored"} {
-		sh.Run(t, `kubectl apply -k $artifacts/`+stored+`
+		sh.Run(t, `change `+stored+`
 			# In the first moments, the API server may not serve the new version yet.
 			eventually apply v1alpha1 'deploymentName: web, replicas: 2'
 			eventually prints 'web 2' get $beta
@@ -109,7 +114,7 @@ func TestOnCluster(t *testing.T) {
 	stop = start()
 	sh.Run(t, `eventually prints v1beta1 kubectl get deployment/web -o jsonpath={.metadata.ownerReferences}
 		kubectl label foo/web written=again # in v1beta1
-		kubectl apply -k $artifacts/4-dropped
+		change 4-dropped
 		eventually old_is_gone`)
 	stop()
 	// As long as managedFields name v1alpha1, an apply needs the webhook all the same.
