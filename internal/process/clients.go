@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/clientconfig"
@@ -49,9 +50,15 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 	rest.AddUserAgent(config, o.name)
 	unlimited, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("creating the client for Leases and reviews: %w", err)
+		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
-	c.Leader.Client, c.Metrics.Reviews = unlimited.CoordinationV1(), unlimited
+	c.Metrics.Reviews = unlimited
+	// One request that hangs must not cost the Lease. (resourcelock.NewFromKubeconfig does the same.)
+	short := rest.CopyConfig(config)
+	short.Timeout = max(time.Second, o.Leader.RenewDeadline/2)
+	if c.Leader.Client, err = coordinationclient.NewForConfig(short); err != nil {
+		return nil, fmt.Errorf("creating the client for Leases: %w", err)
+	}
 	if c.Elector, err = leader.NewElector(c.Leader); err != nil {
 		return nil, err
 	}

@@ -1,17 +1,21 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/leader"
+	"example.com/sample-controller/internal/testing/fakes"
 	"example.com/sample-controller/internal/testing/must"
 )
 
@@ -22,6 +26,26 @@ func preflight(t *testing.T, url string) error {
 	c := must.Get(NewClients(&rest.Config{Host: url}, o))(t)
 	foos := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "foos"}
 	return c.Preflight(t.Context(), foos, "kubectl apply -f crd.yaml", true)
+}
+
+func TestLeaseIsRenewedAlthoughARequestHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := fakes.New(t)
+		o := &Options{Leader: leader.Config{Namespace: "default", Name: "test",
+			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second}}
+		c := must.Get(NewClients(server.Config, o))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- c.Elector.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		synctest.Wait()
+		server.Before("update", "leases", 1, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		time.Sleep(time.Minute)
+		cancel()
+		must.Do(t, <-done)
+	})
 }
 
 func TestPreflightSaysWhatToDo(t *testing.T) {
