@@ -61,7 +61,7 @@ type source struct {
 func (s *source) informer() cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(
 		&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, s),
-		&v1alpha1.Foo{}, s.resync, cache.Indexers{})
+		&v1alpha1.Foo{}, s.resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
 // IsWatchListSemanticsUnSupported makes the informer call list before watch.

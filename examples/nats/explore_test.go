@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/internal/testing/must"
@@ -28,6 +29,13 @@ type memory struct {
 
 func (m memory) Bucket(_ context.Context, name string) (bucket, error) {
 	return configMaps{m.client.CoreV1().ConfigMaps(explore.Namespace), name}, nil
+}
+
+func TestFoosOfANamespaceAreFoundWithoutReadingAll(t *testing.T) {
+	indexers := (&source{}).informer().GetIndexer().GetIndexers()
+	if indexers[cache.NamespaceIndex] == nil {
+		t.Errorf("got the indexers %v, want one of namespaces", indexers)
+	}
 }
 
 // The keys are those of Foo a and its status, and of the default, in the namespace.
