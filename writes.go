@@ -27,6 +27,10 @@ func (c *Controller) createDeployment(
 		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
 			return observation{}, err // the event of the change is on the way
 		}
+		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
+		if result, err := c.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+			return result, err
+		}
 	}
 	created, err := patch.Try(c.repairs, foo, "", blockedRetryDelay,
 		func() (*appsv1.Deployment, error) {

@@ -30,6 +30,10 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 		if changed, err := r.hasChanged(ctx, foo); changed || err != nil {
 			return ctrl.Result{}, err // nil if the Foo has changed: the event of that is on the way
 		}
+		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
+		if result, err := r.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+			return result, err
+		}
 	}
 	deployment := meaning.NewDeployment(foo)
 	_, err := patch.Try(r.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {

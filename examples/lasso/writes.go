@@ -27,6 +27,10 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		if changed, err := c.hasChanged(ctx, foo); changed || err != nil {
 			return err // nil if the Foo has changed: the event of that is on the way
 		}
+		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
+		if err := c.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	created := &appsv1.Deployment{}
 	_, err := patch.Try(c.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {

@@ -126,6 +126,7 @@ func TestConfigMapOfSomebodyElseIsNeitherChangedNorMounted(t *testing.T) {
 
 		h.expectCondition("web", "Ready", "False ConfigMapNameTaken")
 		h.expectCondition("web", "Registered", "False NoService")
+		h.expectWrites("create", "configmaps", 1) // each one would count in a quota
 		if got := h.getConfigMap("web").Data["index.html"]; got != "secret" {
 			t.Errorf("the ConfigMap of somebody else has %q", got)
 		}

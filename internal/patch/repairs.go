@@ -222,7 +222,8 @@ func IsRefusal(err error) bool {
 	}
 	// A webhook may answer with any code, such as 404. The API server puts these words before its own.
 	return strings.HasPrefix(status.ErrStatus.Message, "admission webhook ") ||
-		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+		apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) // a policy may answer with that, too
 }
 
 // IsGone reports whether the object of a write is not there. A webhook's 404 does not say that.

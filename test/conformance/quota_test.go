@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,17 @@ func TestAvailableReplicasFollowThePods(t *testing.T) {
 
 	n.Kubectl("scale", "foo/web", "--replicas=1")
 	n.foos.When("web", "is Ready", isReady)
+}
+
+// TestQuotaIsUsedUpByCreatingWhatExists shows why a controller should look first.
+func TestQuotaIsUsedUpByCreatingWhatExists(t *testing.T) {
+	n := parallelNamespace(t)
+	n.createBank()
+	n.createQuotas("count/deployments.apps=5")
+	suite.Eventually(t, "a quota of 5 is used up by one Deployment", func() (bool, string) {
+		output, _ := n.TryKubectl("", "create", "deployment", "bank", "--image=web")
+		return strings.Contains(output, "exceeded quota"), output
+	})
 }
 
 // createQuotas limits resources, "pods=1,services=2" for example, and waits until all of the limits

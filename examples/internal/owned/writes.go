@@ -22,6 +22,10 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 		if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
 			return nil, err // the event of the change is on the way
 		}
+		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
+		if condition, err := o.resolveAlreadyExists(ctx, owner); !apierrors.IsNotFound(err) {
+			return condition, err
+		}
 	}
 	object := o.kind.New(owner)
 	object.SetOwnerReferences(append(object.GetOwnerReferences(),
