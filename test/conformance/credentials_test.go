@@ -5,18 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/client-go/rest"
-
 	"example.com/sample-controller/internal/testing/suite"
 )
-
-// thief returns how somebody with the token of the deployed controller finds the cluster. The API
-// server adds the groups of ServiceAccounts.
-func thief(deployment *appsv1.Deployment) *rest.Config {
-	return as("system:serviceaccount:" + deployment.Namespace + ":" +
-		deployment.Spec.Template.Spec.ServiceAccountName)
-}
 
 func TestTokenOfTheDeployedControllerLivesForAnHour(t *testing.T) {
 	template := suite.Deploy(t, deployDir, nil).Spec.Template.Spec

@@ -47,3 +47,17 @@ func TestAnotherNamespaceByKustomize(t *testing.T) {
 	}
 	check("a changed base", suite.Kubectl(t, "", "kustomize", dir+"/deploy/namespaced"))
 }
+
+func TestLeaseOfTheDeployedController(t *testing.T) {
+	suite.Deploy(t, deployDir, nil)
+	suite.LeaseHasPriority(t, deployedName, "%s")
+}
+
+// The Lease keeps its priority if kustomize renames the installation.
+func TestLeaseOfADeployedControllerOfAnotherName(t *testing.T) {
+	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\nnamespace: renamed\n"+
+		"resources: [deploy/base]\n")
+	t.Cleanup(func() { suite.Kubectl(t, manifest, "delete", "--filename=-", "--ignore-not-found", "--wait=false") })
+	suite.Kubectl(t, manifest, "apply", "--filename=-")
+	suite.LeaseHasPriority(t, "renamed", "team-%s-two")
+}

@@ -40,3 +40,8 @@ func TestDeployedMetricsAreForThoseWhoMayGetThem(t *testing.T) {
 func TestDeployedPodsMeetTheRestrictedStandard(t *testing.T) {
 	suite.PodsMeetTheRestrictedStandard(t, deployDir)
 }
+
+func TestLeaseOfTheDeployedController(t *testing.T) {
+	suite.Deploy(t, deployDir, nil)
+	suite.LeaseHasPriority(t, "website-controller", "%s")
+}

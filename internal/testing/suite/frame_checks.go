@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite/audit"
@@ -110,5 +112,37 @@ func RemovedKeepsNoPermission(t *testing.T, dir string) {
 		"namespaces,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas")
 	if left != "" {
 		t.Errorf("%s is removed, but these are left: %s", dir, left)
+	}
+}
+
+// LeaseHasPriority fails t unless requests of the controller in that namespace for its Lease, and no
+// others, have the priority of leader election. What is installed is called like names, with the
+// controller's name for %s.
+func LeaseHasPriority(t *testing.T, namespace, names string) {
+	t.Helper()
+	schemaName := fmt.Sprintf(names, config.Name+"-leader-election")
+	Kubectl(t, "", "wait", "flowschema/"+schemaName, "--for=jsonpath={.status.conditions[0]}",
+		"--for=condition=Dangling=False", "--timeout="+(2*Patience).String())
+	flowcontrol := Kube.FlowcontrolV1()
+	schema := must.Get(flowcontrol.FlowSchemas().Get(t.Context(), schemaName, metav1.GetOptions{}))(t)
+	level := must.Get(flowcontrol.PriorityLevelConfigurations().Get(
+		t.Context(), "leader-election", metav1.GetOptions{}))(t)
+	as := rest.CopyConfig(Cluster)
+	as.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + fmt.Sprintf(names, config.Name)
+	client := must.Get(rest.HTTPClientFor(as))(t)
+	for path, want := range map[string]bool{
+		"coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + config.Name: true,
+		"apps/v1/namespaces/" + namespace + "/deployments/" + config.Name:           false,
+	} {
+		response := must.Get(client.Get(as.Host + "/apis/" + path))(t)
+		must.Do(t, response.Body.Close())
+		got := response.Header
+		bySchema := got.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
+		atLevel := got.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) ==
+			string(level.UID)
+		if bySchema != want || atLevel != want {
+			t.Errorf("%s: matched by the FlowSchema: %v, at level leader-election: %v; want %v",
+				path, bySchema, atLevel, want)
+		}
 	}
 }
