@@ -53,7 +53,6 @@ func TestLeaseOfTheDeployedController(t *testing.T) {
 	suite.LeaseHasPriority(t, deployedName, "%s")
 }
 
-// The Lease keeps its priority if kustomize renames the installation.
 func TestLeaseOfADeployedControllerOfAnotherName(t *testing.T) {
 	manifest := kustomized(t, "namePrefix: team-\nnameSuffix: -two\nnamespace: renamed\n"+
 		"resources: [deploy/base]\n")
