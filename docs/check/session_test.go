@@ -89,12 +89,12 @@ func (s *session) do(t *testing.T, folder, command string) {
 	}
 }
 
-// begin brings back the files, as the last page told the reader to do. It leaves the control plane
-// as it is: each page begins with a command that starts an empty one.
+// begin brings back the files, as the last page told the reader to do. (A git that end has killed
+// leaves its lock.) It leaves the control plane as it is: each page begins by starting an empty one.
 func (s *session) begin(t *testing.T) {
 	t.Helper()
 	s.terminals = map[string]*terminal{}
-	s.do(t, s.folder, `git reset -q --hard && git clean -qfd`)
+	s.do(t, s.folder, `rm -f .git/index.lock && git reset -q --hard && git clean -qfd`)
 }
 
 func (s *session) end() {
