@@ -137,6 +137,7 @@ func TestTwoProcessesDoTheSameWorkTwice(t *testing.T) {
 		h.createFoo(newFoo("example-foo", "web", nil))
 
 		h.expectWrites("create", "deployments", 2) // one from each process
+		h.expectWrites("get", "deployments", 1)    // from the second one, which then waits
 	})
 }
 

@@ -16,8 +16,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
-// cannot take over an object that somebody else has created.
+// createDeployment creates the Deployment of foo. A Create cannot take over somebody else's object.
 func (c *Controller) createDeployment(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (observation, error) {
@@ -28,7 +27,7 @@ func (c *Controller) createDeployment(
 			return observation{}, err // the event of the change is on the way
 		}
 		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
-		if result, err := c.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+		if result, err := c.resolveAlreadyExists(ctx, foo); !patch.IsGone(err) {
 			return result, err
 		}
 	}
@@ -38,6 +37,7 @@ func (c *Controller) createDeployment(
 				ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 		})
 	if apierrors.IsAlreadyExists(err) {
+		c.deploymentWrites.WroteAt(key, "") // so the next sync asks first
 		return c.resolveAlreadyExists(ctx, foo)
 	}
 	if err != nil {
@@ -66,15 +66,15 @@ func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 		live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists handles a Deployment that exists although the informer does not show it: the
-// informer is behind, or the Deployment lacks the label that the informer selects by.
+// resolveAlreadyExists handles a Deployment that the informer does not show: the informer is behind,
+// or the Deployment lacks the label that it selects by. If there is none, the error is NotFound.
 func (c *Controller) resolveAlreadyExists(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (observation, error) {
 	observed, err := c.kubeClient.AppsV1().Deployments(foo.Namespace).Get(
 		ctx, foo.Spec.DeploymentName, metav1.GetOptions{})
 	if err != nil {
-		return observation{}, fmt.Errorf("reading Deployment that exists already: %w", err)
+		return observation{}, fmt.Errorf("reading Deployment that may exist: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		return observation{

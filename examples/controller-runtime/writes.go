@@ -22,8 +22,7 @@ import (
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// createDeployment creates the Deployment of foo. It uses Create and not Apply, because a Create
-// cannot take over an object that somebody else has created.
+// createDeployment creates the Deployment of foo. A Create cannot take over somebody else's object.
 func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (ctrl.Result, error) {
 	_, again := r.created.LoadOrStore(client.ObjectKeyFromObject(foo), nil)
 	if again || foo.Status.ObservedGeneration != 0 { // it is not the first one
@@ -31,7 +30,7 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 			return ctrl.Result{}, err // nil if the Foo has changed: the event of that is on the way
 		}
 		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
-		if result, err := r.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+		if result, err := r.resolveAlreadyExists(ctx, foo); !patch.IsGone(err) {
 			return result, err
 		}
 	}
@@ -68,15 +67,15 @@ func (r *Reconciler) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 		live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists handles a Deployment that exists although the Cache does not show it: it
-// lacks the label that the Cache selects by, or the Cache does not show it yet.
+// resolveAlreadyExists handles a Deployment that the Cache does not show: it lacks the label that the
+// Cache selects by, or the Cache is behind. If there is none, the error is NotFound.
 func (r *Reconciler) resolveAlreadyExists(
 	ctx context.Context, foo *v1alpha1.Foo,
 ) (ctrl.Result, error) {
 	observed := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName}
 	if err := r.live.Get(ctx, key, observed); err != nil {
-		return ctrl.Result{}, fmt.Errorf("reading Deployment that exists already: %w", err)
+		return ctrl.Result{}, fmt.Errorf("reading Deployment that may exist: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		status := meaning.DesiredStatus(foo, nil, meaning.NameTaken(observed))

@@ -28,7 +28,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 			return err // nil if the Foo has changed: the event of that is on the way
 		}
 		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
-		if err := c.resolveAlreadyExists(ctx, foo); !apierrors.IsNotFound(err) {
+		if err := c.resolveAlreadyExists(ctx, foo); !patch.IsGone(err) {
 			return err
 		}
 	}
@@ -38,6 +38,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 			created, metav1.CreateOptions{FieldManager: controllerName})
 	})
 	if apierrors.IsAlreadyExists(err) {
+		c.deploymentWrites.WroteAt(key, "") // so the next sync asks first
 		return c.resolveAlreadyExists(ctx, foo)
 	}
 	if err != nil {
@@ -66,14 +67,14 @@ func (c *Controller) hasChanged(ctx context.Context, foo *v1alpha1.Foo) (bool, e
 		live.DeletionTimestamp != nil, nil
 }
 
-// resolveAlreadyExists handles a Deployment that exists although the cache does not show it: it
-// lacks the label that the cache selects by.
+// resolveAlreadyExists handles a Deployment that the cache does not show, because it lacks the label
+// that the cache selects by. If there is none, the error is NotFound.
 func (c *Controller) resolveAlreadyExists(ctx context.Context, foo *v1alpha1.Foo) error {
 	observed := &appsv1.Deployment{}
 	err := c.deployments.Client().Get(
 		ctx, foo.Namespace, foo.Spec.DeploymentName, observed, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading Deployment that exists already: %w", err)
+		return fmt.Errorf("reading Deployment that may exist: %w", err)
 	}
 	if !metav1.IsControlledBy(observed, foo) {
 		c.foos.EnqueueAfter(foo.Namespace, foo.Name, blockedRetryDelay)

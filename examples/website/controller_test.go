@@ -121,6 +121,7 @@ func TestConfigMapOfSomebodyElseIsNeitherChangedNorMounted(t *testing.T) {
 			metav1.CreateOptions{})
 		h.must(err)
 		h.start()
+		h.Fail("update", "websites/status", 3, apierrors.NewServiceUnavailable("injected"))
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
 

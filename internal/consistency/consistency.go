@@ -44,7 +44,7 @@ func NewWrites(store cache.Store) *Writes {
 	}
 }
 
-// WroteAt records a write on behalf of key, and the resourceVersion that the API server gave it.
+// WroteAt records a write on behalf of key, and its resourceVersion, "" if AlreadyExists came.
 func (w *Writes) WroteAt(key cache.ObjectName, resourceVersion string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

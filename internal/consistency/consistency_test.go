@@ -24,6 +24,7 @@ func TestWriteIsSeenWhenTheStoreHasItsVersion(t *testing.T) {
 		"the store is newer":               {"11", "10", true},
 		"the store has no version":         {"", "10", true},
 		"the written version is no number": {"9", "x", true},
+		"the answer is AlreadyExists":      {"9", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes := NewWrites(storeAt(test.store))

@@ -17,13 +17,12 @@ import (
 
 // create creates the object of owner.
 func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition, error) {
-	if !o.owners.IsNew(owner) || o.writes.HasWritten(cache.MetaObjectToName(owner)) {
-		// This is not the first sync, so something has happened: perhaps more than the cache shows.
+	if !o.owners.IsNew(owner) || o.writes.HasWritten(cache.MetaObjectToName(owner)) { // not the first
 		if changed, err := o.owners.HasChanged(ctx, owner); changed || err != nil {
 			return nil, err // the event of the change is on the way
 		}
 		// A Create that ends with AlreadyExists would count in a ResourceQuota for some minutes.
-		if condition, err := o.resolveAlreadyExists(ctx, owner); !apierrors.IsNotFound(err) {
+		if condition, err := o.resolveAlreadyExists(ctx, owner); !patch.IsGone(err) {
 			return condition, err
 		}
 	}
@@ -37,6 +36,7 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 	})
 	switch {
 	case apierrors.IsAlreadyExists(err):
+		o.writes.WroteAt(cache.MetaObjectToName(owner), "") // so the next sync asks first
 		return o.resolveAlreadyExists(ctx, owner)
 	case err != nil:
 		return o.handleWriteError(ctx, owner, false, fmt.Errorf("creating %s: %w", o.kind.Name, err))
@@ -62,15 +62,15 @@ func (o Owners[O]) HasChanged(ctx context.Context, owner O) (bool, error) {
 		live.GetDeletionTimestamp() != nil, nil
 }
 
-// resolveAlreadyExists handles an object that exists although the informer does not show it: the
-// informer is behind, or the object lacks the label that the informer selects by.
+// resolveAlreadyExists handles an object that the informer does not show: the informer is behind, or
+// the object lacks the label that it selects by. If there is none, the error is NotFound.
 func (o *Objects[O, T]) resolveAlreadyExists(
 	ctx context.Context, owner O,
 ) (*metav1.Condition, error) {
 	observed, err := o.kind.Client(owner.GetNamespace()).Get(
 		ctx, o.kind.NameOf(owner), metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading %s that exists already: %w", o.kind.Name, err)
+		return nil, fmt.Errorf("reading %s that may exist: %w", o.kind.Name, err)
 	}
 	if !metav1.IsControlledBy(observed, owner) {
 		o.enqueueAfter(ctx, owner, blockedRetryDelay, "the "+o.kind.Name+" belongs to somebody else")
