@@ -179,7 +179,6 @@ func TestRunThatDoesNotEndIsTold(t *testing.T) {
 	})
 }
 
-// TestProcessThatAStepKillsIsAwayDuringTheNext shows when a process starts that was killed for longer.
 func TestProcessThatAStepKillsIsAwayDuringTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		w := newWorld(&Controller{Run: func(ctx context.Context, _ *rest.Config) error {

@@ -71,7 +71,7 @@ type Controller struct {
 	Eventually func(State) []string
 
 	// Delay is the longest time that the controller waits before it tries something again that the
-	// API server refuses; 20 s if it is 0. Users wait for that long between two steps.
+	// API server refuses; 20 s if it is 0. Users wait that long after a step of theirs or the cluster's.
 	Delay time.Duration
 
 	// Actors are the other parts of the cluster, such as [Kubelet]. They react to what happens. If it is

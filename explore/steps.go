@@ -182,14 +182,13 @@ func Together(name string, steps ...Step) Step {
 }
 
 // played returns a step after which users wait, and wait again after what the cluster does then,
-// unless they are in a hurry. A process that was killed for longer, before the step, starts again
-// after it.
+// unless they are in a hurry. If no process ran when the step began, one starts after it.
 func played(s Step, then ...Step) Step {
 	return Step{s.Name, func(w *World) {
 		for i, step := range append([]Step{s}, then...) {
 			time.Sleep(time.Millisecond) // nobody does two things in the same instant
 			w.mu.Lock()
-			down := w.down // and not killed by what this step causes in the same instant
+			down := w.down // one that this step kills stays away until the next step is done
 			w.mu.Unlock()
 			if step.Do(w); i == 0 && down {
 				w.startAgain()

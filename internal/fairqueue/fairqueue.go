@@ -86,7 +86,7 @@ func (o *order) Pop() cache.ObjectName {
 		}
 		isPromoted, isFirst := o.promoted.Has(key), next == &o.first
 		o.promoted.Delete(key)
-		if isFirst && !o.urgent(key) { // others have done what was urgent, as for a standby
+		if isFirst && !o.urgent(key) { // it is gone, or another replica has done it
 			if !isPromoted {
 				o.rest.push(key)
 			}

@@ -48,11 +48,9 @@ func NewClients(config *rest.Config, o *Options) (_ *Clients, err error) {
 	config = rest.CopyConfig(config)
 	c := &Clients{Config: config, Leader: o.Leader, Metrics: o.Metrics}
 	rest.AddUserAgent(config, o.name)
-	unlimited, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	if c.Metrics.Reviews, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("creating the client for reviews: %w", err)
 	}
-	c.Metrics.Reviews = unlimited
 	// One request that hangs must not cost the Lease. (resourcelock.NewFromKubeconfig does the same.)
 	short := rest.CopyConfig(config)
 	short.Timeout = max(time.Second, o.Leader.RenewDeadline/2)
