@@ -116,7 +116,7 @@ func RemovedKeepsNoPermission(t *testing.T, dir string) {
 }
 
 // LeaseHasPriority fails t unless requests of the controller in that namespace for its Lease, and no
-// others, have the priority of leader election. Installed are names like "%s", or "team-%s".
+// others, have the priority of leader election. If kustomize adds a prefix, names is like "team-%s".
 func LeaseHasPriority(t *testing.T, namespace, names string) {
 	t.Helper()
 	schemaName := fmt.Sprintf(names, config.Name+"-leader-election")
