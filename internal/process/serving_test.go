@@ -57,8 +57,8 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	}
 	first := &http.Client{Transport: &http.Transport{}}
 	must.Do(t, get(first))
-	waiting := make(chan error, 1)
-	go func() { waiting <- get(&http.Client{Transport: &http.Transport{}}) }()
+	waiting := must.Get(net.Dial("tcp", address))(t)
+	must.Get(io.WriteString(waiting, "GET / HTTP/1.1\r\nHost: flag\r\n\r\n"))(t)
 	for range 100 {
 		must.Do(t, get(first)) // on the connection that it has kept
 	}
@@ -66,7 +66,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 		t.Errorf("requests that were served: got %d, want the 101 of the first connection", got)
 	}
 	first.CloseIdleConnections()
-	must.Do(t, <-waiting)
+	must.Get(io.ReadFull(waiting, make([]byte, 1)))(t)
 }
 
 // Strangers cannot fill the log. What a handler does wrong is logged.
