@@ -79,7 +79,7 @@ func (w *Writes) Pending(key cache.ObjectName) bool {
 	return ok
 }
 
-// HasWritten reports whether there was a write on behalf of key, unless Clear has forgotten it.
+// HasWritten reports whether WroteAt was called on behalf of key, unless Clear has forgotten it.
 func (w *Writes) HasWritten(key cache.ObjectName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

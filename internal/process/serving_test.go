@@ -48,19 +48,19 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	address := must.Get(process.FreeAddress())(t)
 	must.Do(t, serve(t.Context(), "flag", address, NewServer(handler), 1, nil))
-	get := func(client *http.Client) error {
-		response, err := client.Get("http://" + address)
+	first := &http.Client{Transport: &http.Transport{}}
+	get := func() error {
+		response, err := first.Get("http://" + address)
 		if err != nil {
 			return err
 		}
 		return response.Body.Close()
 	}
-	first := &http.Client{Transport: &http.Transport{}}
-	must.Do(t, get(first))
+	must.Do(t, get())
 	waiting := must.Get(net.Dial("tcp", address))(t)
 	must.Get(io.WriteString(waiting, "GET / HTTP/1.1\r\nHost: flag\r\n\r\n"))(t)
 	for range 100 {
-		must.Do(t, get(first)) // on the connection that it has kept
+		must.Do(t, get()) // on the connection that it has kept
 	}
 	if got := served.Load(); got != 101 {
 		t.Errorf("requests that were served: got %d, want the 101 of the first connection", got)

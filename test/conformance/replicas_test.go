@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/testing/suite"
 	"example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
@@ -81,6 +82,6 @@ func TestAutoscalerSetsTheCount(t *testing.T) {
 	n.Kubectl("autoscale", "foo/example-foo", "--name=web", "--min=3", "--max=5", "--cpu=50%")
 
 	// An autoscaler acts every 15 s. If Foos are new to the cluster, the first time may be too early.
-	await(t, "hpa/web", "condition=AbleToScale", "--namespace="+n.Name)
+	suite.Await(t, "hpa/web", "condition=AbleToScale", "--namespace="+n.Name)
 	n.keepsReplicas(3)
 }

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
-	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/testing/must"
 	"example.com/sample-controller/internal/testing/suite"
@@ -29,18 +28,11 @@ import (
 
 var manyFoos = flag.Int("many-foos", 200, "number of Foos that somebody creates to do harm")
 
-// as returns how clients find the cluster as that user.
-func as(user string) *rest.Config {
-	config := rest.CopyConfig(suite.Cluster)
-	config.Impersonate.UserName = user
-	return config
-}
-
 func (n *namespace) fooEditor() fooclient.FooInterface {
 	n.T.Helper()
 	n.Kubectl("create", "rolebinding", "editor", "--clusterrole=foo-editor", "--user=foo-editor")
 	n.mayCreate("foo-editor", "foos")
-	return clientset.NewForConfigOrDie(as("foo-editor")).SamplecontrollerV1alpha1().Foos(n.Name)
+	return clientset.NewForConfigOrDie(suite.As("foo-editor")).SamplecontrollerV1alpha1().Foos(n.Name)
 }
 
 // deploymentEditor returns a client of somebody who may edit the Deployments of n, and nothing
@@ -51,7 +43,7 @@ func (n *namespace) deploymentEditor() appsclient.DeploymentInterface {
 		"--verb=get,list,create,update,patch,delete")
 	n.Kubectl("create", "rolebinding", "editor", "--role=editor", "--user=deployment-editor")
 	n.mayCreate("deployment-editor", "deployments")
-	return kubernetes.NewForConfigOrDie(as("deployment-editor")).AppsV1().Deployments(n.Name)
+	return kubernetes.NewForConfigOrDie(suite.As("deployment-editor")).AppsV1().Deployments(n.Name)
 }
 
 // mayCreate waits until the API server knows of the permission that user was given.

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -71,12 +70,4 @@ func (w *deploymentWatch) nothingCreated() {
 func (n *namespace) fewRequests(begin audit.Mark) {
 	n.T.Helper()
 	n.FewRequests(begin, 30) // a Foo has one Deployment
-}
-
-// await waits until an object has a condition, with kubectl wait. Without the first --for, kubectl fails
-// if there are no conditions yet.
-func await(t *testing.T, object, condition string, flags ...string) {
-	t.Helper()
-	suite.Kubectl(t, "", append([]string{"wait", object, "--for=jsonpath={.status.conditions[0]}",
-		"--for=" + condition, "--timeout=" + (2 * suite.Patience).String()}, flags...)...)
 }

@@ -115,19 +115,32 @@ func RemovedKeepsNoPermission(t *testing.T, dir string) {
 	}
 }
 
+// As returns how clients find the cluster as that user.
+func As(user string) *rest.Config {
+	as := rest.CopyConfig(Cluster)
+	as.Impersonate.UserName = user
+	return as
+}
+
+// Await waits until an object has a condition, with kubectl wait. Without the first --for, kubectl
+// fails if there are no conditions yet.
+func Await(t *testing.T, object, condition string, flags ...string) {
+	t.Helper()
+	Kubectl(t, "", append([]string{"wait", object, "--for=jsonpath={.status.conditions[0]}",
+		"--for=" + condition, "--timeout=" + (2 * Patience).String()}, flags...)...)
+}
+
 // LeaseHasPriority fails t unless requests of the controller in that namespace for its Lease, and no
 // others, have the priority of leader election. If kustomize adds a prefix, names is like "team-%s".
 func LeaseHasPriority(t *testing.T, namespace, names string) {
 	t.Helper()
 	schemaName := fmt.Sprintf(names, config.Name+"-leader-election")
-	Kubectl(t, "", "wait", "flowschema/"+schemaName, "--for=jsonpath={.status.conditions[0]}",
-		"--for=condition=Dangling=False", "--timeout="+(2*Patience).String())
+	Await(t, "flowschema/"+schemaName, "condition=Dangling=False")
 	flowcontrol := Kube.FlowcontrolV1()
 	schema := must.Get(flowcontrol.FlowSchemas().Get(t.Context(), schemaName, metav1.GetOptions{}))(t)
 	level := must.Get(flowcontrol.PriorityLevelConfigurations().Get(
 		t.Context(), "leader-election", metav1.GetOptions{}))(t)
-	as := rest.CopyConfig(Cluster)
-	as.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + fmt.Sprintf(names, config.Name)
+	as := As("system:serviceaccount:" + namespace + ":" + fmt.Sprintf(names, config.Name))
 	client := must.Get(rest.HTTPClientFor(as))(t)
 	for path, want := range map[string]bool{
 		"coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + config.Name: true,
