@@ -19,6 +19,9 @@ func TestForeignDeploymentIsNeverTouched(t *testing.T) {
 	n.Kubectl("annotate", "foo/web", "example.com/look=again")
 	n.CatchUp()
 	n.OnlyWarning(t, "web")
+	if tries := n.count(begin, "create deployments") - 1; tries > 1 { // the last one is CatchUp's
+		t.Errorf("the controller tried %d times to create what exists: a ResourceQuota counts each", tries)
+	}
 
 	after := n.deployments.Get("bank")
 	if !reflect.DeepEqual(before.Spec, after.Spec) ||

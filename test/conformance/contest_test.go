@@ -94,11 +94,11 @@ func (n *namespace) awaitPolicy(want bool) {
 	})
 }
 
-// patches returns how often the controller has patched Deployments of n since begin.
-func (n *namespace) patches(begin audit.Mark) (count int) {
+// count returns how many requests such as "patch deployments" the controller sent in n since begin.
+func (n *namespace) count(begin audit.Mark, what string) (count int) {
 	n.T.Helper()
 	for _, request := range n.Requests(begin) {
-		if request.What() == "patch deployments" {
+		if request.What() == what {
 			count++
 		}
 	}
@@ -133,7 +133,7 @@ func TestWhatAdmissionChangesIsReportedAndNotRepairedForEver(t *testing.T) {
 		`spec.template.spec.containers[name="web"].image`))
 	time.Sleep(*contest) // nothing may happen: there is no condition to wait for
 	n.CatchUp()
-	if got := n.patches(begin); got > 3 {
+	if got := n.count(begin, "patch deployments"); got > 3 {
 		t.Errorf("the controller has patched the Deployment %d times, want 3 at most", got)
 	}
 	if got := n.events("web"); len(got) != 1 {
@@ -227,7 +227,7 @@ func TestWhatTheAPIServerStoresInstead(t *testing.T) {
 				test.overridden == "" {
 				t.Errorf("want no condition Overridden, got %s", suite.Describe(foo))
 			}
-			if got := n.patches(begin); got > 3 {
+			if got := n.count(begin, "patch deployments"); got > 3 {
 				t.Errorf("the controller has patched the Deployment %d times, want 3 at most", got)
 			}
 			n.fewRequests(begin)
@@ -264,7 +264,7 @@ func TestRepairThatDoesNotLastIsTriedSlowly(t *testing.T) {
 	n.foos.When("web", "is not Ready", notReadyBecause("DeploymentContested"))
 	<-fought
 	// In ten minutes, 23 times: see internal/patch. A machine that is busy repairs less often.
-	if got := n.patches(begin); got > 30 { // without waiting, it would be hundreds
+	if got := n.count(begin, "patch deployments"); got > 30 { // without waiting, it would be hundreds
 		t.Errorf("in %v, the controller has patched the Deployment %d times", *contest, got)
 	}
 
