@@ -93,6 +93,8 @@ foos:
 	  --timeout 120s -f artifacts/examples/crd.yaml >/dev/null
 	@$(HINT)
 
+# Without hack/env, which can fail before hack/cluster has printed what keeps kubectl away.
+kubeconfig: SHELL := bash
 kubeconfig: # print the commands that make kubectl use the local control plane
 	@hack/cluster kubeconfig "$$CLUSTER"
 
