@@ -102,7 +102,7 @@ clean: # stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
 	@for dir in .local/*/.local/clusters/*/; do \
 	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
-	@rm -rf .local */.local
+	@find .local -mindepth 1 -maxdepth 1 ! -name learn -exec rm -rf {} +; rm -rf */.local
 
 #= Some of the tests
 

@@ -69,6 +69,14 @@ func TestLinksAreRefused(t *testing.T) {
 	}
 }
 
+func TestCleanKeepsWhatALearnerWrote(t *testing.T) {
+	folder := place(t, "a")
+	output(t, "bash", "-c", `cp Makefile "$0" && cd "$0" && mkdir -p .local/{bin,learn} && make clean`, folder)
+	if left := output(t, "ls", folder+"/.local"); left != "learn\n" {
+		t.Errorf("make clean left %q", left)
+	}
+}
+
 // What a reader may type or set is refused with one sentence, if it is wrong.
 func TestWrongInputIsRefused(t *testing.T) {
 	for command, want := range map[string]string{
