@@ -90,6 +90,7 @@ func TestWrongInputIsRefused(t *testing.T) {
 		"make cluster-down CLUSTER=":              "is ''",
 		"make cluster-down CLUSTER='$$(touch x)'": "is '$(touch x)'",
 		"CLUSTER=x MAKEFLAGS=-e make help":        "make -e is set",
+		". hack/env; ln() { false; }; alone a":    "has no hard links",
 
 		"hack/cluster fly":                      "usage: hack/cluster",
 		"hack/cluster up one two":               "usage: hack/cluster",
