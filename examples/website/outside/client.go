@@ -88,10 +88,7 @@ func (c *Client) do(ctx context.Context, method, id string, body []byte) error {
 	defer response.Body.Close()
 	// A body that is not read to its end would close the connection. But it may have no end.
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
-	switch {
-	case method == http.MethodDelete && response.StatusCode == http.StatusNotFound:
-		return nil // another registry may answer so to a second DELETE
-	case response.StatusCode < 200 || response.StatusCode > 299:
+	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return fmt.Errorf("%s %s: %s: %s", method, request.URL.Redacted(), response.Status,
 			bytes.TrimSpace(answer))
 	}

@@ -29,13 +29,10 @@ func TestRefusalIsAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereNeedNotBeDeleted(t *testing.T) {
-	c := serve(t, http.NotFoundHandler())
-	if err := c.Delete(t.Context(), "1"); err != nil {
-		t.Errorf("DELETE: got error %v, want none", err)
-	}
-	if err := c.Put(t.Context(), "1", Entry{URL: "http://web"}); err == nil {
-		t.Error("PUT: got no error, want one")
+// A proxy may answer so while the registry is replaced, which still knows the entry.
+func TestNotFoundDoesNotSayThatAnEntryIsGone(t *testing.T) {
+	if err := serve(t, http.NotFoundHandler()).Delete(t.Context(), "1"); err == nil {
+		t.Error("got no error, want one")
 	}
 }
 
