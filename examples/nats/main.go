@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -53,14 +54,16 @@ func parseFlags(args []string, usage io.Writer) (*options, error) {
 	fs := o.FlagSet(controllerName, "Foos")
 	fs.DurationVar(&o.resync, "resync", 10*time.Minute,
 		"How often to read the buckets again, and to look at all Foos and Deployments.")
-	fs.StringVar(&o.url, "nats-url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL),
-		"`URL` of the NATS server. (default: $NATS_URL)")
+	fs.StringVar(&o.url, "nats-url", "",
+		"`URL` of the NATS server. (default: $NATS_URL or "+nats.DefaultURL+")")
 	fs.StringVar(&o.folder, "serve", "",
 		"Run a NATS server at --nats-url, and keep its data in this `folder`.")
 	fs.BoolVar(&o.deleteMissing, "delete-missing", false, "Delete the Deployments of Foos that are "+
 		"missing, even without a delete marker.")
-	return o, o.Parse(fs, args, usage, "keeps a Deployment running for every Foo in a NATS bucket",
+	err := o.Parse(fs, args, usage, "keeps a Deployment running for every Foo in a NATS bucket",
 		o.validate)
+	o.url = cmp.Or(o.url, os.Getenv("NATS_URL"), nats.DefaultURL)
+	return o, err
 }
 
 // validate refuses wrong values that can be parsed.
@@ -101,7 +104,7 @@ func run(ctx context.Context, o *options) error {
 func serve(url, folder string) (stop func(), err error) {
 	port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
 	if err != nil {
-		return nil, fmt.Errorf("--nats-url has no port: %w", err)
+		return nil, errors.New("--nats-url has no port at its end")
 	}
 	server, err := natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1", Port: port,
 		JetStream: true, StoreDir: folder, NoSigs: true})
@@ -128,8 +131,12 @@ type connection struct {
 func connect(o *options, more ...nats.Option) (*connection, error) {
 	conn, err := nats.Connect(o.url, append(more, nats.Name(controllerName),
 		nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(200*time.Millisecond))...)
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		err = errors.New("this is no URL") // err contains the password, or a part of it
+	}
 	if err != nil {
-		return nil, fmt.Errorf("connecting to NATS at %s: %w", o.url, err)
+		at := o.url[strings.LastIndex(o.url, "@")+1:] // without a password or token
+		return nil, fmt.Errorf("connecting to NATS at %s: %w", at, err)
 	}
 	js, err := jetstream.New(conn)
 	return &connection{js, conn, o.folder != ""}, err

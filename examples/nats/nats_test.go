@@ -133,6 +133,21 @@ func TestNATSIsAway(t *testing.T) {
 	}
 }
 
+func TestPasswordIsNotPrinted(t *testing.T) {
+	var printed strings.Builder
+	for _, url := range []string{"nats://me:secret@127.0.0.1:1", "secret@127.0.0.1:1", "nats://me:secret/@a",
+		"nats://me:secret@127.0.0.1:1,nats://me:secret@127.0.0.1:2"} {
+		t.Setenv("NATS_URL", url)
+		_, helpErr := parseFlags([]string{"--help"}, &printed)
+		_, connectErr := connect(must.Get(parseFlags(nil, nil))(t))
+		_, serveErr := serve("nats://me:secret", "")
+		fmt.Fprintln(&printed, helpErr, connectErr, serveErr)
+	}
+	if strings.Contains(printed.String(), "secret") {
+		t.Error(printed.String())
+	}
+}
+
 func TestRestart(t *testing.T) {
 	w := newWorld(t, apiserver.New().Config(nil))
 	w.serve()
