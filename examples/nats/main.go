@@ -127,10 +127,12 @@ type connection struct {
 }
 
 // connect connects to a NATS server. Without a connection, a write fails at once: it must not wait
-// for one, and happen when nobody wants it any more.
+// for one, and happen when nobody wants it any more. A login that is refused is tried again: the
+// password may be about to change, and a leader without a connection would keep its Lease.
 func connect(o *options, more ...nats.Option) (*connection, error) {
 	conn, err := nats.Connect(o.url, append(more, nats.Name(controllerName),
-		nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(200*time.Millisecond))...)
+		nats.IgnoreAuthErrorAbort(), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1),
+		nats.ReconnectWait(200*time.Millisecond))...)
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		err = errors.New("this is no URL") // err contains the password, or a part of it
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -131,6 +132,26 @@ func TestNATSIsAway(t *testing.T) {
 	if w.version("a") != before {
 		t.Error("the Deployment has changed")
 	}
+}
+
+// logins refuses the first three.
+type logins struct{ atomic.Int32 }
+
+func (l *logins) Check(natsserver.ClientAuthentication) bool { return l.Add(1) > 3 }
+
+func TestRefusedLoginIsTriedAgain(t *testing.T) {
+	server := must.Get(natsserver.NewServer(&natsserver.Options{Host: "127.0.0.1",
+		Port: natsserver.RANDOM_PORT, NoSigs: true, CustomClientAuthentication: new(logins)}))(t)
+	server.Start()
+	defer server.Shutdown()
+	w := &world{T: t, o: &options{url: server.ClientURL()}}
+	c := must.Get(connect(w.o, nats.RetryOnFailedConnect(true)))(t)
+	defer c.conn.Close()
+
+	w.eventually("it is connected, or gives up", func() bool {
+		return c.conn.IsConnected() || c.conn.IsClosed()
+	})
+	must.Do(t, c.Check(nil))
 }
 
 func TestPasswordIsNotPrinted(t *testing.T) {
