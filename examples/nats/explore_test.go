@@ -54,6 +54,7 @@ var (
 	create  = putKey(fooBucket, fooKey, `{"deploymentName":"x"}`)
 	scale   = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x","replicas":3}}'}`)
 	rename  = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"y"}}'}`)
+	unnamed = changeKey(fooKey, `{value: 'not JSON'}`)
 	remove  = changeKey(fooKey, `{value: null, gone: "yes"}`)
 	restore = changeKey(fooKey, `{value: '{"spec":{"deploymentName":"x"}}', gone: null}`)
 )
@@ -73,6 +74,7 @@ func TestExplore(t *testing.T) {
 		},
 		Scenarios: []explore.Scenario{
 			scenario("create", create), scenario("scale", create, scale), scenario("rename", create, rename),
+			scenario("unnamed", create, unnamed),
 			scenario("unseen rename", create, explore.RollOut, rename, explore.HoldWatch("configmaps"),
 				restore, explore.RollOut, explore.LetWatchesGo),
 			scenario("delete", create, remove), scenario("delete and put", create, remove, restore),
@@ -121,6 +123,10 @@ func problems(now explore.State) []string {
 	deployments := explore.List[appsv1.Deployment](now, "deployments.apps")
 	if spec == nil || spec.Data["gone"] != "" && len(deployments)+len(status.Status.Conditions) == 0 {
 		return nil // it is gone; or it is missing, and unasked has looked at what happened
+	}
+	ready := meta.FindStatusCondition(status.Status.Conditions, v1alpha1.ConditionReady)
+	if foo.Spec.DeploymentName == "" && ready != nil && ready.Reason == "DeploymentRejected" {
+		return nil
 	}
 	replicas := *cmp.Or(foo.Spec.Replicas, value.Spec.Replicas, local, new(int32(1)))
 	if len(deployments) != 1 || deployments[0].Name != foo.Spec.DeploymentName ||

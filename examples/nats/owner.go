@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	appsclient "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -85,6 +86,9 @@ func (c client) Create(
 func (c client) Get(
 	ctx context.Context, name string, o metav1.GetOptions,
 ) (*appsv1.Deployment, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, apierrors.NewNotFound(appsv1.Resource("deployments"), name) // a Create says what is wrong
+	}
 	d, err := c.DeploymentInterface.Get(ctx, name, o)
 	if err == nil {
 		adopt(d)
