@@ -235,19 +235,23 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 
 // syncWebsite takes a step for a Website that is not being deleted.
 func (c *Controller) syncWebsite(ctx context.Context, website *v1alpha1.Website) error {
-	website, err := c.ensureFinalizer(ctx, website)
-	if patch.IsGone(err) {
+	website, registryErr := c.ensureFinalizer(ctx, website)
+	if patch.IsGone(registryErr) {
 		return nil // deleted; the event of that is on the way
 	}
-	if err != nil {
-		return err
+	if registryErr != nil && !patch.IsRefusal(registryErr) {
+		return registryErr
 	}
 	ready, err := c.children.Sync(ctx, website)
 	if err != nil || ready == nil {
 		return err // nil after a write: its event brings the key back
 	}
 	status := c.observedStatus(website, *ready)
-	registryErr := c.register(ctx, website, &status)
+	if registryErr == nil {
+		registryErr = c.register(ctx, website, &status)
+	} else {
+		meaning.SetCondition(website, &status, finalizerRejected)
+	}
 	if apierrors.IsConflict(registryErr) {
 		return registryErr
 	}

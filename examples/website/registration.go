@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -33,7 +34,12 @@ const busyRetryDelay = 2 * time.Second
 // errRegistry is wrapped by what the registry is to blame for.
 var errRegistry = errors.New("registering")
 
-// ensureFinalizer returns website with registryFinalizer. Nothing is registered before that.
+// finalizerRejected is the condition of a Website of which writeFinalizers returns a refusal.
+var finalizerRejected = meaning.NotRegistered(meaning.ReasonFinalizerRejected, "The API server does not "+
+	"let the controller add or remove its finalizer; the log of the controller says why")
+
+// ensureFinalizer returns website with registryFinalizer, or as it was. Nothing is registered before
+// that.
 func (c *Controller) ensureFinalizer(
 	ctx context.Context, website *v1alpha1.Website,
 ) (*v1alpha1.Website, error) {
@@ -45,7 +51,8 @@ func (c *Controller) ensureFinalizer(
 
 // writeFinalizers writes the finalizers of website, and nothing else. The patch names the UID and
 // the resourceVersion of website: a list in a merge patch replaces what others have added since
-// then, and a Website that was made again under the same name is another one.
+// then, and a Website that was made again under the same name is another one. Admission may undo
+// the change: that is a refusal, too. With an error, writeFinalizers returns website as it was.
 func (c *Controller) writeFinalizers(
 	ctx context.Context, website *v1alpha1.Website, finalizers []string,
 ) (*v1alpha1.Website, error) {
@@ -53,20 +60,34 @@ func (c *Controller) writeFinalizers(
 	desired := website.DeepCopy()
 	desired.Finalizers = finalizers
 	written, err := patch.Send(ctx, client, website, desired, controllerName)
-	if err != nil {
-		return nil, fmt.Errorf("writing the finalizers: %w", err)
+	if err == nil {
+		c.websiteWrites.WroteAt(cache.MetaObjectToName(website), written.ResourceVersion)
+		if slices.Contains(written.Finalizers, registryFinalizer) ==
+			slices.Contains(website.Finalizers, registryFinalizer) {
+			err = apierrors.NewForbidden(v1alpha1.Resource("websites"), website.Name,
+				errors.New("admission has undone the change"))
+		}
 	}
-	c.websiteWrites.WroteAt(cache.MetaObjectToName(website), written.ResourceVersion)
+	if err != nil {
+		return website, fmt.Errorf("writing the finalizers: %w", err)
+	}
 	return written, nil
 }
 
 // register makes the registry know the URL in status, and sets the result in status. If the registry
 // has accepted that URL before, register sends it again only when a PUT is due: a registry that has
-// lost a Website causes no event.
+// lost a Website causes no event. Without a URL, the registry must not know one either: the Service
+// of that name may be somebody else's now.
 func (c *Controller) register(
 	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
 ) error {
 	if status.URL == "" {
+		known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegistered)
+		if status.RegisteredURL != "" || known == nil || known.Reason != meaning.ReasonNoService {
+			if done, err := c.deregister(ctx, website, status); !done {
+				return err
+			}
+		}
 		meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonNoService,
 			"The Website has no Service that could be registered"))
 		return nil
@@ -135,25 +156,41 @@ func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName
 	c.enqueueWebsiteAfter(ctx, key, wait.Jitter(busyRetryDelay, 1), "the registry is busy")
 }
 
+// deregister makes the registry forget a Website, and sets the result in status. If the registry is
+// busy, it is not done, but returns no error either.
+func (c *Controller) deregister(
+	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
+) (done bool, err error) {
+	key := cache.MetaObjectToName(website)
+	c.due.Delete(key) // if there is a URL again, a PUT is due
+	err = c.registry.Delete(ctx, string(website.UID))
+	if errors.Is(err, outside.ErrBusy) {
+		c.retryWhenLessBusy(ctx, key)
+		return false, nil
+	}
+	if err != nil {
+		meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonDeregistrationFailed,
+			"The registry did not forget the Website; the log of the controller says why"))
+		return false, fmt.Errorf("deregistering: %w", err)
+	}
+	status.RegisteredURL = ""
+	return true, nil
+}
+
 // finalize deregisters a Website that is being deleted, and then lets it go. It creates and repairs
-// no child: the children are deleted with the Website. If the registry or the finalizer of somebody
-// else holds the Website, its status says so.
+// no child: the children are deleted with the Website. If something holds the Website, such as the
+// registry or the finalizer of somebody else, its status says so.
 func (c *Controller) finalize(ctx context.Context, website *v1alpha1.Website) error {
 	status := c.observedStatus(website, *owned.NotReady(meaning.ReasonWebsiteTerminating,
 		"The Website is being deleted"))
+	var done bool
 	var registryErr error
 	if slices.Contains(website.Finalizers, registryFinalizer) {
-		err := c.registry.Delete(ctx, string(website.UID))
-		switch {
-		case err == nil:
-			return c.removeFinalizer(ctx, website)
-		case errors.Is(err, outside.ErrBusy):
-			c.retryWhenLessBusy(ctx, cache.MetaObjectToName(website))
-		default:
-			registryErr = fmt.Errorf("deregistering: %w", err)
-			meaning.SetCondition(website, &status, meaning.NotRegistered(meaning.ReasonDeregistrationFailed,
-				"The registry did not forget the Website, which stays until then; "+
-					"the log of the controller says why"))
+		if done, registryErr = c.deregister(ctx, website, &status); done {
+			if registryErr = c.removeFinalizer(ctx, website); !patch.IsRefusal(registryErr) {
+				return registryErr
+			}
+			meaning.SetCondition(website, &status, finalizerRejected)
 		}
 	} else {
 		status.RegisteredURL = ""

@@ -16,13 +16,18 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
+var errForbidden = apierrors.NewForbidden(v1alpha1.Resource("websites"), "web", errors.New("injected"))
+
 func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("patch", "websites", 1000, apierrors.NewInternalError(errors.New("injected")))
+		h.Fail("patch", "websites", 1000, errForbidden)
 		h.start()
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
 
+		h.expectCondition("web", "Ready", "False Progressing")
+		h.expectCondition("web", "Registered", "False FinalizerRejected")
+		h.expectEvents("FinalizerRejected", 1)
 		if got := h.registry.count("PUT"); got != 0 {
 			t.Errorf("registrations before there is a finalizer: got %d, want 0", got)
 		}
@@ -114,6 +119,22 @@ func TestRegistryThatIsDownHoldsADeletedWebsite(t *testing.T) {
 		h.wait(time.Minute)
 		if h.websiteExists("web") || len(h.registry.known()) > 0 {
 			t.Errorf("the Website is there: %t; in the registry: %v", h.websiteExists("web"), h.registry.known())
+		}
+	})
+}
+
+func TestFinalizerThatCannotBeRemovedIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createServed("web")
+		h.Fail("patch", "websites", 5, errForbidden)
+		h.deleteWebsite("web")
+		h.expectCondition("web", "Ready", "False WebsiteTerminating")
+		h.expectCondition("web", "Registered", "False FinalizerRejected")
+
+		h.wait(time.Second)
+		if h.websiteExists("web") {
+			t.Error("the Website is still there")
 		}
 	})
 }

@@ -57,6 +57,11 @@ var scenarios = []explore.Scenario{
 		explore.Delete("configmaps/a")), change("{content: bye}"),
 		explore.Patch("configmaps/a", "metadata: {finalizers: null}"))},
 	{Name: "refused", Steps: steps(explore.Refuse("services"), create, explore.Accept("services"))},
+	{Name: "lost", Steps: steps(create, explore.Together("somebody else has the Service",
+		explore.Delete("services/a"), explore.Create("{apiVersion: v1, kind: Service, "+
+			"metadata: {name: a}, spec: {ports: [{port: 80}]}}"))), EndVaries: true}, // the Deployment stays
+	{Name: "stripped", Steps: steps(explore.Mutate("websites", "no finalizers",
+		func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }), create)},
 	{Name: "war", Steps: steps(create, explore.Insist("services/a", "spec: {selector: {app: b}}"),
 		explore.Relent)},
 	{Name: "mirror", Steps: steps(explore.Mutate("deployments.apps", "another image",
@@ -91,6 +96,13 @@ func problems(now explore.State) (problems []string) {
 			if meta.IsStatusConditionTrue(website.Status.Conditions, "Ready") {
 				problems = append(problems, website.Name+" is Ready with a ConfigMap of somebody else, or one "+
 					"that is being deleted")
+			}
+			continue
+		}
+		service := explore.Get[corev1.Service](now, "services", website.Name)
+		if service == nil || !metav1.IsControlledBy(service, website) || len(website.Finalizers) == 0 {
+			if got != "" || website.Status.RegisteredURL != "" {
+				problems = append(problems, website.Name+" is registered without Service or finalizer")
 			}
 			continue
 		}

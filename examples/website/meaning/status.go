@@ -25,6 +25,7 @@ const (
 	ReasonRegistrationFailed   = "RegistrationFailed"
 	ReasonDeregistrationFailed = "DeregistrationFailed"
 	ReasonDeregistered         = "Deregistered"
+	ReasonFinalizerRejected    = "FinalizerRejected"
 )
 
 // DesiredStatus returns the status that website should have. service and deployment are nil if
