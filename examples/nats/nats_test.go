@@ -144,28 +144,25 @@ func TestRefusedLoginIsTriedAgain(t *testing.T) {
 		Port: natsserver.RANDOM_PORT, NoSigs: true, CustomClientAuthentication: new(logins)}))(t)
 	server.Start()
 	defer server.Shutdown()
-	w := &world{T: t, o: &options{url: server.ClientURL()}}
-	c := must.Get(connect(w.o, nats.RetryOnFailedConnect(true)))(t)
+	c := must.Get(connect(&options{url: server.ClientURL()}, nats.RetryOnFailedConnect(true)))(t)
 	defer c.conn.Close()
 
-	w.eventually("it is connected, or gives up", func() bool {
+	(&world{T: t}).eventually("it is connected, or gives up", func() bool {
 		return c.conn.IsConnected() || c.conn.IsClosed()
 	})
 	must.Do(t, c.Check(nil))
 }
 
 func TestPasswordIsNotPrinted(t *testing.T) {
-	var printed strings.Builder
-	for _, url := range []string{"nats://me:secret@127.0.0.1:1", "secret@127.0.0.1:1", "nats://me:secret/@a",
-		"nats://me:secret@127.0.0.1:1,nats://me:secret@127.0.0.1:2"} {
+	for _, url := range []string{"nats://me:secret/@a", "nats://me:secret@127.0.0.1:1,nats://secret@127.0.0.1:2"} {
+		var printed strings.Builder
 		t.Setenv("NATS_URL", url)
 		_, helpErr := parseFlags([]string{"--help"}, &printed)
 		_, connectErr := connect(must.Get(parseFlags(nil, nil))(t))
 		_, serveErr := serve("nats://me:secret", "")
-		fmt.Fprintln(&printed, helpErr, connectErr, serveErr)
-	}
-	if strings.Contains(printed.String(), "secret") {
-		t.Error(printed.String())
+		if fmt.Fprint(&printed, helpErr, connectErr, serveErr); strings.Contains(printed.String(), "secret") {
+			t.Error(printed.String())
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/examples/website/pkg/apis/website/v1alpha1"
@@ -182,23 +181,6 @@ func TestChildOfADeletedWebsiteIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-func TestUnchangedWebsiteIsNotRegisteredAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createServed("web")
-		h.registry.count("")
-		h.changeWebsite("web", editWebsite)
-
-		if got := h.registry.count("PUT"); got != 0 {
-			t.Errorf("registrations of a URL that has not changed: got %d, want 0", got)
-		}
-		registered := meta.FindStatusCondition(h.getWebsite("web").Status.Conditions, "Registered")
-		if got := registered.ObservedGeneration; got != 2 {
-			t.Errorf("observedGeneration of Registered: got %d, want 2", got)
-		}
-	})
-}
-
 func TestURLThatComesBackIsRegisteredAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
@@ -227,6 +209,9 @@ func TestSyncInBetweenDoesNotPutOffTheResync(t *testing.T) {
 		for range 4 {
 			h.wait(2 * time.Minute)
 			h.changeWebsite("web", editWebsite)
+		}
+		if got := h.registry.count("PUT"); got != 2 {
+			t.Errorf("after 10 minutes: got %d registrations, want that of each URL", got)
 		}
 		h.wait(5 * time.Minute)
 
@@ -283,6 +268,7 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 		h.wait(time.Second) // the first requests to the registry are still under way
 		h.createWebsite(newWebsite("late"))
 		h.wait(time.Millisecond)
+		h.expectCondition("late", "Registered", "absent") // to be busy is no failure
 
 		for _, name := range append(names, "late") {
 			if h.getDeployment(name) == nil {
@@ -305,29 +291,5 @@ func TestRegistryThatHangsHoldsFewWorkers(t *testing.T) {
 			t.Errorf("in the registry: got %d Websites, want 100; the deleted one is still there: %t",
 				len(got), h.websiteExists(names[0]))
 		}
-	})
-}
-
-func TestSlowRegistryIsNoFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.workers = 16
-		h.registry.answerAfter(time.Second)
-		h.start()
-		names := h.createMany(100)
-		h.wait(5 * time.Minute)
-
-		for _, name := range names {
-			h.expectCondition(name, "Registered", "True Registered")
-		}
-		h.expectErrors(0)
-		for _, name := range names {
-			h.must(h.websites().Delete(t.Context(), name, metav1.DeleteOptions{}))
-		}
-		h.wait(5 * time.Minute)
-		if got := h.registry.known(); len(got) > 0 || h.websiteExists(names[0]) {
-			t.Errorf("in the registry: got %v, want nothing", got)
-		}
-		h.expectEvents("RegistrationFailed", 0)
-		h.expectEvents("DeregistrationFailed", 0)
 	})
 }

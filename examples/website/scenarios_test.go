@@ -107,7 +107,8 @@ func problems(now explore.State) (problems []string) {
 			continue
 		}
 		for _, condition := range []string{"Ready", "Registered"} {
-			if !meta.IsStatusConditionTrue(website.Status.Conditions, condition) {
+			found := meta.FindStatusCondition(website.Status.Conditions, condition)
+			if found == nil || found.Status != "True" || found.ObservedGeneration != website.Generation {
 				problems = append(problems, fmt.Sprintf("%s is not %s", website.Name, condition))
 			}
 		}
