@@ -17,7 +17,6 @@ import (
 	"k8s.io/kubernetes/pkg/controller/endpointslice"
 	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/statefulset"
-	"k8s.io/kubernetes/pkg/controller/ttlafterfinished"
 
 	"example.com/sample-controller/explore"
 	"example.com/sample-controller/explore/board"
@@ -139,23 +138,6 @@ func TestCronJob(t *testing.T) {
 				wrong = append(wrong, fmt.Sprintf("%d Jobs, but %d are active", len(jobs), len(cj.Status.Active)))
 			}
 			return wrong
-		},
-	}, known[t.Name()]...)
-}
-
-func TestTTLAfterFinished(t *testing.T) {
-	const j = `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {ttlSecondsAfterFinished: 5,
-		template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}`
-	board.Explore(t, module, explore.Controller{
-		Run: board.Run(func(ctx context.Context, c client, f factory) (board.Runner, error) {
-			return ttlafterfinished.New(ctx, f.Batch().V1().Jobs(), c), nil
-		}),
-		Scenarios: []explore.Scenario{
-			{Name: "finish", Steps: []explore.Step{explore.Create(j),
-				explore.Patch("jobs.batch/a/status", `status: {startTime: "2000-01-01T00:00:00Z",
-					completionTime: "2000-01-01T00:00:00Z", conditions: [
-					{type: SuccessCriteriaMet, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"},
-					{type: Complete, status: "True", lastTransitionTime: "2000-01-01T00:00:00Z"}]}`)}},
 		},
 	}, known[t.Name()]...)
 }
