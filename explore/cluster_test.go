@@ -194,7 +194,7 @@ func TestProcessThatAStepKillsIsAwayDuringTheNext(t *testing.T) {
 		played(Step{"kill", func(w *World) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.end(w.process, "It died.", 0)
+			w.end(w.process, 0)
 		}}).Do(w)
 		expect(1)
 		played(Step{"next", func(*World) { expect(1) }}).Do(w)

@@ -38,8 +38,6 @@ var (
 	depth  = flag.Int("explore.depth", 1, "how many steps to try after each beginning, in all orders")
 	random = flag.Int("explore.random", 0, "how many random histories to try")
 	seed   = flag.Int64("explore.seed", 1, "which random histories")
-	film   = flag.String("explore.film", "", "folder for a film of each case that fails, and of the "+
-		"undisturbed run")
 )
 
 // Controller describes a controller and what happens around it.

@@ -1,13 +1,10 @@
 package explore
 
 import (
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +20,7 @@ type Finding struct {
 
 // isDisturbed reports whether a fault came about.
 func (r *result) isDisturbed() bool {
-	return slices.ContainsFunc(r.film, func(s Shot) bool { return s.What == "fault" })
+	return slices.ContainsFunc(r.marks, func(m mark) bool { return m.what == "fault" })
 }
 
 // fail fails the test if something is wrong. It says what and where, and how to run the case alone.
@@ -46,17 +43,13 @@ func (x *explorer) fail(t *testing.T, calm, r *result) {
 	if len(wrong) == 0 {
 		return
 	}
-	filmed := ""
-	if *film != "" {
-		filmed = "\nIts film: " + writeFilms(t.Name(), calm, r, wrong)
-	}
 	story := r.story()
 	what, length := wrong[0], strings.Count(story, "\n")
 	g := x.failures[what]
 	if g.cases++; g.cases == 1 || length < g.length {
 		g.length, g.shortest = length, t.Name()
 		t.Error(story + "\nBut then, this was wrong:\n     " + strings.Join(wrong, "\n     ") +
-			r.did() + "\nTo run this case alone:\n     " + alone(t.Name()) + filmed)
+			r.did() + "\nTo run this case alone:\n     " + alone(t.Name()))
 	}
 	x.failures[what] = g
 	t.Fail()
@@ -134,12 +127,12 @@ func (x *explorer) idleness() string {
 func (r *result) story() string {
 	var faults string
 	var steps []string
-	for _, s := range r.film {
-		switch last := len(steps) - 1; s.What {
+	for _, m := range r.marks {
+		switch last := len(steps) - 1; m.what {
 		case "step":
-			steps = append(steps, fmt.Sprintf("\n     %d. %s", last+2, s.Text))
+			steps = append(steps, fmt.Sprintf("\n     %d. %s", last+2, m.text))
 		case "fault":
-			faults += fmt.Sprintf("\nOn purpose, %s.", s.Text)
+			faults += fmt.Sprintf("\nOn purpose, %s.", m.text)
 			if last >= 0 {
 				steps[last] = strings.Replace(steps[last], "\n     ", "\n  -> ", 1)
 			}
@@ -186,41 +179,9 @@ func alone(name string) string {
 	command := fmt.Sprintf("go -C %s test -run '%s'", folder,
 		strings.ReplaceAll(strings.Join(parts, "/"), "'", "."))
 	flag.Visit(func(f *flag.Flag) {
-		if strings.HasPrefix(f.Name, "explore.") && f != flag.Lookup("explore.film") {
+		if strings.HasPrefix(f.Name, "explore.") {
 			command += fmt.Sprintf(" -%s=%s", f.Name, f.Value)
 		}
 	})
 	return command
-}
-
-// writeFilms writes the film of a case that has failed, and that of the undisturbed run. It returns
-// where.
-func writeFilms(name string, calm, r *result, wrong []string) string {
-	shots := slices.Clone(r.film)
-	for _, what := range wrong {
-		shots = append(shots, Shot{At: shots[len(shots)-1].At, What: "wrong", Text: what})
-	}
-	name = strings.NewReplacer("/", ".", " ", "-").Replace(name)
-	file := filepath.Join(*film, name[max(0, len(name)-200):]) // longer names are not possible
-	films := map[string]Film{".json": {name, strings.Join(wrong, "; "), shots}}
-	if calm != nil {
-		shots = slices.Clone(calm.film)
-		for _, s := range r.film {
-			if s.What == "fault" {
-				s.Text = "in the other film, " + s.Text
-				shots = append(shots, s)
-			}
-		}
-		slices.SortStableFunc(shots, func(a, b Shot) int { return a.At.Compare(b.At) })
-		films[".undisturbed.json"] = Film{"undisturbed: " + name, "", shots}
-	}
-	err := os.MkdirAll(*film, 0o755)
-	for ending, film := range films {
-		text, malformed := json.Marshal(film)
-		err = errors.Join(err, malformed, os.WriteFile(file+ending, text, 0o644))
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return file + ".json, and beside it that of the undisturbed run"
 }

@@ -54,7 +54,7 @@ func (f fault) in(w *World) hook {
 	f.matches = func(of Request) bool {
 		switch {
 		case f.at.String() == of.String():
-			w.shoot(Shot{What: "fault", Text: f.what})
+			w.mark("fault", f.what)
 		case !f.forGood || f.at.about() != of.about() ||
 			cmp.Or(of.Process-f.at.Process, of.Nth-f.at.Nth) < 0: // it came before
 			return false
@@ -229,9 +229,9 @@ func (r *result) pardon(late Request) {
 
 // untilStep returns how long it takes until the users take their next step after a request, or end.
 func (r *result) untilStep(of Request, end time.Duration) time.Duration {
-	for _, s := range r.film {
-		if s.What == "step" && s.At.After(of.At) {
-			return s.At.Sub(of.At).Round(time.Second)
+	for _, m := range r.marks {
+		if m.what == "step" && m.at.After(of.At) {
+			return m.at.Sub(of.At).Round(time.Second)
 		}
 	}
 	return end

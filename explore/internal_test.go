@@ -110,7 +110,7 @@ func TestWhatTheControllerDidLast(t *testing.T) {
 	}}
 	w := &World{}
 	for i := range 12 {
-		fmt.Fprintf(reel{w}, "line %d\n", i+1)
+		fmt.Fprintf(lastLines{w}, "line %d\n", i+1)
 		r.last = append(r.last, Request{Kind: "get-pods", Nth: i + 1, verb: "get", answered: true})
 	}
 	first := *r

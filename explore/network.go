@@ -31,7 +31,6 @@ func (p *process) Serve(ctx context.Context, r *apiserver.Request, do call) (*ap
 	request := p.note(describe(r))
 	number := len(w.requests)
 	w.requests = append(w.requests, request)
-	w.shootRequest(r, Shot{What: "requested", Object: r.Body})
 	tooMany := p.isRestless(request)
 	h := w.hookFor(request)
 	w.lag(r)
@@ -44,7 +43,6 @@ func (p *process) Serve(ctx context.Context, r *apiserver.Request, do call) (*ap
 			time.Sleep(w.latency) // so that what is written with the time does not rest
 		}
 		p.wait()
-		w.shootRequest(r, Shot{What: "passed"})
 		return w.answer(r, request, do)
 	}
 	serve := happen
@@ -57,7 +55,6 @@ func (p *process) Serve(ctx context.Context, r *apiserver.Request, do call) (*ap
 	go func() { // because the client may give up while the request waits
 		defer close(answered)
 		response, err = serve()
-		w.shootAnswer(r, response, err, h != nil && err != nil)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.requests[number].answered, w.requests[number].err = true, err

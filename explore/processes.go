@@ -88,7 +88,7 @@ func (w *World) replace(p *process, end string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if !p.dead {
-			w.end(p, "It was frozen, and another process has taken over.", time.Second)
+			w.end(p, time.Second)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func (p plan) crash(at Request, place string, late bool) plan {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.end(p, "It died.", next)
+		w.end(p, next)
 		return nil, errDead
 	}
 	p = p.with(name, rank, fault{at: at, hook: hook{what: what, request: request}})
@@ -192,8 +192,8 @@ func (p plan) lag(step int, resource string, behind int, revision int64) (plans 
 				l.past = revision
 			}
 		}
-		w.shoot(Shot{What: "fault", Text: "a new process got old lists: " + what})
-		w.end(w.process, "It died.", time.Millisecond)
+		w.mark("fault", "a new process got old lists: "+what)
+		w.end(w.process, time.Millisecond)
 	}})
 	q := plan{name: fmt.Sprintf("%s/step-%d/%s", p.name, step+1, what), calm: p.calm, rank: 1,
 		kind: "lag " + resource}

@@ -50,7 +50,6 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 	var r result
 	bubble(t, func(t *testing.T) {
 		w := newWorld(x.controller, x.crds)
-		w.filmed = *film != ""
 		v := newVerdicts(w)
 		// Handlers have no context.
 		klog.SetLoggerWithOptions(w.logger(), klog.ContextualLogger(true))
@@ -59,11 +58,11 @@ func (x *explorer) run(t *testing.T, p plan) *result {
 		}
 		if p.slow {
 			w.latency = 1100 * time.Millisecond
-			w.shoot(Shot{What: "fault", Text: fmt.Sprintf("each write took %v", w.latency)})
+			w.mark("fault", fmt.Sprintf("each write took %v", w.latency))
 		}
 		w.start()
 		for _, step := range p.steps {
-			w.shoot(Shot{What: "step", Text: step.Name})
+			w.mark("step", step.Name)
 			step.Do(w)
 			r.steps = append(r.steps, w.server.Revision())
 		}

@@ -60,7 +60,6 @@ func (p *process) Event(out *apiserver.Watch, event watch.Event) {
 	if p.dead || out.Done() {
 		return
 	}
-	s.shoot("arrived", event)
 	switch {
 	case !s.begun: // what was there when the watch began
 		s.show(event)
@@ -108,7 +107,6 @@ func (s *stream) deliver(events ...watch.Event) {
 }
 
 func (s *stream) show(event watch.Event) {
-	s.shoot("shown", event)
 	s.Send(event)
 }
 
@@ -127,7 +125,6 @@ func (w *World) letWatchesGo() {
 func (w *World) expire(l *line) {
 	expired := apierrors.NewResourceExpired("injected").ErrStatus
 	for _, s := range l.streams {
-		w.shootRequest(s.Request, Shot{What: "closed", Text: expired.Message})
 		s.End(&expired)
 	}
 	l.streams, l.lost = nil, false

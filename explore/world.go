@@ -34,8 +34,7 @@ type World struct {
 	hurry      chan struct{}            // the next step does not wait for its time
 	serving    sync.Mutex               // a write of the controller and what wrote says of it are one
 	wrote      func(*apiserver.Request) // is called after each write of the controller that has succeeded
-	filmed     bool
-	filming    sync.Mutex // guards the film
+	marking    sync.Mutex               // guards marks and logs
 
 	mu       sync.Mutex
 	hooks    []hook                   // the first one that matches is called
@@ -53,20 +52,19 @@ type World struct {
 type record struct {
 	requests, events []Request
 	changes          []change
-	ends             []string    // why processes have ended by themselves
-	restless         []string    // requests that were made without waiting
-	inVain           []string    // what users could not do
-	film             []Shot      // if it is not filmed, only steps and faults
-	numbers          map[any]int // of requests and events in the film
-	logs             []string    // the last lines
+	ends             []string // why processes have ended by themselves
+	restless         []string // requests that were made without waiting
+	inVain           []string // what users could not do
+	marks            []mark
+	logs             []string // the last lines
 }
 
 // recorded returns what has happened so far.
 func (w *World) recorded() record {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.filming.Lock()
-	defer w.filming.Unlock()
+	w.marking.Lock()
+	defer w.marking.Unlock()
 	r := w.record
 	r.requests = slices.Clone(r.requests) // because their answers are still to come
 	return r
@@ -111,8 +109,7 @@ func newWorld(c *Controller, crds []*apiserver.CRD) *World {
 	server := apiserver.New(crds...)
 	w := &World{controller: c, server: server, hurry: make(chan struct{}, 1),
 		users:   dynamic.NewForConfigOrDie(server.Config(nil)),
-		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{},
-		record: record{numbers: map[any]int{}}}
+		latency: 100 * time.Microsecond, lines: map[string]*line{}, waking: map[int]bool{}}
 	server.OnWrite, server.Admit = w.stored, w.admit
 	if c.Outside != nil {
 		w.Outside = c.Outside()
@@ -133,9 +130,6 @@ func (w *World) stored(r *apiserver.Request, write apiserver.Write) {
 	w.wake()
 	w.changes = append(w.changes, change{write, r})
 	w.mu.Unlock()
-	if r.Resource.Resource != "namespaces" {
-		w.shootRequest(r, Shot{What: "stored", Type: write.Type, Object: write.Event})
-	}
 }
 
 // start starts a process of the controller. If it ends by itself, another one is started ten
@@ -150,7 +144,6 @@ func (w *World) start() {
 	}
 	w.process, w.down = p, false
 	w.mu.Unlock()
-	w.shoot(Shot{What: "started"})
 	go func() {
 		defer close(p.ended)
 		err := w.controller.Run(ctx, w.server.Config(p))
@@ -158,7 +151,7 @@ func (w *World) start() {
 		defer w.mu.Unlock()
 		if byItself := ctx.Err() == nil && !p.dead; byItself {
 			w.ends = append(w.ends, fmt.Sprint(err))
-			w.end(p, fmt.Sprintf("It ended by itself: %v", err), 10*time.Second)
+			w.end(p, 10*time.Second)
 		}
 		cancel()
 	}()
@@ -166,9 +159,8 @@ func (w *World) start() {
 
 // end notes that a process has ended: no request of it has an effect any more, and nobody waits for
 // it. Another one starts after some time or, if that is 0, after the next step. w.mu must be held.
-func (w *World) end(p *process, how string, next time.Duration) {
+func (w *World) end(p *process, next time.Duration) {
 	p.dead = true
-	w.shoot(Shot{What: "ended", Text: how})
 	go p.cancel()
 	if next == 0 {
 		w.down = true
@@ -209,7 +201,6 @@ func (w *World) stop() {
 	case <-time.After(time.Hour):
 		panic("Run has not returned an hour after its context was done")
 	}
-	w.shoot(Shot{What: "ended", Text: "It was stopped."})
 }
 
 func (p *process) wait() {

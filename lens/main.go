@@ -24,8 +24,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/lens/film"
 )
 
 // startTimeout limits how long the page waits for the program.
@@ -48,13 +46,6 @@ func run(ctx context.Context, args []string) error {
 	o, err := parseFlags(args)
 	if err != nil {
 		return err
-	}
-	if o.films != "" {
-		if err := film.Convert(o.films); err != nil {
-			return err
-		}
-		fmt.Printf("Open this file in your browser: %s\n", filepath.Join(o.films, "index.html"))
-		return nil
 	}
 	c, err := findCluster()
 	if err != nil {
@@ -101,8 +92,6 @@ func parseFlags(args []string) (o *options, err error) {
 	fs.BoolVar(&o.anyCluster, "any-cluster", false, "Work on a cluster that is not on this machine.")
 	scenario := fs.String("scenario", "", "`Name` of a scenario to play, without a browser.")
 	fs.StringVar(&o.record, "record", "", "`File` to record the scenario to.")
-	fs.StringVar(&o.films, "films", "", "`Folder` of films that a test wrote with -explore.film. "+
-		"It gets a page that shows them; nothing is run.")
 	fs.Usage = func() {
 		fmt.Fprint(fs.Output(), "usage: go -C lens run . [flags] [-- COMMAND...]\n\nFlags:\n")
 		fs.PrintDefaults()

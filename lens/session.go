@@ -42,7 +42,6 @@ type options struct {
 	anyCluster bool
 	scenario   *scenario
 	record     string
-	films      string
 }
 
 // session watches a program on a cluster.

@@ -60,7 +60,7 @@ func openPlayer(t *testing.T, file string) *page {
 func (p *page) playToEnd(t *testing.T) {
 	t.Helper()
 	p.mustDo(t, chromedp.Click(chromedp.JSPath(byText("4×"))),
-		chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100; // a film waits at what goes wrong
+		chromedp.Evaluate[chromedp.Void](`lens.replay.speed = 100;
 			lens.replay.playing = true; lens.draw("replay")`))
 	p.mustWait(t, "!lens.replay.playing && lens.replay.index === lens.replay.steps.length")
 	p.mustWait(t, `document.querySelectorAll("[role=log] [data-id]").length > 0`)

@@ -110,10 +110,6 @@ func (m *Model) See(seen Seen) Step {
 		m.seeGate(seen.Gate)
 	case seen.User != nil:
 		m.note("", "", "You run: %s", seen.User.Command)
-	case seen.Note != "":
-		m.note("", "fault", "%s", seen.Note)
-	case seen.Wrong != "":
-		m.note("", "", "In the end, this is wrong: %s.", seen.Wrong)
 	default:
 		m.tick()
 	}

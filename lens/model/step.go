@@ -20,8 +20,6 @@ type Seen struct {
 	Server  *Server     `json:"server,omitempty"`
 	Gate    *Gate       `json:"gate,omitempty"` // Waiting is left to the Model
 	User    *User       `json:"user,omitempty"`
-	Note    string      `json:"note,omitempty"`  // of a film: what goes wrong on purpose
-	Wrong   string      `json:"wrong,omitempty"` // and what is wrong in the end
 }
 
 // Stored is a change of what the API server stores, as an informer of the lens shows it.

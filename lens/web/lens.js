@@ -146,10 +146,7 @@ function startReplay(recording) {
   lens.replay = { ...recording, index: 0, at: 0, speed: 1, playing: true, frame: 0 };
   lens.replay.begin = recording.steps[0].at;
   lens.replay.end = recording.steps.at(-1).at;
-  const fault = recording.steps.find((step) =>
-    Object.values(step.set ?? {}).some((entity) => entity.lesson === "fault"));
-  lens.replay.playing = !fault;
-  lens.seek(fault?.at ?? lens.replay.begin);
+  lens.seek(lens.replay.begin);
 }
 
 lens.seek = (at) => {

@@ -49,8 +49,6 @@ const lessons = {
     "what was before."],
   taken: ["server", "name taken", "An object of this name exists and belongs to another owner. " +
     "The program leaves it alone, and says so in the status."],
-  fault: ["server", "on purpose", "The explorer tries what happens if this goes wrong. Up to here, " +
-    "this film and that of the undisturbed run are the same."],
   deleted: ["caches", "deleted", "The object is not in the cache any more. The sync has nothing " +
     "to do: the garbage collector deletes what the object owned."],
 };
