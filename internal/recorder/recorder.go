@@ -27,6 +27,13 @@ import (
 // controller's workers, and fewer would fall far behind them.
 const writers = 4
 
+// If the API server takes no Events, they do not fill the memory: more than these are dropped. A
+// request of a writer takes no longer than writeTimeout, with its retries.
+const (
+	maxPending   = 10_000
+	writeTimeout = 10 * time.Second
+)
+
 // Recorder writes Events in the background, several at a time.
 type Recorder struct {
 	client     kubernetes.Interface
@@ -75,6 +82,10 @@ func (r *Recorder) Eventf(
 	}
 	event.Type, event.Reason, event.Action = eventType, reason, action
 	event.Note = fmt.Sprintf(note, args...)
+	if r.queue.Len() >= maxPending {
+		klog.Background().V(2).Info("Dropping an event", "note", event.Note)
+		return
+	}
 	r.pending.Add(1)
 	r.queue.Add(event)
 }
@@ -137,7 +148,9 @@ func (r *Recorder) write(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		_, err := r.client.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{})
+		timeout, cancel := context.WithTimeout(ctx, writeTimeout)
+		_, err := r.client.EventsV1().Events(event.Namespace).Create(timeout, event, metav1.CreateOptions{})
+		cancel()
 		if err != nil {
 			klog.FromContext(ctx).V(2).Info("Writing an event failed", "err", err, "note", event.Note)
 		}

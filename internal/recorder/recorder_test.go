@@ -73,6 +73,28 @@ func TestFlushWaitsForTheEventsUnderWay(t *testing.T) {
 	}
 }
 
+func TestEventsThatCannotBeWrittenTakeLittleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := fakes.New(t)
+		recorder := must.Get(New(t.Context(), kubernetes.NewForConfigOrDie(server.Config), "", scheme))(t)
+		server.Before("create", "events", math.MaxInt, func(ctx context.Context) error {
+			<-ctx.Done() // the API server never answers
+			return ctx.Err()
+		})
+		for range 2 * maxPending {
+			recorder.Eventf(pod, nil, "Normal", "Burst", "Test", "one of many")
+		}
+		if got := recorder.queue.Len(); got > maxPending {
+			t.Errorf("%d Events wait, want %d at most", got, maxPending)
+		}
+		time.Sleep((maxPending/writers + 1) * writeTimeout)
+		if got := recorder.queue.Len(); got > 0 {
+			t.Errorf("%d Events wait: the writers hang", got)
+		}
+		recorder.Flush(0)
+	})
+}
+
 func TestEventThatCannotBeRecordedDoesNotHoldUpFlush(t *testing.T) {
 	bubble(t, func(t *testing.T, recorder *Recorder, _ *fakes.Server) {
 		recorder.Eventf(&appsv1.Deployment{}, nil, "Normal", "Odd", "Test", "about an unknown type")
