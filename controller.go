@@ -59,6 +59,7 @@ type Controller struct {
 	foosByDeployment cache.TypedIndexer[*v1alpha1.Foo]
 	deployments      appslisters.DeploymentLister
 	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
+	addHandlers      func() error // called by Run: the queue of a standby stays empty
 	handlersSynced   []cache.DoneChecker
 	fooWrites        *consistency.Writes
 	deploymentWrites *consistency.Writes
@@ -97,9 +98,7 @@ func NewController(
 	if err := c.addIndexers(foos, deployments); err != nil {
 		return nil, fmt.Errorf("adding indexers: %w", err)
 	}
-	if err := c.addEventHandlers(foos, deployments); err != nil {
-		return nil, fmt.Errorf("adding event handlers: %w", err)
-	}
+	c.addHandlers = func() error { return c.addEventHandlers(foos, deployments) }
 	return c, nil
 }
 
@@ -195,7 +194,8 @@ func (c *Controller) handleObject(object metav1.Object, because string) {
 		utilruntime.HandleError(fmt.Errorf("finding the Foos of Deployment %s: %w", name, err))
 	}
 	for _, foo := range foos {
-		if owner == nil || foo.UID != owner.UID {
+		// Not by UID: others may have changed the name or the kind in the reference.
+		if owner == nil || !isFoo(owner) || foo.Name != owner.Name {
 			c.enqueueFoo(cache.MetaObjectToName(foo), object, because)
 		}
 	}
@@ -220,6 +220,10 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		wg.Wait()
 		logger.Info("Stopped the workers")
 	}()
+	if err := c.addHandlers(); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Adding event handlers failed") // the informers have ended
+		return
+	}
 	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
 		return
 	}
@@ -260,7 +264,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		c.queue.Forget(key)
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) && !patch.IsRefusal(err):
 		// Somebody else wrote in between. That is normal: a sync succeeds when the cache shows it.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)

@@ -258,6 +258,9 @@ func TestRefusalIsReportedAndTriedSlowly(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.Before("create", "deployments", 4, func(context.Context) error {
 			denied := apierrors.NewNotFound(deploymentsResource, "what a webhook looks for")
+			if tries := len(h.Requests("create", "deployments")); tries%2 == 0 {
+				denied = apierrors.NewAlreadyExists(deploymentsResource, "what must be unique")
+			}
 			denied.ErrStatus.Message = fmt.Sprint("admission webhook x: ", len(h.Requests("create", "deployments")))
 			return denied
 		})
@@ -281,6 +284,18 @@ func TestRefusalIsReportedAndTriedSlowly(t *testing.T) {
 		h.expectStatus("example-foo", "False DeploymentRejected", 1)
 		time.Sleep(11 * time.Second)
 		h.expectReplicas("web", 2)
+	})
+}
+
+func TestConflictThatAWebhookInventsIsAnError(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		denied := apierrors.NewConflict(v1alpha1.Resource("foos"), "example-foo", errInjected)
+		denied.ErrStatus.Message = "admission webhook x: no"
+		h.Fail("update", "foos/status", 1, denied)
+		h.rollOut("web")
+		h.expectErrors(1)
 	})
 }
 

@@ -101,6 +101,27 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 	})
 }
 
+// A key for each Foo that there ever was would fill the memory.
+func TestQueueOfAStandbyStaysEmpty(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.options.LeaderElect, h.options.Leader.Namespace = true, namespace
+		h.start()
+		stopLeader := h.stop
+		h.start()
+		h.createFoo(newFoo("example-foo", "web", nil))
+		if got := h.controller.queue.Len(); got != 0 || !h.deploymentExists("web") {
+			t.Errorf("got %d keys in the queue, want none, and the Deployment of the leader", got)
+		}
+
+		stopLeader()
+		h.deleteDeployment("web")
+		h.wait(time.Minute)
+		if !h.deploymentExists("web") {
+			t.Error("the standby did not take over")
+		}
+	})
+}
+
 func TestNamespaceFlagNarrowsTheWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.options.Namespace = "elsewhere"

@@ -36,7 +36,7 @@ func (c *Controller) createDeployment(
 			return c.kubeClient.AppsV1().Deployments(foo.Namespace).Create(
 				ctx, newDeployment(foo), metav1.CreateOptions{FieldManager: controllerName})
 		})
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) && !patch.IsRefusal(err) {
 		c.deploymentWrites.WroteAt(key, "") // so the next sync asks first
 		return c.resolveAlreadyExists(ctx, foo)
 	}

@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), syncTimeout)
 	defer cancel()
 	result, err := r.sync(ctx, request.NamespacedName)
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) && !patch.IsRefusal(err) {
 		// Somebody else wrote in between. That is normal, and the event of their write brings the
 		// Foo back. The Controller would log and count the error. (Result{Requeue: true} would retry
 		// with backoff and log nothing, but is deprecated.)

@@ -38,7 +38,7 @@ func (r *Reconciler) createDeployment(ctx context.Context, foo *v1alpha1.Foo) (c
 	_, err := patch.Try(r.repairs, foo, "", blockedRetryDelay, func() (*appsv1.Deployment, error) {
 		return deployment, r.Create(ctx, deployment) // fills deployment in with what the API server stored
 	})
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) && !patch.IsRefusal(err) {
 		return r.resolveAlreadyExists(ctx, foo)
 	}
 	if err != nil {

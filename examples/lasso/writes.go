@@ -37,7 +37,7 @@ func (c *Controller) createDeployment(ctx context.Context, foo *v1alpha1.Foo) er
 		return created, c.deployments.Client().Create(ctx, foo.Namespace, meaning.NewDeployment(foo),
 			created, metav1.CreateOptions{FieldManager: controllerName})
 	})
-	if apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) && !patch.IsRefusal(err) {
 		c.deploymentWrites.WroteAt(key, "") // so the next sync asks first
 		return c.resolveAlreadyExists(ctx, foo)
 	}

@@ -71,7 +71,7 @@ type Controller struct {
 	children     *owned.Objects[*v1alpha1.Foo, *appsv1.Deployment]
 	told         sync.Map // by key: when people were told that the Foo is missing
 	deployments  cache.TypedSharedIndexInformer[*appsv1.Deployment]
-	synced       []cache.DoneChecker
+	addHandlers  []func() (cache.DoneChecker, error)
 }
 
 // server is the part of a NATS server that the controller uses.
@@ -107,12 +107,13 @@ func NewController(
 			list.FieldSelector = "metadata.name=" + defaultConfigMap
 		})
 	c.configMaps = corelisters.NewConfigMapLister(configMaps.GetIndexer())
-	var errs [5]error
+	var errs [2]error
 	c.Recorder, errs[0] = recorder.New(ctx, clients.Kube, controllerName, kubescheme.Scheme,
 		fooscheme.Scheme)
 	errs[1] = c.addChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
-	errs[2], errs[3] = c.watch(foos, c.queue.Add), c.watch(values, c.enqueueNamespace)
-	errs[4] = c.watch(configMaps, c.enqueueNamespace)
+	c.watch(foos, c.queue.Add)
+	c.watch(values, c.enqueueNamespace)
+	c.watch(configMaps, c.enqueueNamespace)
 	return c, errors.Join(errs[:]...)
 }
 
@@ -147,13 +148,13 @@ func (c *Controller) addChildren(foos cache.TypedSharedIndexInformer[*v1alpha1.F
 		Ready:     meaning.ReadyCondition,
 	})
 	if err == nil {
-		c.synced = append(c.synced, c.children.HandlerSynced())
+		c.addHandlers = append(c.addHandlers, c.children.AddEventHandler)
 	}
 	return err
 }
 
-// watch starts an informer with the others, and calls handle with the key of each of its events.
-func (c *Controller) watch(informer cache.SharedIndexInformer, handle func(cache.ObjectName)) error {
+// watch starts an informer with the others. While this process works, handle gets the key of each event.
+func (c *Controller) watch(informer cache.SharedIndexInformer, handle func(cache.ObjectName)) {
 	factory := fooinformers.NewSharedInformerFactory(nil, 0)
 	factory.InformerFor(&v1alpha1.Foo{}, func(clientset.Interface, time.Duration,
 	) cache.SharedIndexInformer {
@@ -166,13 +167,15 @@ func (c *Controller) watch(informer cache.SharedIndexInformer, handle func(cache
 			handle(key)
 		}
 	}
-	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: do, UpdateFunc: func(_, object any) { do(object) }, DeleteFunc: do,
+	c.addHandlers = append(c.addHandlers, func() (cache.DoneChecker, error) {
+		handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: do, UpdateFunc: func(_, object any) { do(object) }, DeleteFunc: do,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return handler.HasSyncedChecker(), nil
 	})
-	if err == nil {
-		c.synced = append(c.synced, handler.HasSyncedChecker())
-	}
-	return err
 }
 
 // enqueueNamespace enqueues all Foos of the namespace of key.

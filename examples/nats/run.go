@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"example.com/sample-controller/internal/patch"
 )
 
 // connect waits until the buckets are there.
@@ -34,7 +36,16 @@ func (c *Controller) work(ctx context.Context, count int) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer c.queue.ShutDown()
-	if !cache.WaitFor(ctx, "", c.synced...) {
+	var synced []cache.DoneChecker
+	for _, add := range c.addHandlers {
+		checker, err := add()
+		if err != nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Adding event handlers failed") // the informers have ended
+			return
+		}
+		synced = append(synced, checker)
+	}
+	if !cache.WaitFor(ctx, "", synced...) {
 		return
 	}
 	klog.FromContext(ctx).Info("Starting the workers", "count", count)
@@ -67,7 +78,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	case err == nil:
 		c.queue.Forget(key)
 		return true
-	case apierrors.IsConflict(err): // somebody else wrote in between
+	case apierrors.IsConflict(err) && !patch.IsRefusal(err): // somebody else wrote in between
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 	default:
 		utilruntime.HandleErrorWithContext(ctx, err, "Syncing failed, will retry", "foo", key)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -60,6 +59,7 @@ type Controller struct {
 	websites       listers.WebsiteLister
 	websiteWrites  *consistency.Writes
 	children       children
+	addHandlers    func() error // called by Run: the queue of a standby stays empty
 	handlersSynced []cache.DoneChecker
 	// due is when each Website is registered again, even if nothing has changed. Its keys are of type
 	// cache.ObjectName, its values of type time.Time.
@@ -96,9 +96,7 @@ func NewController(
 	if err := c.addChildren(kubeClient, websites, factory); err != nil {
 		return nil, err
 	}
-	if err := c.addEventHandlers(websites); err != nil {
-		return nil, fmt.Errorf("adding event handlers: %w", err)
-	}
+	c.addHandlers = func() error { return c.addEventHandlers(websites) }
 	return c, nil
 }
 
@@ -121,8 +119,9 @@ func (c *Controller) addEventHandlers(websites informers.TypedWebsiteInformer) e
 	if err != nil {
 		return err
 	}
-	c.handlersSynced = append(c.children.HandlersSynced(), handler.HasSyncedChecker())
-	return nil
+	synced, err := c.children.AddEventHandlers()
+	c.handlersSynced = append(synced, handler.HasSyncedChecker())
+	return err
 }
 
 // enqueueWebsite puts the key of a Website on the queue, because of an event of object. Event
@@ -161,6 +160,10 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		wg.Wait()
 		logger.Info("Stopped the workers")
 	}()
+	if err := c.addHandlers(); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Adding event handlers failed") // the informers have ended
+		return
+	}
 	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
 		return
 	}
@@ -198,7 +201,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		c.queue.Forget(key)
-	case apierrors.IsConflict(err):
+	case apierrors.IsConflict(err) && !patch.IsRefusal(err):
 		// Somebody else wrote in between. That is normal: a sync succeeds when the cache shows it.
 		logger.V(4).Info("Retrying after a conflict", "err", err)
 		c.queue.AddRateLimited(key)

@@ -14,8 +14,8 @@ const share = 4
 
 // New returns a work queue. Keys for which urgent returns true go first, but leave a share to the
 // others. Within both, namespaces take turns: before one gives its next key, each other namespace
-// with waiting keys gives a key. The queue is locked while it calls urgent, whenever a key is added or
-// taken: so urgent must not use the queue, nor wait for anything.
+// with waiting keys gives a key. The queue is locked while it calls urgent, whenever a key is added: so
+// urgent must not use the queue, nor wait for anything.
 func New(
 	name string,
 	limiter workqueue.TypedRateLimiter[cache.ObjectName],
@@ -84,15 +84,8 @@ func (o *order) Pop() cache.ObjectName {
 			o.stale.Delete(key) // the place of a key that is gone
 			continue
 		}
-		isPromoted, isFirst := o.promoted.Has(key), next == &o.first
-		o.promoted.Delete(key)
-		if isFirst && !o.urgent(key) { // it is gone, or another replica has done it
-			if !isPromoted {
-				o.rest.push(key)
-			}
-			continue
-		}
-		if isPromoted {
+		if o.promoted.Has(key) {
+			o.promoted.Delete(key)
 			o.stale.Insert(key)
 		}
 		return key

@@ -115,18 +115,3 @@ func TestKeyThatBecomesUrgentGoesFirst(t *testing.T) {
 		t.Errorf("Len: got %d, want 0", q.Len())
 	}
 }
-
-// A standby takes no keys, and meanwhile the leader does what was urgent.
-func TestKeyThatIsNoLongerUrgentWaitsWithTheOthers(t *testing.T) {
-	urgent := []string{"1", "2", "4"}
-	q := New("", limiter, func(key cache.ObjectName) bool { return slices.Contains(urgent, key.Name) })
-	defer q.ShutDown()
-	add(q, "a/1 a/3")
-	urgent = append(urgent, "3")
-	add(q, "a/3 a/2 a/4") // a/3 waits in both lines
-	urgent = []string{"4"}
-	expect(t, q, "a/4 a/3 a/1 a/2")
-	if q.Len() != 0 {
-		t.Errorf("Len: got %d, want 0", q.Len())
-	}
-}

@@ -138,6 +138,8 @@ func TestReasonsOfSyncErrors(t *testing.T) {
 		// A webhook may answer with any reason.
 		{&apierrors.StatusError{ErrStatus: metav1.Status{
 			Code: http.StatusTeapot, Reason: "IAmATeapot"}}, "Other"},
+		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonConflict,
+			Message: "admission webhook x: no"}}, "Forbidden"},
 	} {
 		if got := syncErrorReason(test.err); got != test.want {
 			t.Errorf("%v: got reason %q, want %q", test.err, got, test.want)

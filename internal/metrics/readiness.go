@@ -15,6 +15,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	k8smetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"example.com/sample-controller/internal/patch"
 )
 
 // reasonNotObserved is the reason of objects whose newest spec no status is about.
@@ -169,6 +171,9 @@ func (s SyncErrors) Count(err error) {
 // syncErrorReason returns the reason that the API server gave, if it gave one.
 func syncErrorReason(err error) string {
 	reason := apierrors.ReasonForError(err)
+	if reason == metav1.StatusReasonConflict && patch.IsRefusal(err) {
+		reason = metav1.StatusReasonForbidden // a webhook may refuse with any reason; a conflict raises no alert
+	}
 	var noAnswer net.Error // a connection that was refused, for example, or the end of a timeout
 	switch {
 	case slices.Contains(syncErrorReasons, reason):

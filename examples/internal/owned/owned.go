@@ -112,10 +112,9 @@ type Objects[O, T Object] struct {
 	kind    Kind[O, T]
 	writes  *consistency.Writes
 	repairs *patch.Repairs
-	handler cache.ResourceEventHandlerRegistration
 }
 
-// New returns the Objects of kind. It adds indexes and an event handler to the informers.
+// New returns the Objects of kind. It adds indexes to the informers.
 func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error) {
 	o := &Objects[O, T]{
 		owners: owners, kind: kind, writes: consistency.NewWrites(kind.Informer.GetStore()),
@@ -124,7 +123,13 @@ func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error)
 	if err := o.addIndexers(); err != nil {
 		return nil, fmt.Errorf("adding indexers for each %s: %w", kind.Name, err)
 	}
-	handler, err := kind.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[T]{
+	return o, nil
+}
+
+// AddEventHandler makes the events of the objects enqueue owners. What it returns is done when the
+// handler has seen all objects that the informer has.
+func (o *Objects[O, T]) AddEventHandler() (cache.DoneChecker, error) {
+	handler, err := o.kind.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerFuncs[T]{
 		AddFunc:    func(object T) { o.handleObject(object, "added") },
 		UpdateFunc: func(_, object T) { o.handleObject(object, "updated") },
 		DeleteFunc: func(deleted cache.DeletedObject[T]) {
@@ -137,10 +142,9 @@ func New[O, T Object](owners Owners[O], kind Kind[O, T]) (*Objects[O, T], error)
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("adding an event handler for each %s: %w", kind.Name, err)
+		return nil, fmt.Errorf("adding an event handler for each %s: %w", o.kind.Name, err)
 	}
-	o.handler = handler
-	return o, nil
+	return handler.HasSyncedChecker(), nil
 }
 
 // addIndexers adds the indexes by which one finds the objects of an owner, and the owners that name
@@ -181,7 +185,8 @@ func (o *Objects[O, T]) handleObject(object T, event string) {
 		utilruntime.HandleError(fmt.Errorf("finding the owners of %s %s: %w", o.kind.Name, name, err))
 	}
 	for _, owner := range owners {
-		if controller == nil || owner.GetUID() != controller.UID {
+		// Not by UID: others may have changed the name or the kind in the reference.
+		if controller == nil || !o.isOwner(controller) || owner.GetName() != controller.Name {
 			o.owners.Enqueue(cache.MetaObjectToName(owner), object, because)
 		}
 	}
@@ -193,9 +198,6 @@ func (o *Objects[O, T]) isOwner(reference *metav1.OwnerReference) bool {
 	want := o.owners.GroupVersionKind
 	return err == nil && gv.Group == want.Group && reference.Kind == want.Kind
 }
-
-// HandlerSynced is done when the event handler has seen all objects of the first list.
-func (o *Objects[O, T]) HandlerSynced() cache.DoneChecker { return o.handler.HasSyncedChecker() }
 
 // Informer returns the informer of the objects.
 func (o *Objects[O, T]) Informer() cache.SharedIndexInformer { return o.kind.Informer }

@@ -13,7 +13,7 @@ type Set[O Object] []interface {
 	Sync(context.Context, O) (*metav1.Condition, error)
 	Seen(cache.ObjectName) bool
 	Forget(cache.ObjectName)
-	HandlerSynced() cache.DoneChecker
+	AddEventHandler() (cache.DoneChecker, error)
 	Informer() cache.SharedIndexInformer
 	NotReadyReasons() []string
 }
@@ -70,12 +70,17 @@ func (s Set[O]) Forget(key cache.ObjectName) {
 	}
 }
 
-// HandlersSynced are done when the event handlers have seen all objects of the first lists.
-func (s Set[O]) HandlersSynced() (checkers []cache.DoneChecker) {
+// AddEventHandlers makes the events of all kinds enqueue owners. What it returns is done when the
+// handlers have seen all objects that the informers have.
+func (s Set[O]) AddEventHandlers() (synced []cache.DoneChecker, err error) {
 	for _, objects := range s {
-		checkers = append(checkers, objects.HandlerSynced())
+		checker, err := objects.AddEventHandler()
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, checker)
 	}
-	return checkers
+	return synced, nil
 }
 
 // Informers returns the informers of all kinds.

@@ -35,7 +35,7 @@ func (o *Objects[O, T]) create(ctx context.Context, owner O) (*metav1.Condition,
 			ctx, object, metav1.CreateOptions{FieldManager: o.owners.Manager})
 	})
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case apierrors.IsAlreadyExists(err) && !patch.IsRefusal(err):
 		o.writes.WroteAt(cache.MetaObjectToName(owner), "") // so the next sync asks first
 		return o.resolveAlreadyExists(ctx, owner)
 	case err != nil:
