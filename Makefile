@@ -25,6 +25,7 @@ VERSION_VARS := k8s.io/component-base/version
 COMMIT = $(shell [[ ! -e .git ]] || git rev-parse HEAD)
 LDFLAGS = -X $(VERSION_VARS).gitVersion=$(VERSION) -X $(VERSION_VARS).gitCommit=$(COMMIT)
 ifneq ($(filter environment%,$(origin CLUSTER) $(origin VERSION)),)
+$(if $(filter kubeconfig,$(MAKECMDGOALS)),$(info export KUBECONFIG=/dev/null/the-cluster-is-not-up))
 $(error make -e is set: leave it out, or set MAKEFLAGS to nothing)
 endif
 
@@ -102,7 +103,7 @@ clean: # stop all local control planes and delete everything that was built
 	@for dir in .local/clusters/*/; do [ ! -d "$$dir" ] || hack/cluster down "$$(basename "$$dir")"; done
 	@for dir in .local/*/.local/clusters/*/; do \
 	  [ ! -d "$$dir" ] || "$${dir%/.local/*}/hack/cluster" down "$$(basename "$$dir")"; done
-	@find .local -mindepth 1 -maxdepth 1 ! -name learn -exec rm -rf {} +; rm -rf */.local
+	@find .local -mindepth 1 -maxdepth 1 ! -name learn -exec rm -rf {} + && rm -rf */.local
 
 #= Some of the tests
 

@@ -64,6 +64,9 @@ type Controller struct {
 	// due is when each Website is registered again, even if nothing has changed. Its keys are of type
 	// cache.ObjectName, its values of type time.Time.
 	due sync.Map
+	// forgotten has the keys of the Websites that this process has deregistered since their last PUT. The
+	// status cannot say that: a process may end before it writes what it has done.
+	forgotten sync.Map
 
 	// queue holds keys, not objects: a Website waits there only once, however many events it gets,
 	// and the sync reads the newest state. The queue never hands one key to two workers at a time.
@@ -225,6 +228,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.websiteWrites.Clear(key)
 		c.children.Forget(key)
 		c.due.Delete(key)
+		c.forgotten.Delete(key)
 		return nil // the garbage collector deletes the children
 	}
 	if err != nil {
@@ -252,10 +256,12 @@ func (c *Controller) syncWebsite(ctx context.Context, website *v1alpha1.Website)
 	status := c.observedStatus(website, *ready)
 	if registryErr == nil {
 		registryErr = c.register(ctx, website, &status)
-	} else {
+	} else if done, err := c.deregister(ctx, website, &status); done { // or its entry would stay for ever
 		meaning.SetCondition(website, &status, finalizerRejected)
+	} else {
+		registryErr = cmp.Or(err, registryErr)
 	}
-	if apierrors.IsConflict(registryErr) {
+	if apierrors.IsConflict(registryErr) && !patch.IsRefusal(registryErr) {
 		return registryErr
 	}
 	if err := c.updateStatus(ctx, website, status); err != nil {

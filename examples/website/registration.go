@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -82,11 +81,8 @@ func (c *Controller) register(
 	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
 ) error {
 	if status.URL == "" {
-		known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionRegistered)
-		if status.RegisteredURL != "" || known == nil || known.Reason != meaning.ReasonNoService {
-			if done, err := c.deregister(ctx, website, status); !done {
-				return err
-			}
+		if done, err := c.deregister(ctx, website, status); !done {
+			return err
 		}
 		meaning.SetCondition(website, status, meaning.NotRegistered(meaning.ReasonNoService,
 			"The Website has no Service that could be registered"))
@@ -129,6 +125,7 @@ func (c *Controller) put(ctx context.Context, website *v1alpha1.Website, url str
 		}
 	}
 	c.due.Delete(key) // a request that fails may have changed the registry all the same
+	c.forgotten.Delete(key)
 	err := c.registry.Put(ctx, string(website.UID), outside.Entry{Name: key.String(), URL: url})
 	if errors.Is(err, outside.ErrBusy) {
 		c.due.Store(key, time.Time{}) // nothing was sent: the next try need not read the Website again
@@ -156,14 +153,16 @@ func (c *Controller) retryWhenLessBusy(ctx context.Context, key cache.ObjectName
 	c.enqueueWebsiteAfter(ctx, key, wait.Jitter(busyRetryDelay, 1), "the registry is busy")
 }
 
-// deregister makes the registry forget a Website, and sets the result in status. If the registry is
-// busy, it is not done, but returns no error either.
+// deregister makes the registry forget a Website, unless it has done so, and sets the result in status.
+// If the registry is busy, it is not done, but returns no error either.
 func (c *Controller) deregister(
 	ctx context.Context, website *v1alpha1.Website, status *v1alpha1.WebsiteStatus,
 ) (done bool, err error) {
 	key := cache.MetaObjectToName(website)
 	c.due.Delete(key) // if there is a URL again, a PUT is due
-	err = c.registry.Delete(ctx, string(website.UID))
+	if _, forgotten := c.forgotten.Load(key); !forgotten {
+		err = c.registry.Delete(ctx, string(website.UID))
+	}
 	if errors.Is(err, outside.ErrBusy) {
 		c.retryWhenLessBusy(ctx, key)
 		return false, nil
@@ -173,6 +172,7 @@ func (c *Controller) deregister(
 			"The registry did not forget the Website; the log of the controller says why"))
 		return false, fmt.Errorf("deregistering: %w", err)
 	}
+	c.forgotten.Store(key, nil)
 	status.RegisteredURL = ""
 	return true, nil
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -15,11 +15,13 @@ import (
 	"example.com/sample-controller/internal/testing/must"
 )
 
-var errForbidden = apierrors.NewForbidden(v1alpha1.Resource("websites"), "web", errors.New("injected"))
+// errDenied is what a webhook says, with a reason of its choice.
+var errDenied = &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
+	Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "admission webhook x: no"}}
 
 func TestNothingIsRegisteredWithoutFinalizer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
-		h.Fail("patch", "websites", 1000, errForbidden)
+		h.Fail("patch", "websites", 1000, errDenied)
 		h.start()
 		h.createWebsite(newWebsite("web"))
 		h.wait(time.Hour)
@@ -126,7 +128,7 @@ func TestFinalizerThatCannotBeRemovedIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.start()
 		h.createServed("web")
-		h.Fail("patch", "websites", 5, errForbidden)
+		h.Fail("patch", "websites", 5, errDenied)
 		h.deleteWebsite("web")
 		h.expectCondition("web", "Ready", "False WebsiteTerminating")
 		h.expectCondition("web", "Registered", "False FinalizerRejected")

@@ -23,7 +23,11 @@ spec: {content: hello, port: 80, replicas: 1}`)
 	registryDown  = failRegistry("the registry is down", errDown)
 	registryLoses = failRegistry("the registry's answers are lost", errLost)
 	registryUp    = failRegistry("the registry is up", nil)
-	forget        = explore.Step{Name: "the registry has lost its state",
+	take          = explore.Together("somebody else has the Service", explore.Delete("services/a"),
+		explore.Create("{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80}]}}"))
+	strip = explore.Mutate("websites", "no finalizers",
+		func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
+	forget = explore.Step{Name: "the registry has lost its state",
 		Do: func(w *explore.World) { w.Outside.(*fakeRegistry).restart() }}
 )
 
@@ -57,11 +61,10 @@ var scenarios = []explore.Scenario{
 		explore.Delete("configmaps/a")), change("{content: bye}"),
 		explore.Patch("configmaps/a", "metadata: {finalizers: null}"))},
 	{Name: "refused", Steps: steps(explore.Refuse("services"), create, explore.Accept("services"))},
-	{Name: "lost", Steps: steps(create, explore.Together("somebody else has the Service",
-		explore.Delete("services/a"), explore.Create("{apiVersion: v1, kind: Service, "+
-			"metadata: {name: a}, spec: {ports: [{port: 80}]}}"))), EndVaries: true}, // the Deployment stays
-	{Name: "stripped", Steps: steps(explore.Mutate("websites", "no finalizers",
-		func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }), create)},
+	{Name: "lost", Steps: steps(create, take, explore.Delete("services/a"), take), EndVaries: true},
+	{Name: "stripped", Steps: steps(strip, create)},
+	{Name: "stripped later", Steps: steps(create, strip,
+		explore.Patch("websites/a", "metadata: {annotations: {a: b}}"))},
 	{Name: "war", Steps: steps(create, explore.Insist("services/a", "spec: {selector: {app: b}}"),
 		explore.Relent)},
 	{Name: "mirror", Steps: steps(explore.Mutate("deployments.apps", "another image",

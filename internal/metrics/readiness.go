@@ -168,7 +168,7 @@ func (s SyncErrors) Count(err error) {
 	}
 }
 
-// syncErrorReason returns the reason that the API server gave, if it gave one.
+// syncErrorReason returns the reason that the API server gave, if it gave one that is known.
 func syncErrorReason(err error) string {
 	reason := apierrors.ReasonForError(err)
 	if reason == metav1.StatusReasonConflict && patch.IsRefusal(err) {

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -128,7 +129,8 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() == nil {
-		return context.Cause(workCtx) // nobody asked it to stop: it has failed
+		// Nobody asked it to stop: it has failed.
+		return cmp.Or(context.Cause(workCtx), errors.New("the work has ended by itself"))
 	}
 	return nil
 }

@@ -27,8 +27,9 @@ import (
 // controller's workers, and fewer would fall far behind them.
 const writers = 4
 
-// If the API server takes no Events, they do not fill the memory: more than these are dropped. A
-// request of a writer takes no longer than writeTimeout, with its retries.
+// If the API server takes no Events, or a burst is faster than the writers, Events do not fill the
+// memory: what comes after maxPending is dropped. A request takes no longer than writeTimeout, with its
+// retries, and with its wait for --kube-api-qps.
 const (
 	maxPending   = 10_000
 	writeTimeout = 10 * time.Second

@@ -164,7 +164,7 @@ type Note struct {
 	Key  string        `json:"key,omitempty"`
 	Text string        `json:"text"`
 	// Lesson is the name of a thing that one should recognise: duplicate, dirty, backoff, stale,
-	// conflict, timeout, expired, noop, taken, deleted, cut, held, fault. The page explains it. Most
+	// conflict, timeout, expired, noop, taken, deleted, cut, held. The page explains it. Most
 	// have none.
 	Lesson string `json:"lesson,omitempty"`
 }

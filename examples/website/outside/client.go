@@ -62,7 +62,8 @@ func (c *Client) Put(ctx context.Context, id string, entry Entry) error {
 	return c.do(ctx, http.MethodPut, id, body)
 }
 
-// Delete makes the registry forget what it keeps under id. It is no error if that is nothing.
+// Delete makes the registry forget what it keeps under id. A registry that answers 404 if
+// that is nothing needs code here, which tells its own 404 from that of a proxy.
 // ErrBusy says that the caller should try again.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, id, nil)
