@@ -59,8 +59,7 @@ type Controller struct {
 	foosByDeployment cache.TypedIndexer[*v1alpha1.Foo]
 	deployments      appslisters.DeploymentLister
 	deploymentsByUID cache.TypedIndexer[*appsv1.Deployment]
-	addHandlers      func() error // called by Run: the queue of a standby stays empty
-	handlersSynced   []cache.DoneChecker
+	addHandlers      func() ([]cache.DoneChecker, error) // called by Run: a standby's queue stays empty
 	fooWrites        *consistency.Writes
 	deploymentWrites *consistency.Writes
 	repairs          *patch.Repairs
@@ -98,7 +97,7 @@ func NewController(
 	if err := c.addIndexers(foos, deployments); err != nil {
 		return nil, fmt.Errorf("adding indexers: %w", err)
 	}
-	c.addHandlers = func() error { return c.addEventHandlers(foos, deployments) }
+	c.addHandlers = func() ([]cache.DoneChecker, error) { return c.addEventHandlers(foos, deployments) }
 	return c, nil
 }
 
@@ -125,10 +124,11 @@ func (c *Controller) addIndexers(
 	})
 }
 
-// addEventHandlers makes every event of a Foo or of one of its Deployments put a key on the queue.
+// addEventHandlers makes every event of a Foo or of one of its Deployments put a key on the queue. What
+// it returns is done when the handlers have seen all objects in the caches.
 func (c *Controller) addEventHandlers(
 	foos informers.TypedFooInformer, deployments appsinformers.TypedDeploymentInformer,
-) error {
+) (synced []cache.DoneChecker, err error) {
 	fooHandler, err := foos.TypedInformer().AddTypedEventHandler(informers.FooHandlerFuncs{
 		AddFunc: func(foo *v1alpha1.Foo) {
 			c.enqueueFoo(cache.MetaObjectToName(foo), foo, "Foo added")
@@ -143,7 +143,7 @@ func (c *Controller) addEventHandlers(
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	deploymentHandler, err := deployments.TypedInformer().AddTypedEventHandler(
 		appsinformers.DeploymentHandlerFuncs{
@@ -158,12 +158,9 @@ func (c *Controller) addEventHandlers(
 			},
 		})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.handlersSynced = []cache.DoneChecker{
-		fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker(),
-	}
-	return nil
+	return []cache.DoneChecker{fooHandler.HasSyncedChecker(), deploymentHandler.HasSyncedChecker()}, nil
 }
 
 // enqueueFoo puts the key of a Foo on the queue, because of an event of object. Event handlers have
@@ -220,11 +217,12 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		wg.Wait()
 		logger.Info("Stopped the workers")
 	}()
-	if err := c.addHandlers(); err != nil {
+	synced, err := c.addHandlers()
+	if err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Adding event handlers failed") // the informers have ended
 		return
 	}
-	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
+	if !cache.WaitFor(ctx, "", synced...) {
 		return
 	}
 	logger.Info("Starting the workers", "count", workers)

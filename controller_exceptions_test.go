@@ -210,6 +210,11 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		if !h.deploymentExists("web") {
 			t.Error("after a success, the delays did not begin anew")
 		}
+		denied := apierrors.NewConflict(v1alpha1.Resource("foos"), "example-foo", errInjected)
+		denied.ErrStatus.Message = "admission webhook x: no" // not a conflict that goes away by itself
+		h.Fail("update", "foos/status", 1, denied)
+		h.rollOut("web")
+		h.expectErrors(16)
 	})
 }
 
@@ -284,18 +289,6 @@ func TestRefusalIsReportedAndTriedSlowly(t *testing.T) {
 		h.expectStatus("example-foo", "False DeploymentRejected", 1)
 		time.Sleep(11 * time.Second)
 		h.expectReplicas("web", 2)
-	})
-}
-
-func TestConflictThatAWebhookInventsIsAnError(t *testing.T) {
-	bubble(t, func(t *testing.T, h *harness) {
-		h.start()
-		h.createFoo(newFoo("example-foo", "web", nil))
-		denied := apierrors.NewConflict(v1alpha1.Resource("foos"), "example-foo", errInjected)
-		denied.ErrStatus.Message = "admission webhook x: no"
-		h.Fail("update", "foos/status", 1, denied)
-		h.rollOut("web")
-		h.expectErrors(1)
 	})
 }
 

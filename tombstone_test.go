@@ -46,7 +46,7 @@ func TestDeletionOfWhichOnlyTheKeyIsKnown(t *testing.T) {
 		func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return ofDeployments })
 	c := must.Get(NewController(nil, nil, foos.Samplecontroller().V1alpha1().Foos(),
 		deployments.Apps().V1().Deployments(), events.NewFakeRecorder(1)))(t)
-	must.Do(t, c.addHandlers())
+	must.Get(c.addHandlers())(t)
 
 	ofDeployments.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/web"})
 	ofFoos.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "default/example-foo"})

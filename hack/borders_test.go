@@ -16,7 +16,7 @@ const project = "example.com/sample-controller"
 // besideRoot are the folders of the modules beside the root's.
 var besideRoot = []string{"docs", "examples", "explore", "hack", "lens", "test"}
 
-// The modules import each other as README.md draws it, and in no other way.
+// The modules import each other as README.md draws it, and in no other way, also in the page (-tags=js).
 func TestNoImportCrossesABorder(t *testing.T) {
 	page := must.Get(os.ReadFile("../README.md"))(t)
 	arrows := regexp.MustCompile(`(?m)^    (\w+)(?:\[.*\])? (-->|-\.->) (\w+)$`)
@@ -26,7 +26,7 @@ func TestNoImportCrossesABorder(t *testing.T) {
 	}
 	found := map[string]string{}
 	for _, module := range append([]string{"."}, besideRoot...) {
-		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-f", `{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}} -->
+		for line := range strings.Lines(output(t, "go", "-C", module, "list", "-e", "-tags=js", "-f", `{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}} -->
 {{end}}{{range .TestImports}}{{$p}} {{.}} -.->
 {{end}}{{range .XTestImports}}{{$p}} {{.}} -.->
 {{end}}`, "./...")) {

@@ -56,17 +56,17 @@ type Controller struct {
 	resync        time.Duration
 	recorder      events.EventRecorder
 
-	websites       listers.WebsiteLister
-	websiteWrites  *consistency.Writes
-	children       children
-	addHandlers    func() error // called by Run: the queue of a standby stays empty
-	handlersSynced []cache.DoneChecker
+	websites      listers.WebsiteLister
+	websiteWrites *consistency.Writes
+	children      children
+	addHandlers   func() ([]cache.DoneChecker, error) // called by Run: a standby's queue stays empty
 	// due is when each Website is registered again, even if nothing has changed. Its keys are of type
 	// cache.ObjectName, its values of type time.Time.
 	due sync.Map
 	// forgotten has the keys of the Websites that this process has deregistered since their last PUT. The
 	// status cannot say that: a process may end before it writes what it has done.
-	forgotten sync.Map
+	forgotten  sync.Map
+	finalizers *patch.Repairs // their writes
 
 	// queue holds keys, not objects: a Website waits there only once, however many events it gets,
 	// and the sync reads the newest state. The queue never hands one key to two workers at a time.
@@ -91,6 +91,7 @@ func NewController(
 		recorder:      recorder,
 		websites:      websites.Lister(),
 		websiteWrites: consistency.NewWrites(websites.Informer().GetStore()),
+		finalizers:    patch.NewRepairs(),
 	}
 	c.queue = fairqueue.New(controllerName,
 		workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](
@@ -99,13 +100,15 @@ func NewController(
 	if err := c.addChildren(kubeClient, websites, factory); err != nil {
 		return nil, err
 	}
-	c.addHandlers = func() error { return c.addEventHandlers(websites) }
+	c.addHandlers = func() ([]cache.DoneChecker, error) { return c.addEventHandlers(websites) }
 	return c, nil
 }
 
 // addEventHandlers makes every event of a Website put its key on the queue. The children have
 // handlers of their own, handleObject in the package owned.
-func (c *Controller) addEventHandlers(websites informers.TypedWebsiteInformer) error {
+func (c *Controller) addEventHandlers(
+	websites informers.TypedWebsiteInformer,
+) ([]cache.DoneChecker, error) {
 	handler, err := websites.TypedInformer().AddTypedEventHandler(informers.WebsiteHandlerFuncs{
 		AddFunc: func(website *v1alpha1.Website) {
 			c.enqueueWebsite(cache.MetaObjectToName(website), website, "Website added")
@@ -120,11 +123,10 @@ func (c *Controller) addEventHandlers(websites informers.TypedWebsiteInformer) e
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	synced, err := c.children.AddEventHandlers()
-	c.handlersSynced = append(synced, handler.HasSyncedChecker())
-	return err
+	return append(synced, handler.HasSyncedChecker()), err
 }
 
 // enqueueWebsite puts the key of a Website on the queue, because of an event of object. Event
@@ -163,11 +165,12 @@ func (c *Controller) Run(ctx context.Context, workers int) {
 		wg.Wait()
 		logger.Info("Stopped the workers")
 	}()
-	if err := c.addHandlers(); err != nil {
+	synced, err := c.addHandlers()
+	if err != nil {
 		utilruntime.HandleErrorWithContext(ctx, err, "Adding event handlers failed") // the informers have ended
 		return
 	}
-	if !cache.WaitFor(ctx, "", c.handlersSynced...) {
+	if !cache.WaitFor(ctx, "", synced...) {
 		return
 	}
 	logger.Info("Starting the workers", "count", workers)
@@ -229,6 +232,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 		c.children.Forget(key)
 		c.due.Delete(key)
 		c.forgotten.Delete(key)
+		c.finalizers.Clear(key)
 		return nil // the garbage collector deletes the children
 	}
 	if err != nil {

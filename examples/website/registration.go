@@ -30,6 +30,9 @@ const jitter = 0.2
 // come back at different times, up to twice as late.
 const busyRetryDelay = 2 * time.Second
 
+// refusedRetryDelay limits how often a finalizer is sent that the API server refuses.
+const refusedRetryDelay = 15 * time.Second
+
 // errRegistry is wrapped by what the registry is to blame for.
 var errRegistry = errors.New("registering")
 
@@ -58,15 +61,20 @@ func (c *Controller) writeFinalizers(
 	client := c.websiteClient.WebsiteV1alpha1().Websites(website.Namespace)
 	desired := website.DeepCopy()
 	desired.Finalizers = finalizers
-	written, err := patch.Send(ctx, client, website, desired, controllerName)
-	if err == nil {
-		c.websiteWrites.WroteAt(cache.MetaObjectToName(website), written.ResourceVersion)
-		if slices.Contains(written.Finalizers, registryFinalizer) ==
-			slices.Contains(website.Finalizers, registryFinalizer) {
-			err = apierrors.NewForbidden(v1alpha1.Resource("websites"), website.Name,
-				errors.New("admission has undone the change"))
-		}
-	}
+	written, err := patch.Try(c.finalizers, website, website.UID, refusedRetryDelay,
+		func() (*v1alpha1.Website, error) {
+			written, err := patch.Send(ctx, client, website, desired, controllerName)
+			if err != nil {
+				return nil, err
+			}
+			c.websiteWrites.WroteAt(cache.MetaObjectToName(website), written.ResourceVersion)
+			if slices.Contains(written.Finalizers, registryFinalizer) ==
+				slices.Contains(website.Finalizers, registryFinalizer) {
+				err = apierrors.NewForbidden(v1alpha1.Resource("websites"), website.Name,
+					errors.New("admission has undone the change"))
+			}
+			return written, err
+		})
 	if err != nil {
 		return website, fmt.Errorf("writing the finalizers: %w", err)
 	}

@@ -27,13 +27,9 @@ import (
 // controller's workers, and fewer would fall far behind them.
 const writers = 4
 
-// If the API server takes no Events, or a burst is faster than the writers, Events do not fill the
-// memory: what comes after maxPending is dropped. A request takes no longer than writeTimeout, with its
-// retries, and with its wait for --kube-api-qps.
-const (
-	maxPending   = 10_000
-	writeTimeout = 10 * time.Second
-)
+// Events must not fill the memory, so what comes after maxPending is dropped. A request takes no longer
+// than writeTimeout, with its retries and its wait for --kube-api-qps.
+const maxPending, writeTimeout = 10_000, 10 * time.Second
 
 // Recorder writes Events in the background, several at a time.
 type Recorder struct {
