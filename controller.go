@@ -190,8 +190,7 @@ func (c *Controller) handleObject(object metav1.Object, because string) {
 	if err != nil {
 		utilruntime.HandleError(fmt.Errorf("finding the Foos of Deployment %s: %w", name, err))
 	}
-	for _, foo := range foos {
-		// Not by UID: others may have changed the name or the kind in the reference.
+	for _, foo := range foos { // not by UID: others may have changed the name in the reference
 		if owner == nil || !isFoo(owner) || foo.Name != owner.Name {
 			c.enqueueFoo(cache.MetaObjectToName(foo), object, because)
 		}

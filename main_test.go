@@ -101,7 +101,6 @@ func TestShutdownFinishesWhatHasBegunAndNoMore(t *testing.T) {
 	})
 }
 
-// A key for each Foo that there ever was would fill the memory.
 func TestQueueOfAStandbyStaysEmpty(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.options.LeaderElect, h.options.Leader.Namespace = true, namespace
@@ -110,7 +109,7 @@ func TestQueueOfAStandbyStaysEmpty(t *testing.T) {
 		h.start()
 		h.createFoo(newFoo("example-foo", "web", nil))
 		if got := h.controller.queue.Len(); got != 0 || !h.deploymentExists("web") {
-			t.Errorf("got %d keys in the queue, want none, and the Deployment of the leader", got)
+			t.Errorf("got %d keys in the queue, want none, and the leader's Deployment", got)
 		}
 		stopLeader()
 		h.wait(time.Minute) // or the standby would never have worked, and left its queue to the bubble

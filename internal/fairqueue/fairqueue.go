@@ -14,8 +14,7 @@ const share = 4
 
 // New returns a work queue. Keys for which urgent returns true go first, but leave a share to the
 // others. Within both, namespaces take turns: before one gives its next key, each other namespace
-// with waiting keys gives a key. The queue is locked while it calls urgent, whenever a key is added: so
-// urgent must not use the queue, nor wait for anything.
+// with waiting keys gives a key. urgent is called while the queue is locked: it must not use the queue.
 func New(
 	name string,
 	limiter workqueue.TypedRateLimiter[cache.ObjectName],

@@ -42,6 +42,7 @@ type repairs struct {
 	generation int64     // of the owner: if it asks for something else, all begins anew
 	tries      int       // repairs since the last one that has lasted
 	at         time.Time
+	unsure     bool      // the last write ended with an error that does not say whether it was done
 	undone     time.Time // when the object was seen to differ again; zero until then
 	seen       string    // what the object had in place of what it should have
 	notKept    string    // what the last answer had in place of what was sent
@@ -149,6 +150,9 @@ func (r *Repairs) kept(key cache.ObjectName, owner metav1.Object) Judgment {
 		return Judgment{}
 	}
 	known := r.of(key, owner)
+	if known.unsure { // it was a repair
+		known.tries, known.at, known.unsure, known.isNew = known.tries+1, time.Now(), false, false
+	}
 	known.notKept, known.undone = "", time.Time{}
 	judgment := known.contest
 	judgment.After = time.Until(known.at.Add(maxRepairDelay))
@@ -207,7 +211,7 @@ func Try[T Object](
 	defer r.mu.Unlock()
 	if isKnown := known.notKept != "" && known.notKept == known.seen; IsRefusal(err) {
 		known.refused, known.refusedAt, known.refusedUID = err, time.Now(), uid
-	} else if err != nil && isKnown && !apierrors.IsConflict(err) {
+	} else if known.unsure = err != nil && !apierrors.IsConflict(err); known.unsure && isKnown {
 		known.at = time.Now() // the next try comes after notKeptDelay: nobody waits for it
 	}
 	return written, err

@@ -29,7 +29,9 @@ func deployment(image, resourceVersion string) *appsv1.Deployment {
 }
 
 // owner is what asks for the Deployment.
-func owner(generation int64) *metav1.ObjectMeta { return &metav1.ObjectMeta{Generation: generation} }
+func owner(generation int64) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Generation: generation}
+}
 
 // judge judges one with that image, which should have the image web. live says who has written it.
 func judge(
@@ -77,6 +79,20 @@ func TestRepairsThatDoNotLastWait(t *testing.T) {
 		time.Sleep(maxRepairDelay) // the other writer has stopped
 		if got := fight(t, r, time.Second); got < 6 {
 			t.Errorf("repairs in a second, after one that lasted: got %d, want 6 at least", got)
+		}
+	})
+}
+
+func TestRepairsWithoutAnAnswerWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, repairs := NewRepairs(), 0
+		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			time.Sleep(judge(t, r, 1, "evil", nobody).After)
+			if repairs++; repairs > 100 {
+				t.Fatal("it repairs without end")
+			}
+			_, _ = Try(r, owner(1), "1", time.Hour, func() (Object, error) { return nil, errors.New("cut") })
+			judge(t, r, 1, "web", nobody) // the request had arrived
 		}
 	})
 }

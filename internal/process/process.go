@@ -129,7 +129,6 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	if ctx.Err() == nil {
-		// Nobody asked it to stop: it has failed.
 		return cmp.Or(context.Cause(workCtx), errors.New("the work has ended by itself"))
 	}
 	return nil
