@@ -107,14 +107,12 @@ func NewController(
 			list.FieldSelector = "metadata.name=" + defaultConfigMap
 		})
 	c.configMaps = corelisters.NewConfigMapLister(configMaps.GetIndexer())
-	var errs [2]error
-	c.Recorder, errs[0] = recorder.New(ctx, clients.Kube, controllerName, kubescheme.Scheme,
-		fooscheme.Scheme)
-	errs[1] = c.addChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos))
+	c.Recorder, err = recorder.New(ctx, clients.Kube, controllerName, kubescheme.Scheme, fooscheme.Scheme)
+	err = errors.Join(err, c.addChildren(cache.NewTypedSharedIndexInformer[*v1alpha1.Foo](foos)))
 	c.watch(foos, c.queue.Add)
 	c.watch(values, c.enqueueNamespace)
 	c.watch(configMaps, c.enqueueNamespace)
-	return c, errors.Join(errs[:]...)
+	return c, err
 }
 
 // addChildren says what Foos own. The handleObject of package owned enqueues the owner of each

@@ -66,7 +66,7 @@ type Controller struct {
 	// forgotten has the keys of the Websites that this process has deregistered since their last PUT. The
 	// status cannot say that: a process may end before it writes what it has done.
 	forgotten  sync.Map
-	finalizers *patch.Repairs // their writes
+	finalizers *patch.Repairs // which of their writes the API server has refused
 
 	// queue holds keys, not objects: a Website waits there only once, however many events it gets,
 	// and the sync reads the newest state. The queue never hands one key to two workers at a time.
